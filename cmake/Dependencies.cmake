@@ -1,0 +1,43 @@
+# Third-party packages, all from Debian 12 except torch. Protobuf comes before torch: the wheel's CMake file defines an
+# empty protobuf target of its own.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(box2d REQUIRED)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)
+if(MENGER_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+# torch lives in the virtual environment's wheel. Its include folder carries old copies of fmt and protobuf, so a folder
+# of links to the system's goes first.
+if(MENGER_TORCH)
+  # Finding the wheel's folder does not import it: that takes seconds, and Python packages that a build does not need.
+  execute_process(
+    COMMAND ${MENGER_PYTHON} -c
+      "import importlib.util, os; print(os.path.dirname(importlib.util.find_spec('torch').origin))"
+    OUTPUT_VARIABLE TORCH_FOLDER OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE TORCH_MISSING)
+  if(TORCH_MISSING)
+    message(FATAL_ERROR "no torch in ${MENGER_PYTHON}: run `make setup`, or configure with -DMENGER_TORCH=OFF")
+  endif()
+  set(SHADOWS ${CMAKE_BINARY_DIR}/system_headers)
+  file(MAKE_DIRECTORY ${SHADOWS})
+  foreach(header google fmt)
+    file(CREATE_LINK /usr/include/${header} ${SHADOWS}/${header} SYMBOLIC)
+  endforeach()
+  # The wheel's TorchConfig.cmake hard-codes checks (CUDA, Caffe2) that a CPU build does not need: an imported target is
+  # all that is used here. Of the libraries only the CPU half is linked: libtorch.so of a CUDA wheel would load gigabytes
+  # of CUDA libraries, or fail to, on a machine without a GPU. Whoever wants CUDA opens libtorch_cuda.so at run time.
+  add_library(menger_libtorch INTERFACE)
+  target_include_directories(menger_libtorch BEFORE INTERFACE ${SHADOWS})
+  target_include_directories(menger_libtorch SYSTEM INTERFACE
+    ${TORCH_FOLDER}/include ${TORCH_FOLDER}/include/torch/csrc/api/include)
+  target_link_libraries(menger_libtorch INTERFACE
+    -Wl,--no-as-needed ${TORCH_FOLDER}/lib/libtorch_cpu.so -Wl,--as-needed ${TORCH_FOLDER}/lib/libc10.so)
+  target_link_options(menger_libtorch INTERFACE -Wl,-rpath,${TORCH_FOLDER}/lib)
+endif()

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "menger/algorithms/transforms.h"
+#include "menger/base/archive.h"
+#include "menger/base/options.h"
+#include "menger/collectors/policy.h"
+#include "menger/environments/environment.h"
+#include "menger/networks/update_rule.h"
+#include "menger/parameters/publication.h"
+
+namespace menger {
+
+// Named numbers that an update reports, in a fixed order: "policy_loss", "kl", ...
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+// How a policy chooses: as in training, or for evaluation (most likely action, statistics frozen).
+enum class PolicyMode : std::uint8_t { kSample, kGreedy };
+
+// Which shape of data an algorithm learns from; a training loop serves one of them.
+enum class DataRule : std::uint8_t {
+  kSlabs,    // Fresh slabs, read in place (PPO, A2C; V-trace corrected: IMPALA).
+  kBatches,  // Batches drawn from replay.
+};
+
+// Owns networks and loss; knows nothing of threads, files or time.
+//
+// MakePolicy may be called at any time and its policies used by other threads: they follow
+// publication(). All other calls come from the learner's thread.
+class Algorithm {
+ public:
+  virtual ~Algorithm() = default;
+
+  virtual DataRule data_rule() const = 0;
+  virtual int history() const { return 0; }  // Frames of history that its slabs need.
+
+  virtual const PolicySpec& policy_spec() const = 0;
+  virtual std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) = 0;
+
+  // The versions that policies follow. Learning changes private parameters; Publish makes them
+  // visible.
+  virtual Publication& publication() = 0;
+  virtual void Publish() = 0;
+
+  // Floats that an update rule will change.
+  virtual std::int64_t parameter_count() const = 0;
+
+  // Parameters, normalisation statistics, random streams and counters. Optimiser state is the
+  // update rule's.
+  virtual void Save(ArchiveWriter& archive) const = 0;
+  virtual void Load(ArchiveReader& archive) = 0;
+  // Parameters and statistics only: another run's result as a start.
+  virtual void LoadParameters(ArchiveReader& archive) = 0;
+};
+
+// Learns from fresh slabs.
+class SlabAlgorithm : public Algorithm {
+ public:
+  DataRule data_rule() const final { return DataRule::kSlabs; }
+
+  // One update from one slab a collector (usually one). `progress` in [0, 1] is the share of the
+  // run's steps collected before these slabs, for schedules.
+  virtual Metrics Learn(std::span<Slab* const> slabs, UpdateRule& update, double progress) = 0;
+};
+
+// Everything an algorithm is made from.
+struct AlgorithmContext {
+  EnvironmentSpec environment;
+  NetworkOptions network;
+  TransformOptions transforms;
+  int environments = 1;  // Columns of the slabs it will learn from.
+  std::string device = "cpu";
+  std::string precision = "fp32";
+  std::uint64_t seed = 0;
+  int threads = 1;  // For learning, while collection pauses.
+};
+
+// An algorithm by name: its options (each declared once), whether it fits an environment, and how
+// to make it.
+class AlgorithmEntry {
+ public:
+  virtual ~AlgorithmEntry() = default;
+  virtual std::string name() const = 0;
+  virtual std::string description() const = 0;
+  // Binds a fresh configuration's options (section named after the algorithm) to `options`.
+  virtual void Declare(Options& options) = 0;
+  // Throws InvalidArgument that says what does not fit (continuous actions with a discrete-only
+  // algorithm).
+  virtual void Check(const EnvironmentSpec& environment) const = 0;
+  // Uses the declared configuration as it stands.
+  virtual std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const = 0;
+};
+
+// All algorithms of the program, in the order of `menger list`: one line each, composed here and
+// nowhere else.
+std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms();
+
+}  // namespace menger

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "menger/base/archive.h"
+#include "menger/base/options.h"
+#include "menger/tensor/slab.h"
+
+namespace menger {
+
+// Options of section [transforms]: what is done to raw observations, rewards and actions, in the
+// listed order.
+struct TransformOptions {
+  std::vector<std::string> apply;  // normalise_observation, normalise_reward, clip_reward
+  double observation_clip = 10;    // Normalised observations are clipped to +- this.
+  double reward_clip = 10;         // Normalised or clipped rewards are clipped to +- this.
+  std::string actions = "clip";    // How bounded actions reach the environment: clip or none.
+
+  void Declare(Options& options);
+  bool Has(const std::string& name) const;
+};
+
+// Running mean and variance of each element over everything seen (Chan et al. 1979, parallel
+// update), in float64.
+class RunningMoments {
+ public:
+  explicit RunningMoments(int elements);
+
+  // One batch: its mean and sum of squared deviations are merged into the running ones.
+  void Merge(std::span<const double> mean, std::span<const double> squared_deviations,
+             double count);
+
+  int elements() const { return static_cast<int>(mean_.size()); }
+  double count() const { return count_; }
+  double mean(int element) const { return mean_[element]; }
+  double variance(int element) const { return count_ > 0 ? squared_[element] / count_ : 1.0; }
+
+  void Save(ArchiveWriter archive) const;
+  void Load(ArchiveReader archive);
+
+ private:
+  double count_ = 0;
+  std::vector<double> mean_;
+  std::vector<double> squared_;
+};
+
+// (x - mean) / sqrt(variance + 1e-8), clipped. Statistics change once a slab, in column order, and
+// belong to the parameter version: `scale` and `shift` are published with the network's parameters,
+// so that every policy uses one whole set.
+class ObservationNormaliser {
+ public:
+  explicit ObservationNormaliser(int elements) : moments_(elements) {}
+
+  void Update(const Slab& slab, int leaf);  // From the valid rows of the slab.
+  // 2 x elements floats: x * scale + shift is the normalised value.
+  void WriteTo(std::span<float> scale_and_shift) const;
+  RunningMoments& moments() { return moments_; }
+  const RunningMoments& moments() const { return moments_; }
+
+ private:
+  RunningMoments moments_;
+};
+
+// Rewards divided by the standard deviation of the running discounted return (as Gymnasium's
+// NormalizeReward and Engstrom et al. 2020), clipped. The running return of each environment is
+// kept across slabs.
+class RewardNormaliser {
+ public:
+  RewardNormaliser(int environments, double discount);
+
+  void Update(const Slab& slab);
+  double scale() const;  // 1 / sqrt(variance + 1e-8)
+
+  void Save(ArchiveWriter archive) const;
+  void Load(ArchiveReader archive);
+
+ private:
+  double discount_;
+  std::vector<double> returns_;  // By environment.
+  RunningMoments moments_;
+};
+
+}  // namespace menger

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "menger/tensor/slab.h"
+
+namespace menger {
+
+// The leaves that a policy adds to a slab.
+struct PolicySpec {
+  Spec state;    // Recurrent state; empty without one.
+  Spec columns;  // What it says about each action, for example log_probability and value.
+};
+
+// Chooses actions: observations, is_first, recurrent state and action masks in; actions, its
+// declared columns and the next recurrent state out, all in place in the slab. Torch-free, so that
+// collectors know nothing of networks.
+//
+// Random draws are a function of (run seed, environment index, step of the run) alone, taken from
+// slab.columns().EnvironmentAt(position) and slab.first_step() + row: the same environment gets the
+// same draw however columns are batched. A policy is *batch-invariant* when the rest of its
+// arithmetic does not depend on the batch either. One thread at a time may call a policy; each
+// worker that acts has its own.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+
+  virtual const PolicySpec& spec() const = 0;
+
+  // Takes the newest published parameters. Called between slabs (or between steps by asynchronous
+  // collectors).
+  virtual void Refresh() = 0;
+
+  // Acts on `row` for the given positions (padding among them is harmless: whatever is written
+  // there is invalid). Writes action, policy columns and version of `row`, and state of row + 1.
+  virtual void Act(Slab& slab, int row, PositionRange positions) = 0;
+};
+
+using PolicyFactory = std::function<std::unique_ptr<Policy>()>;
+
+}  // namespace menger

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "menger/base/archive.h"
+#include "menger/tensor/slab.h"
+
+namespace menger {
+
+// What is known of an environment before one is made.
+struct EnvironmentSpec {
+  std::string name;  // "CartPole-v1"
+  Spec observation;
+  Spec action;
+  int max_episode_steps = 0;  // Steps until an episode is truncated; 0: never.
+  double reward_threshold =
+      0;                    // The return at which the task counts as solved; NaN: none is defined.
+  std::string description;  // One line for `menger list`.
+};
+
+// When an ended episode is followed by the next one.
+enum class ResetMode : std::uint8_t {
+  kSameStep,      // At once: row t+1 shows the new episode.
+  kBetweenSlabs,  // Parked until ResetParked: the slot is kept, its rows are marked invalid.
+};
+
+// What happens when an environment throws. Shared by all groups of a run; thread-safe.
+class ErrorBudget {
+ public:
+  explicit ErrorBudget(std::int64_t restarts = 0) : left_(restarts) {}
+  // Takes one restart; false when none is left, then the error ends the run.
+  bool Take() { return left_.fetch_sub(1, std::memory_order_relaxed) > 0; }
+
+ private:
+  std::atomic<std::int64_t> left_;
+};
+
+// Which columns a group serves and how.
+struct GroupOptions {
+  ColumnBlock columns;
+  std::uint64_t seed =
+      0;  // Environment i is seeded with seed + i, as Gymnasium's vector environments do.
+  ResetMode reset_mode = ResetMode::kSameStep;
+  bool clip_actions =
+      false;  // Box actions are clipped to their bounds before the simulator sees them.
+  ErrorBudget* errors = nullptr;  // Borrowed; null: the first error ends the run.
+};
+
+// Simulators of one kind stepped together over a block of columns of a slab: the hot interface.
+//
+// A native simulator (one struct with Reset and Step) becomes a group through SimulatorGroup;
+// Python hosts and vectorised simulators are groups already. One thread at a time may call a group;
+// different groups are independent. A group owns its columns of the rows it is asked to write, and
+// nothing else of the slab.
+//
+// Actions that are not numbers or not among the discrete ones throw InvalidArgument that names the
+// environment, its index, its step and the value. Any error of a simulator is reported with index,
+// seed and step; while `errors` grants a restart it becomes a fresh episode instead, and the row is
+// marked invalid.
+class EnvironmentGroup {
+ public:
+  virtual ~EnvironmentGroup() = default;
+
+  virtual const EnvironmentSpec& spec() const = 0;
+
+  // Starts a fresh episode in every column and writes its first observation and is_first into
+  // `row`. The first call seeds the environments; later calls go on with their random streams.
+  virtual void Reset(Slab& slab, int row) = 0;
+
+  // Takes the actions of `row` (0 <= row < T); writes reward, terminated, truncated, episode_end,
+  // valid, final_index and the final observation of `row`, and observation and is_first of row + 1.
+  virtual void Step(Slab& slab, int row) = 0;
+
+  // kBetweenSlabs: starts fresh episodes in the parked columns and writes them into `row`.
+  virtual void ResetParked(Slab& slab, int row) = 0;
+
+  // Decorrelates start states: column i takes steps[i] uniform-random actions (from a stream of
+  // `seed` and the environment index), resetting where episodes end; the resulting observation goes
+  // into `row`.
+  virtual void StepRandomly(Slab& slab, int row, std::span<const int> steps,
+                            std::uint64_t seed) = 0;
+
+  // Complete state, so that a loaded group goes on bit-identically.
+  virtual void Save(ArchiveWriter& archive) const = 0;
+  virtual void Load(ArchiveReader& archive) = 0;
+};
+
+// How to make an environment by name. Cheap to copy.
+struct EnvironmentEntry {
+  EnvironmentSpec spec;
+  std::function<std::unique_ptr<EnvironmentGroup>(const GroupOptions&)> make_group;
+};
+
+}  // namespace menger

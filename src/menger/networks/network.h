@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "menger/base/options.h"
+#include "menger/base/random.h"
+#include "menger/parameters/manifest.h"
+#include "menger/tensor/spec.h"
+
+namespace menger {
+
+// A named linear output of a network, for example "policy" (one logit an action) or "value" (one
+// number).
+struct HeadSpec {
+  std::string name;
+  int width = 1;
+  double gain = 1.0;  // Of its orthogonal initialisation.
+  bool constant =
+      false;  // The same for every input, a bias alone: a state-independent log standard deviation.
+  double bias = 0.0;  // Initial value of the bias.
+};
+
+// Options of section [network].
+struct NetworkOptions {
+  std::string kind = "mlp";  // mlp, nature_cnn, a3c_cnn, lstm.
+  std::vector<std::int64_t> hidden = {64, 64};
+  std::string activation = "tanh";  // tanh or relu.
+  bool shared_trunk = false;        // false: every head has hidden layers of its own.
+  std::int64_t lstm_size = 64;
+
+  void Declare(Options& options);
+};
+
+// What a network is made from.
+struct NetworkSpec {
+  NetworkOptions options;
+  LeafSpec
+      observation;  // As given to Forward: [elements] float32, or uint8 [frames, height, width].
+  std::vector<HeadSpec> heads;
+  std::string device = "cpu";
+  std::string precision = "fp32";
+};
+
+// A row-major float matrix that somebody else owns.
+struct Matrix {
+  float* data = nullptr;
+  int rows = 0;
+  int columns = 0;
+  int stride = 0;  // Floats from one row to the next; >= columns.
+
+  float* row(int index) const { return data + static_cast<std::ptrdiff_t>(index) * stride; }
+};
+
+// A batch for a network, in host memory, borrowed for the call.
+//
+// Feed-forward: `rows` independent rows. Recurrent: rows = steps x sequences, step-major; `state`
+// is what each sequence carries into its first step, zeroed by the network where is_first says so,
+// at every step.
+struct NetworkInput {
+  const void* observations = nullptr;  // [rows, observation elements] of the spec's dtype, dense.
+  int rows = 0;
+  int steps = 1;
+  const float* state = nullptr;            // [rows / steps, state_width].
+  const std::uint8_t* is_first = nullptr;  // [rows].
+};
+
+// A function approximator with a flat parameter vector, known by its inputs, outputs and gradients
+// alone.
+//
+// Losses give the gradient of the outputs; Backward turns it into the gradient of the parameters.
+// So algorithms are plain mathematics, torch and devices stay inside the implementations, and small
+// networks run on kernels of ours. Outputs and next_state stay valid until the next Forward or
+// Infer of this object. One thread calls a network; it may use more inside (`threads` of its
+// factory). Parameters and gradients are host memory; after writing parameters() call
+// ParametersChanged().
+class Network {
+ public:
+  virtual ~Network() = default;
+
+  virtual const ParameterManifest& manifest() const = 0;
+  virtual std::span<float> parameters() = 0;
+  virtual std::span<float> gradients() = 0;
+  virtual void ParametersChanged() = 0;
+
+  // One matrix a head, [rows, head width], in the order of the spec. Keeps what Backward needs.
+  virtual std::span<const Matrix> Forward(const NetworkInput& input) = 0;
+
+  // The same outputs without keeping anything: for acting and for values that carry no gradient.
+  virtual std::span<const Matrix> Infer(const NetworkInput& input) = 0;
+
+  // Overwrites gradients() with d(loss)/d(parameters) of the last Forward, given
+  // d(loss)/d(outputs), shaped as the outputs.
+  virtual void Backward(std::span<const Matrix> output_gradients) = 0;
+
+  // Recurrent state: floats a sequence (0: none), and what the last Forward or Infer left,
+  // [sequences, state_width].
+  virtual int state_width() const { return 0; }
+  virtual const float* next_state() const { return nullptr; }
+
+  // True when a row's outputs do not depend on the other rows of the batch, to the last bit.
+  virtual bool batch_invariant() const = 0;
+
+  // Another network of the same shape with its own copy of the parameters, for `threads` threads.
+  virtual std::unique_ptr<Network> Clone(int threads) const = 0;
+};
+
+// Makes the network that the spec asks for; weights are initialised orthogonally from `random`
+// (gain sqrt(2) hidden, the head's own gain at the end), biases 0. Multi-layer perceptrons on the
+// CPU in fp32 run on kernels of ours; everything else loads libmenger_torch.so, and throws
+// FailedPrecondition saying how to get it where it is missing.
+std::unique_ptr<Network> MakeNetwork(const NetworkSpec& spec, Random& random, int threads);
+
+}  // namespace menger

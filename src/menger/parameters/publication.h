@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "menger/parameters/manifest.h"
+
+namespace menger {
+
+// Names one set of parameter values: how many publications were completed before it by this life of
+// the learner. A learner that restarts counts on under a higher incarnation, so versions never go
+// backwards.
+struct ParameterVersion {
+  std::uint16_t incarnation = 0;
+  std::int64_t number = 0;
+
+  // One integer that orders as the version does; this is what slabs and items carry.
+  std::int64_t packed() const { return (static_cast<std::int64_t>(incarnation) << 47) | number; }
+};
+
+// One immutable set of values with its version.
+class ParameterBlob {
+ public:
+  ParameterBlob(ParameterVersion version, std::vector<float> values)
+      : version_(version), values_(std::move(values)) {}
+
+  ParameterVersion version() const { return version_; }
+  std::span<const float> values() const { return values_; }
+
+ private:
+  friend class Publication;
+  ParameterVersion version_;
+  std::vector<float> values_;
+};
+
+// Hands parameter versions from one learner to any number of readers in the process.
+//
+// Publish copies the values once into a blob that no reader holds (blobs are recycled) and makes it
+// the latest; a reader that asked before keeps the older one whole for as long as it likes. The
+// lock is held for a pointer copy only. shared_ptr because the last of several readers, whoever
+// that is, gives a blob back. Readers: any thread; one publisher.
+class Publication {
+ public:
+  explicit Publication(ParameterManifest manifest, std::uint16_t incarnation = 0);
+
+  const ParameterManifest& manifest() const { return manifest_; }
+
+  // Throws InvalidArgument unless `values` has manifest().size() floats.
+  ParameterVersion Publish(std::span<const float> values);
+
+  // Never null: before the first Publish, zeros with version number 0.
+  std::shared_ptr<const ParameterBlob> Latest() const;
+
+  // Counts on from a restored run.
+  void Restore(ParameterVersion version, std::span<const float> values);
+
+ private:
+  // Blobs that no reader holds any more. Outlives the publication while readers do.
+  struct Pool {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<ParameterBlob>> free;  // Guarded by mutex.
+  };
+  std::shared_ptr<ParameterBlob> FreeBlob();
+
+  const ParameterManifest manifest_;
+  const std::shared_ptr<Pool> pool_;
+  mutable std::mutex mutex_;                     // Taken before a pool's, never after.
+  ParameterVersion version_;                     // Guarded by mutex_.
+  std::shared_ptr<const ParameterBlob> latest_;  // Guarded by mutex_.
+};
+
+}  // namespace menger

@@ -1,0 +1,113 @@
+#include "menger/tensor/slab.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+
+std::size_t RoundUp(std::size_t bytes) {
+  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+void CheckEqual(const Spec& from, const Spec& to, const char* part) {
+  for (int i = 0; i < std::max(from.size(), to.size()); ++i) {
+    if (i >= from.size() || i >= to.size() || from[i].name != to[i].name ||
+        from[i].dtype != to[i].dtype || from[i].shape != to[i].shape) {
+      throw InvalidArgument(
+          "slabs differ in leaf {} of their {} spec; carry only between equal slabs", i, part);
+    }
+  }
+}
+
+}  // namespace
+
+void SlabSpec::Check() const {
+  if (horizon < 1) throw InvalidArgument("slab horizon is {}; it must be at least 1", horizon);
+  if (history < 0) throw InvalidArgument("slab history is {}; it must be at least 0", history);
+  if (observation.size() == 0) throw InvalidArgument("a slab needs at least one observation leaf");
+  if (action.size() == 0) throw InvalidArgument("a slab needs at least one action leaf");
+}
+
+std::size_t Slab::LayOut() {
+  std::size_t end = 0;
+  const auto width = static_cast<std::size_t>(positions());
+  // `before` rows precede row 0 in memory, so that a history row is a negative row number.
+  const auto add = [&](std::size_t item, int before, int rows) {
+    Array array{.item = item, .row = item * width};
+    array.offset = end + array.row * static_cast<std::size_t>(before);
+    end = RoundUp(end + array.row * static_cast<std::size_t>(before + rows));
+    return array;
+  };
+  const auto add_part = [&](const Spec& part, int before, int rows) {
+    std::vector<Array> arrays;
+    for (const LeafSpec& leaf : part.leaves()) arrays.push_back(add(leaf.bytes(), before, rows));
+    return arrays;
+  };
+  const int steps = spec_.horizon;
+  observation_ = add_part(spec_.observation, spec_.history, steps + 1);
+  state_ = add_part(spec_.state, 0, steps + 1);
+  action_ = add_part(spec_.action, 0, steps);
+  policy_ = add_part(spec_.policy, 0, steps);
+  is_first_ = add(1, spec_.history, steps + 1);
+  reward_ = add(sizeof(double), 0, steps);
+  terminated_ = add(1, 0, steps);
+  truncated_ = add(1, 0, steps);
+  episode_end_ = add(1, 0, steps);
+  valid_ = add(1, 0, steps);
+  version_ = add(sizeof(std::int64_t), 0, steps);
+  final_index_ = add(sizeof(std::int32_t), 0, steps);
+  final_observation_ = add_part(spec_.observation, 0, steps);
+  return end;
+}
+
+Slab::Slab(SlabSpec spec) : spec_(std::move(spec)) {
+  spec_.Check();
+  memory_ = AllocatePlainMemory(LayOut());
+}
+
+Slab::Slab(SlabSpec spec, std::unique_ptr<Memory> memory)
+    : spec_(std::move(spec)), memory_(std::move(memory)) {
+  spec_.Check();
+  const std::size_t needed = LayOut();
+  if (memory_ == nullptr || memory_->size() < needed) {
+    throw InvalidArgument("slab memory has {} bytes; this spec needs {}",
+                          memory_ == nullptr ? 0 : memory_->size(), needed);
+  }
+}
+
+std::size_t Slab::BytesNeeded(const SlabSpec& spec) {
+  spec.Check();
+  Slab layout;
+  layout.spec_ = spec;
+  return layout.LayOut();
+}
+
+void Slab::Carry(Slab& next) const {
+  if (next.positions() != positions() || next.spec_.history != spec_.history) {
+    throw InvalidArgument("cannot carry a slab of {} columns and history {} into one of {} and {}",
+                          positions(), spec_.history, next.positions(), next.spec_.history);
+  }
+  CheckEqual(spec_.observation, next.spec_.observation, "observation");
+  CheckEqual(spec_.state, next.spec_.state, "state");
+  const auto copy = [this, &next](const Array& from, const Array& to, int row) {
+    std::memmove(next.At<std::byte>(to, row, 0), At<std::byte>(from, spec_.horizon + row, 0),
+                 from.row);
+  };
+  // Oldest first: with one slab as source and target, a row is read before it is overwritten.
+  for (int row = -spec_.history; row <= 0; ++row) {
+    for (std::size_t i = 0; i < observation_.size(); ++i) {
+      copy(observation_[i], next.observation_[i], row);
+    }
+    copy(is_first_, next.is_first_, row);
+  }
+  for (std::size_t i = 0; i < state_.size(); ++i) copy(state_[i], next.state_[i], 0);
+  next.first_step_ = first_step_ + spec_.horizon;
+}
+
+}  // namespace menger
