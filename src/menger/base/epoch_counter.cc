@@ -1,0 +1,101 @@
+#include "menger/base/epoch_counter.h"
+
+#include <immintrin.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
+
+#include "menger/base/error.h"
+#include "menger/base/thread.h"
+
+namespace menger {
+namespace {
+
+// About what a sleep and a wake cost: spinning longer than that can never be better than twice the
+// best choice.
+constexpr int64_t kSpinNanosecondsMax = 20'000;
+constexpr uint32_t kSpinDebtMax = 16;  // Each four halve the spin.
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free && sizeof(std::atomic<uint32_t>) == 4);
+
+uint32_t* FutexWord(std::atomic<uint32_t>& word) { return reinterpret_cast<uint32_t*>(&word); }
+
+// Shared futexes (no FUTEX_PRIVATE_FLAG): the word may lie in memory that other processes map.
+void FutexWait(std::atomic<uint32_t>& word, uint32_t expected, std::chrono::nanoseconds timeout) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
+  timespec relative{};
+  relative.tv_sec = seconds.count();
+  relative.tv_nsec = (timeout - seconds).count();
+  // Every outcome (woken, changed already, timed out, interrupted) is handled by looking again.
+  syscall(SYS_futex, FutexWord(word), FUTEX_WAIT, expected, &relative, nullptr, 0);
+}
+
+}  // namespace
+
+bool EpochCounter::Spin(uint32_t epoch) const {
+  // Asked once: the mask of the whole process, not of a pinned caller.
+  static const bool single_cpu = AvailableCpus() == 1;
+  if (single_cpu) return false;
+
+  const uint32_t debt = std::min(spin_debt_.load(std::memory_order_relaxed), kSpinDebtMax);
+  const int64_t end = MonotonicNanoseconds() + (kSpinNanosecondsMax >> debt / 4);
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (HasReached(value(), epoch)) return true;
+      _mm_pause();
+    }
+  } while (MonotonicNanoseconds() < end);
+  return false;
+}
+
+// After one long wait spins are short, and short waits lengthen them step by step: so a machine
+// that is too busy for spinning pays little for trying. A wait that slept although a full spin
+// would have been enough is a short one, else two sides that both gave up spinning would each be
+// too slow for the other's short spin and never find back.
+void EpochCounter::LearnFrom(int64_t wait_nanoseconds) {
+  const uint32_t debt = spin_debt_.load(std::memory_order_relaxed);
+  if (wait_nanoseconds > kSpinNanosecondsMax) {
+    if (debt != kSpinDebtMax) spin_debt_.store(kSpinDebtMax, std::memory_order_relaxed);
+  } else if (debt > 0) {
+    spin_debt_.store(debt - 1, std::memory_order_relaxed);
+  }
+}
+
+bool EpochCounter::SlowWait(uint32_t epoch, std::chrono::nanoseconds timeout) {
+  if (timeout <= std::chrono::nanoseconds::zero()) return HasReached(value(), epoch);
+  const Stopwatch watch;
+  const Deadline deadline = Deadline::After(timeout);
+  bool reached = Spin(epoch);
+  if (!reached) reached = Sleep(epoch, deadline);
+  LearnFrom(watch.nanoseconds());
+  return reached;
+}
+
+bool EpochCounter::Sleep(uint32_t epoch, const Deadline& deadline) {
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  bool reached = false;
+  for (;;) {
+    const uint32_t now = epoch_.load(std::memory_order_seq_cst);
+    reached = HasReached(now, epoch);
+    const std::chrono::nanoseconds remaining = deadline.remaining();
+    if (reached || remaining.count() == 0) break;
+    FutexWait(epoch_, now, remaining);
+  }
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+  return reached;
+}
+
+void EpochCounter::WakeAll() {
+  syscall(SYS_futex, FutexWord(epoch_), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void EpochCounter::ThrowDeadlineExceeded(uint32_t epoch, std::chrono::nanoseconds timeout) const {
+  throw DeadlineExceeded("epoch {} was not reached within {} ms; the counter is at {}", epoch,
+                         std::chrono::duration<double, std::milli>(timeout).count(), value());
+}
+
+}  // namespace menger

@@ -1,0 +1,145 @@
+#include "menger/base/error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <numeric>
+#include <system_error>
+#include <vector>
+
+namespace menger {
+namespace {
+
+// Levenshtein's distance: insertions, deletions and substitutions of one character.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+const char* ErrorCodeName(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return "InvalidArgument";
+    case ErrorCode::kNotFound:
+      return "NotFound";
+    case ErrorCode::kFailedPrecondition:
+      return "FailedPrecondition";
+    case ErrorCode::kUnavailable:
+      return "Unavailable";
+    case ErrorCode::kDeadlineExceeded:
+      return "DeadlineExceeded";
+    case ErrorCode::kCancelled:
+      return "Cancelled";
+    case ErrorCode::kDataLoss:
+      return "DataLoss";
+    case ErrorCode::kInternal:
+      return "Internal";
+  }
+  return "Unknown";
+}
+
+ErrorCode CodeFromErrno(int error_number) {
+  switch (error_number) {
+    case EINVAL:
+    case ENAMETOOLONG:
+    case ELOOP:
+      return ErrorCode::kInvalidArgument;
+    case ENOENT:
+    case ENODEV:
+    case ENXIO:
+    case ESRCH:
+      return ErrorCode::kNotFound;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case EEXIST:
+    case ENOTEMPTY:
+    case ENOTDIR:
+    case EISDIR:
+    case EXDEV:
+      return ErrorCode::kFailedPrecondition;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case EBUSY:
+    case EINTR:
+    case EPIPE:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EADDRINUSE:
+      return ErrorCode::kUnavailable;
+    case ETIMEDOUT:
+      return ErrorCode::kDeadlineExceeded;
+    case ECANCELED:
+      return ErrorCode::kCancelled;
+    case EIO:
+      return ErrorCode::kDataLoss;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+Error FromErrno(std::string_view what, int error_number) {
+  return Error(CodeFromErrno(error_number),
+               fmt::format("{}: {}", what, std::generic_category().message(error_number)));
+}
+
+Error WithContext(const Error& error, std::string_view context) {
+  return Error(error.code(), fmt::format("{}: {}", context, error.what()));
+}
+
+Error TranslateCurrentException() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::kUnavailable, "out of memory");
+  } catch (const std::system_error& error) {
+    const auto& category = error.code().category();
+    const bool is_errno = category == std::system_category() || category == std::generic_category();
+    return Error(is_errno ? CodeFromErrno(error.code().value()) : ErrorCode::kInternal,
+                 error.what());
+  } catch (const std::exception& error) {
+    return Error(ErrorCode::kInternal, error.what());
+  } catch (...) {
+    return Error(ErrorCode::kInternal, "an exception that is not a std::exception");
+  }
+}
+
+std::string NearestName(std::string_view wrong, std::span<const std::string> candidates) {
+  // More than a third of the characters wrong is another word, not a slip.
+  size_t best_distance = std::max<size_t>(2, wrong.size() / 3) + 1;
+  std::string best;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = EditDistance(wrong, candidate);
+    if (distance < best_distance && distance < std::max(wrong.size(), candidate.size())) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string DidYouMean(std::string_view wrong, std::span<const std::string> candidates) {
+  const std::string nearest = NearestName(wrong, candidates);
+  return nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest);
+}
+
+}  // namespace menger

@@ -1,0 +1,80 @@
+#include "menger/base/error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <new>
+#include <system_error>
+
+namespace menger {
+namespace {
+
+template <typename Thrower>
+Error Translated(Thrower thrower) {
+  try {
+    thrower();
+  } catch (...) {
+    return TranslateCurrentException();
+  }
+  return Internal("nothing was thrown");
+}
+
+TEST(ErrorTest, EachFactoryGivesItsCodeAndFormatsItsText) {
+  const std::vector<std::pair<Error, const char*>> cases = {
+      {InvalidArgument("x = {}", 1), "InvalidArgument"},
+      {NotFound("x = {}", 1), "NotFound"},
+      {FailedPrecondition("x = {}", 1), "FailedPrecondition"},
+      {Unavailable("x = {}", 1), "Unavailable"},
+      {DeadlineExceeded("x = {}", 1), "DeadlineExceeded"},
+      {Cancelled("x = {}", 1), "Cancelled"},
+      {DataLoss("x = {}", 1), "DataLoss"},
+      {Internal("x = {}", 1), "Internal"},
+  };
+  for (const auto& [error, name] : cases) {
+    EXPECT_STREQ(ErrorCodeName(error.code()), name);
+    EXPECT_STREQ(error.what(), "x = 1");
+  }
+}
+
+TEST(ErrorTest, AFailedSystemCallSaysWhatTheCallerCanDo) {
+  EXPECT_EQ(FromErrno("a", ENOSPC).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(FromErrno("a", EACCES).code(), ErrorCode::kFailedPrecondition);
+  EXPECT_EQ(FromErrno("a", ENOENT).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(FromErrno("a", ETIMEDOUT).code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(FromErrno("a", EINVAL).code(), ErrorCode::kInvalidArgument);
+  EXPECT_STREQ(FromErrno("cannot read 'a'", ENOENT).what(),
+               "cannot read 'a': No such file or directory");
+}
+
+TEST(ErrorTest, ContextIsPutBeforeTheTextAndKeepsTheCode) {
+  const Error error = WithContext(DataLoss("entry 'x'"), "checkpoint 7");
+  EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+  EXPECT_STREQ(error.what(), "checkpoint 7: entry 'x'");
+}
+
+TEST(ErrorTest, EveryExceptionIsTranslatedAtAnEdge) {
+  EXPECT_EQ(Translated([] { throw Cancelled("a"); }).code(), ErrorCode::kCancelled);
+  EXPECT_EQ(Translated([] { throw std::bad_alloc(); }).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(Translated([] { throw std::system_error(ENOSPC, std::system_category()); }).code(),
+            ErrorCode::kUnavailable);
+  const Error other = Translated([] { throw std::out_of_range("index 9"); });
+  EXPECT_EQ(other.code(), ErrorCode::kInternal);
+  EXPECT_STREQ(other.what(), "index 9");
+  EXPECT_EQ(Translated([] { throw 3; }).code(), ErrorCode::kInternal);
+}
+
+TEST(ErrorTest, TheNearestNameIsOfferedOnlyIfItIsNear) {
+  const std::vector<std::string> names = {"discount", "epochs", "learning_rate", "a"};
+  EXPECT_EQ(NearestName("discuont", names), "discount");
+  EXPECT_EQ(NearestName("learning_rat", names), "learning_rate");
+  EXPECT_EQ(NearestName("epoch", names), "epochs");
+  EXPECT_EQ(NearestName("momentum", names), "");
+  EXPECT_EQ(NearestName("b", names), "");
+  EXPECT_EQ(NearestName("x", {}), "");
+  EXPECT_EQ(DidYouMean("epoch", names), " (did you mean 'epochs'?)");
+  EXPECT_EQ(DidYouMean("momentum", names), "");
+}
+
+}  // namespace
+}  // namespace menger
