@@ -47,18 +47,22 @@ class RunningMoments {
   std::vector<double> squared_;
 };
 
-// (x - mean) / sqrt(variance + 1e-8), clipped. Statistics change once a slab, in column order, and
-// belong to the parameter version: `scale` and `shift` are published with the network's parameters,
-// so that every policy uses one whole set.
+// (x - mean) / sqrt(variance + 1e-8), clipped. Statistics change once a slab, after learning from
+// it, in column order: so the learner normalises as the policy that acted did. They belong to the
+// parameter version: `scale` and `shift` are published with the network's parameters.
 class ObservationNormaliser {
  public:
   explicit ObservationNormaliser(int elements) : moments_(elements) {}
 
-  void Update(const Slab& slab, int leaf);  // From the valid rows of the slab.
-  // 2 x elements floats: x * scale + shift is the normalised value.
+  // Merges rows of raw observations, [rows, elements]; rows with weight 0 are left out.
+  void Update(std::span<const float> observations, std::span<const float> weights);
+
+  // 2 x elements floats, scales then shifts: x * scale + shift is the normalised value before
+  // clipping.
   void WriteTo(std::span<float> scale_and_shift) const;
-  RunningMoments& moments() { return moments_; }
-  const RunningMoments& moments() const { return moments_; }
+
+  void Save(ArchiveWriter archive) const { moments_.Save(archive); }
+  void Load(ArchiveReader archive) { moments_.Load(archive); }
 
  private:
   RunningMoments moments_;
@@ -71,7 +75,8 @@ class RewardNormaliser {
  public:
   RewardNormaliser(int environments, double discount);
 
-  void Update(const Slab& slab);
+  // Merges one step after another of all environments of the slabs, in column order.
+  void Update(std::span<Slab* const> slabs);
   double scale() const;  // 1 / sqrt(variance + 1e-8)
 
   void Save(ArchiveWriter archive) const;

@@ -1,0 +1,58 @@
+// The algorithms of the program, composed: add a line here for a new one.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "menger/algorithms/a2c.h"
+#include "menger/algorithms/algorithm.h"
+#include "menger/algorithms/ppo.h"
+#include "menger/base/error.h"
+#include "menger/networks/distribution.h"
+
+namespace menger {
+namespace {
+
+// An on-policy algorithm that is made from a Config and works on any action space with a
+// distribution.
+template <typename Config, typename Implementation>
+class ActorCriticEntry final : public AlgorithmEntry {
+ public:
+  ActorCriticEntry(std::string name, std::string description)
+      : name_(std::move(name)), description_(std::move(description)) {}
+
+  std::string name() const override { return name_; }
+  std::string description() const override { return description_; }
+  void Declare(Options& options) override { config_.Declare(options); }
+  void Check(const EnvironmentSpec& environment) const override {
+    if (environment.action.size() != 1) {
+      throw InvalidArgument("algorithm '{}' takes one action leaf; {} has {}", name_,
+                            environment.name, environment.action.size());
+    }
+    MakeDistribution(environment.action[0]);
+  }
+  std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
+    return std::make_unique<Implementation>(config_, context);
+  }
+
+ private:
+  const std::string name_;
+  const std::string description_;
+  Config config_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms() {
+  std::vector<std::unique_ptr<AlgorithmEntry>> entries;
+  entries.push_back(std::make_unique<ActorCriticEntry<PpoConfig, Ppo>>(
+      "ppo",
+      "Proximal Policy Optimisation, clipped (Schulman et al. 2017); discrete and continuous "
+      "actions"));
+  entries.push_back(std::make_unique<ActorCriticEntry<A2cConfig, A2c>>(
+      "a2c",
+      "Advantage Actor-Critic (Mnih et al. 2016), synchronous; discrete and continuous actions"));
+  return entries;
+}
+
+}  // namespace menger

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "menger/tensor/slab.h"
+
+namespace menger {
+
+// Turns the observation leaves of a slab into what a network is given.
+//
+// Number leaves are concatenated as float32 in the order of the spec, Discrete and MultiDiscrete
+// ones as one-hot codes; action masks and lengths are left out. A single uint8 leaf of three
+// dimensions [frames, height, width] stays uint8. With statistics, each number is scaled, shifted
+// and clipped. Immutable; any thread.
+class ObservationEncoder {
+ public:
+  // Throws InvalidArgument when there is nothing to encode or pixels are mixed with other leaves.
+  explicit ObservationEncoder(const Spec& observation);
+
+  // The network's input: float32 [elements], or the image leaf itself.
+  const LeafSpec& encoded() const { return encoded_; }
+  int elements() const { return static_cast<int>(encoded_.elements()); }
+  std::size_t bytes() const { return encoded_.bytes(); }
+  bool is_image() const { return encoded_.dtype == DataType::kUint8; }
+
+  // True when a leaf's memory already is the encoding: the slab can be given to the network as it
+  // stands.
+  bool identity() const { return identity_leaf_ >= 0; }
+  int identity_leaf() const { return identity_leaf_; }
+
+  // Index of the action mask leaf, or -1.
+  int mask_leaf() const { return mask_leaf_; }
+
+  // Encodes `count` neighbouring positions of a row into `out` [count, encoded].
+  void Encode(const Slab& slab, int row, int position, int count, std::byte* out) const;
+
+  // Encodes one final observation.
+  void EncodeFinal(const Slab& slab, int slot, std::byte* out) const;
+
+ private:
+  struct Part {
+    int leaf = 0;
+    int offset = 0;    // In encoded elements.
+    int elements = 0;  // Encoded.
+  };
+  void EncodeLeaf(const LeafSpec& leaf, const std::byte* item, float* out) const;
+
+  Spec observation_;
+  LeafSpec encoded_;
+  std::vector<Part> parts_;
+  int identity_leaf_ = -1;
+  int mask_leaf_ = -1;
+};
+
+// x <- clamp(x * scale + shift, -clip, clip) for every row of [rows, scale.size()].
+void Normalise(std::span<float> rows, std::span<const float> scale, std::span<const float> shift,
+               float clip);
+
+}  // namespace menger

@@ -1,0 +1,68 @@
+#include "menger/algorithms/policy_gradient.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace menger {
+
+void PolicyGradient::Evaluate(const Minibatch& minibatch) {
+  outputs_ = model_.network().Forward(minibatch.input);
+  for (auto* const column : {&log_probabilities_, &entropies_, &values_, &log_probability_gradient_,
+                             &entropy_gradient_, &value_gradient_}) {
+    column->resize(minibatch.rows);
+  }
+  model_.distribution().Evaluate(outputs_.first(outputs_.size() - 1), minibatch.mask,
+                                 minibatch.actions, log_probabilities_.data(), entropies_.data());
+  for (int row = 0; row < minibatch.rows; ++row) values_[row] = *outputs_.back().row(row);
+}
+
+void PolicyGradient::ShapeGradients() {
+  std::size_t floats = 0;
+  for (const Matrix& output : outputs_) {
+    floats += static_cast<std::size_t>(output.rows) * output.columns;
+  }
+  gradient_storage_.resize(floats);
+  output_gradients_.clear();
+  float* next = gradient_storage_.data();
+  for (const Matrix& output : outputs_) {
+    output_gradients_.push_back(
+        {.data = next, .rows = output.rows, .columns = output.columns, .stride = output.columns});
+    next += static_cast<std::size_t>(output.rows) * output.columns;
+  }
+}
+
+double PolicyGradient::Step(const Minibatch& minibatch, double entropy_coefficient,
+                            double learning_rate, UpdateRule& update) {
+  ShapeGradients();
+  const auto coefficient = static_cast<float>(entropy_coefficient);
+  for (int row = 0; row < minibatch.rows; ++row) {
+    entropy_gradient_[row] = -coefficient * minibatch.weights[row];
+  }
+  const std::span<const Matrix> gradients = output_gradients_;
+  model_.distribution().Gradient(outputs_.first(outputs_.size() - 1), minibatch.mask,
+                                 minibatch.actions, log_probability_gradient_, entropy_gradient_,
+                                 gradients.first(gradients.size() - 1));
+  std::copy(value_gradient_.begin(), value_gradient_.end(), gradients.back().data);
+  model_.network().Backward(gradients);
+  return update.Step(model_.network(), learning_rate);
+}
+
+void NormaliseAdvantages(std::span<float> advantages, std::span<const float> weights,
+                         UpdateRule& update) {
+  std::array<double, 3> sums = {0, 0, 0};  // Count, sum, sum of squares.
+  for (std::size_t i = 0; i < advantages.size(); ++i) {
+    if (weights[i] == 0.0F) continue;
+    sums[0] += 1;
+    sums[1] += advantages[i];
+    sums[2] += static_cast<double>(advantages[i]) * advantages[i];
+  }
+  update.Sum(sums);
+  if (sums[0] < 2) return;
+  const double mean = sums[1] / sums[0];
+  const double variance = std::max(0.0, sums[2] - sums[1] * mean) / (sums[0] - 1);
+  const double scale = 1.0 / (std::sqrt(variance) + 1e-8);
+  for (float& advantage : advantages) advantage = static_cast<float>((advantage - mean) * scale);
+}
+
+}  // namespace menger

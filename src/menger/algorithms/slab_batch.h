@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "menger/algorithms/actor_critic.h"
+#include "menger/networks/network.h"
+#include "menger/tensor/slab.h"
+
+namespace menger {
+
+// One minibatch: dense arrays of `rows` rows, valid until the next gather.
+struct Minibatch {
+  NetworkInput input;
+  const void* actions = nullptr;
+  const std::uint8_t* mask = nullptr;  // Null without an action mask.
+  std::span<const float> log_probabilities;
+  std::span<const float> values;
+  std::span<float> advantages;  // May be normalised in place.
+  std::span<const float> returns;
+  std::span<const float> weights;  // 1 / (valid rows of the minibatch), 0 for invalid ones.
+  int rows = 0;
+};
+
+// The slabs of one update as flat arrays [T, C] (C: environments of all slabs, in order; padding
+// left out), with advantages and returns, from which minibatches are gathered. Buffers are kept
+// from update to update; nothing is allocated in between.
+class SlabBatch {
+ public:
+  explicit SlabBatch(ActorCritic& model) : model_(model) {}
+
+  // Encodes and normalises observations, transforms rewards, computes values of what followed each
+  // step with the model's present parameters, advantages (GAE) and returns. All slabs must be as
+  // long as the first.
+  void Prepare(std::span<Slab* const> slabs, double discount, double lambda);
+
+  int steps() const { return steps_; }
+  int columns() const { return columns_; }
+  int rows() const { return steps_ * columns_; }
+  // Numbers of the rows that count, ascending.
+  std::span<const std::int32_t> valid_rows() const { return valid_rows_; }
+
+  // Independent rows, by number.
+  Minibatch GatherRows(std::span<const std::int32_t> rows);
+  // Whole columns from row 0 to T-1, step-major, for recurrent networks.
+  Minibatch GatherSequences(std::span<const std::int32_t> columns);
+
+  // Merges this batch's observations into the model's statistics; call after learning.
+  void UpdateObservationStatistics();
+
+  double mean_value() const;
+  double explained_variance()
+      const;  // 1 - Var(returns - values) / Var(returns): 1 is perfect, 0 no better than the mean.
+
+ private:
+  void CopyColumns(const Slab& slab, int first_column);
+  void CopyRow(const Slab& slab, int row, int position, int index);
+  void ComputeNextValues(std::span<Slab* const> slabs);
+  void AddFinalValues(const Slab& slab, int first_column);
+  void Collect(std::span<const std::int32_t> rows);
+  Minibatch View(int rows);
+
+  ActorCritic& model_;
+  int steps_ = 0;
+  int columns_ = 0;
+
+  // [T, C] each.
+  std::vector<std::byte> observations_;  // Encoded and normalised.
+  std::vector<float> raw_observations_;  // Encoded only; kept when statistics need them.
+  std::vector<std::byte> actions_;
+  std::vector<std::uint8_t> masks_;
+  std::vector<float> log_probabilities_, values_, next_values_, rewards_, advantages_, returns_,
+      weights_;
+  std::vector<std::uint8_t> cut_, valid_, is_first_;
+  std::vector<float> first_state_;  // [C, state width]: carried into row 0.
+  std::vector<std::int32_t> valid_rows_;
+
+  // The gathered minibatch.
+  std::vector<std::byte> batch_observations_, batch_actions_;
+  std::vector<std::uint8_t> batch_masks_, batch_is_first_;
+  std::vector<float> batch_log_probabilities_, batch_values_, batch_advantages_, batch_returns_,
+      batch_weights_, batch_state_;
+  std::vector<std::int32_t> sequence_rows_;
+
+  // Scratch for values of rows T and of final observations.
+  std::vector<std::byte> scratch_observations_;
+  std::vector<float> scratch_state_;
+  std::vector<std::uint8_t> scratch_is_first_;
+  std::vector<std::int32_t> scratch_rows_;
+};
+
+}  // namespace menger

@@ -1,0 +1,103 @@
+#pragma once
+
+// For tests: trains an algorithm in a plain loop, without run folders, and evaluates it greedily.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "menger/algorithms/algorithm.h"
+#include "menger/base/error.h"
+#include "menger/collectors/collector.h"
+#include "menger/networks/update_rule.h"
+
+namespace menger {
+
+struct TrainingSetup {
+  std::string algorithm = "ppo";
+  std::vector<std::pair<std::string, std::string>> options;  // Of the algorithm's section.
+  NetworkOptions network;
+  TransformOptions transforms;
+  OptimiserOptions optimiser;
+  int environments = 8;
+  int horizon = 32;
+  std::int64_t steps = 10'000;
+  std::uint64_t seed = 1;
+  int threads = 1;  // For learning.
+};
+
+class TrainedAlgorithm {
+ public:
+  TrainedAlgorithm(const TrainingSetup& setup, const EnvironmentEntry& environment)
+      : environment_(environment) {
+    AlgorithmContext context{.environment = environment.spec,
+                             .network = setup.network,
+                             .transforms = setup.transforms,
+                             .environments = setup.environments,
+                             .seed = setup.seed,
+                             .threads = setup.threads};
+    for (auto& entry : AllAlgorithms()) {
+      if (entry->name() != setup.algorithm) continue;
+      Options options(setup.algorithm);
+      entry->Declare(options);
+      for (const auto& [name, text] : setup.options) options.SetFromText(name, text);
+      algorithm_.reset(dynamic_cast<SlabAlgorithm*>(entry->Make(context).release()));
+    }
+    if (algorithm_ == nullptr) throw NotFound("no slab algorithm '{}'", setup.algorithm);
+    Train(setup);
+  }
+
+  // Mean return of the first episode of each of `episodes` environments, greedily, at most
+  // `horizon` steps each.
+  double Evaluate(int episodes, int horizon) {
+    const auto collector =
+        MakeCollector({.environments = episodes,
+                       .horizon = horizon,
+                       .clip_actions = true,
+                       .pin = false,
+                       .seed = 10'000'019},
+                      environment_, [&] { return algorithm_->MakePolicy(PolicyMode::kGreedy, 0); });
+    const Slab& slab = collector->Collect();
+    double sum = 0;
+    for (int environment = 0; environment < episodes; ++environment) {
+      for (int row = 0; row < horizon; ++row) {
+        sum += slab.reward(row)[environment];
+        if (slab.episode_end(row)[environment] != 0) break;
+      }
+    }
+    return sum / episodes;
+  }
+
+  SlabAlgorithm& algorithm() { return *algorithm_; }
+  const Metrics& last_metrics() const { return metrics_; }
+  const Metrics& first_metrics() const { return first_metrics_; }
+
+ private:
+  void Train(const TrainingSetup& setup) {
+    const auto collector = MakeCollector(
+        {.environments = setup.environments,
+         .horizon = setup.horizon,
+         .clip_actions = true,
+         .pin = false,
+         .seed = setup.seed},
+        environment_, [&] { return algorithm_->MakePolicy(PolicyMode::kSample, setup.seed); });
+    const auto update = MakeLocalUpdateRule(setup.optimiser, algorithm_->parameter_count());
+    const std::int64_t slab_steps = static_cast<std::int64_t>(setup.environments) * setup.horizon;
+    for (std::int64_t steps = 0; steps < setup.steps; steps += slab_steps) {
+      Slab* const slab = &collector->Collect();
+      metrics_ = algorithm_->Learn({&slab, 1}, *update,
+                                   static_cast<double>(steps) / static_cast<double>(setup.steps));
+      if (first_metrics_.empty()) first_metrics_ = metrics_;
+      algorithm_->Publish();
+    }
+  }
+
+  const EnvironmentEntry environment_;
+  std::unique_ptr<SlabAlgorithm> algorithm_;
+  Metrics metrics_;
+  Metrics first_metrics_;
+};
+
+}  // namespace menger
