@@ -1,0 +1,89 @@
+#include "menger/networks/torch/model.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <tuple>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+constexpr const char* kTrunk = "trunk";
+
+void CheckSpec(const NetworkSpec& spec) {
+  static const std::array<std::string, 4> kKinds = {"mlp", "nature_cnn", "a3c_cnn", "lstm"};
+  const std::string& kind = spec.options.kind;
+  if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
+    throw InvalidArgument(
+        "network.kind is '{}'{}; it must be one of mlp, nature_cnn, a3c_cnn and lstm", kind,
+        DidYouMean(kind, kKinds));
+  }
+  if (spec.heads.empty()) throw InvalidArgument("a network needs at least one head, got none");
+  for (const HeadSpec& head : spec.heads) {
+    if (head.width < 1) {
+      throw InvalidArgument("head '{}' has width {}; it must be at least 1", head.name, head.width);
+    }
+  }
+}
+
+}  // namespace
+
+Model::Model(const NetworkSpec& spec) : head_specs_(spec.heads) {
+  CheckSpec(spec);
+  const NetworkOptions& options = spec.options;
+  const bool own_trunks = options.kind == "mlp" && !options.shared_trunk;
+  std::int64_t features = 0;
+  if (!own_trunks) {
+    trunks_.push_back(options.kind == "mlp" || options.kind == "lstm"
+                          ? MakeMlpTrunk(plan_, kTrunk, spec.observation, options)
+                          : MakeConvolutionTrunk(plan_, kTrunk, spec.observation, options.kind));
+    features = trunks_[0]->outputs();
+    if (options.kind == "lstm") {
+      lstm_.emplace(plan_, std::string(kTrunk) + "/lstm", features, options.lstm_size);
+      features = lstm_->size();
+    }
+  }
+  for (const HeadSpec& spec_of_head : spec.heads) {
+    Head head;
+    if (spec_of_head.constant) {
+      head.bias =
+          plan_.AddConstant(spec_of_head.name + "/bias", {spec_of_head.width}, spec_of_head.bias);
+    } else {
+      std::size_t hidden_layers = 0;  // Its own.
+      if (own_trunks) {
+        trunks_.push_back(MakeMlpTrunk(plan_, spec_of_head.name, spec.observation, options));
+        head.trunk = static_cast<int>(trunks_.size()) - 1;
+        features = trunks_.back()->outputs();
+        hidden_layers = options.hidden.size();
+      }
+      const std::string name = fmt::format("{}/{}", spec_of_head.name, hidden_layers);
+      head.output.emplace(plan_, name, features, spec_of_head.width, spec_of_head.gain,
+                          spec_of_head.bias);
+    }
+    heads_.push_back(head);
+  }
+}
+
+Tensors Model::Run(const Tensors& weights, const at::Tensor& observations, const at::Tensor& state,
+                   std::span<const std::uint8_t> is_first, at::Tensor* next_state) const {
+  Tensors features;
+  for (const auto& trunk : trunks_) {
+    features.push_back((*trunk)(weights, observations).to(at::kFloat));
+  }
+  if (lstm_) std::tie(features[0], *next_state) = lstm_->Run(weights, features[0], state, is_first);
+
+  Tensors outputs;
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    const Head& head = heads_[i];
+    outputs.push_back(head.output ? (*head.output)(weights, features[head.trunk])
+                                  : weights[head.bias].expand({observations.size(0), -1}));
+  }
+  return outputs;
+}
+
+}  // namespace menger

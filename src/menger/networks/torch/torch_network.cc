@@ -1,0 +1,252 @@
+#include "menger/networks/torch/torch_network.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/Device.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
+#include <dlfcn.h>
+#include <torch/cuda.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "menger/base/error.h"
+#include "menger/networks/torch/model.h"
+#include "menger/networks/torch/weight_store.h"
+
+namespace menger {
+namespace {
+
+// Runs `body` so that nothing but menger::Error leaves it.
+template <typename Body>
+auto Translated(Body&& body) {
+  try {
+    return body();
+  } catch (const Error&) {
+    throw;
+  } catch (const c10::OutOfMemoryError& error) {
+    throw Unavailable("the device is out of memory: {}", error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    throw Internal("libtorch: {}", error.what_without_backtrace());
+  } catch (...) {
+    throw TranslateCurrentException();
+  }
+}
+
+// libtorch keeps a thread count for each thread, and a new thread starts with all cores.
+void UseThreads(int threads) {
+  if (at::get_num_threads() != threads) at::set_num_threads(threads);
+}
+
+c10::Device ParseDevice(const std::string& name) {
+  std::optional<c10::Device> device;
+  try {
+    device.emplace(name);
+  } catch (const c10::Error&) {
+    // Not a device's name: reported with the names of kinds that are not supported.
+  }
+  if (!device || !(device->is_cpu() || device->is_cuda())) {
+    throw InvalidArgument("device is '{}'; it must be 'cpu', 'cuda' or 'cuda:N'", name);
+  }
+  if (device->is_cpu()) return *device;
+  // Only libtorch's CPU half is linked, so that a machine without a GPU does not load gigabytes.
+  // Opening the other half makes it register itself; where it is missing, or no driver is,
+  // is_available says no. libtorch may remember the answer of whoever asks first: a program that
+  // wants CUDA makes its CUDA network before others.
+  const void* const cuda_half = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
+  if (cuda_half == nullptr || !torch::cuda::is_available()) {
+    throw FailedPrecondition("device '{}' is asked for, but {}; use --device cpu", name,
+                             cuda_half == nullptr ? "this build's libtorch has no CUDA"
+                                                  : "this machine has no CUDA device that works");
+  }
+  if (device->index() >= static_cast<int>(torch::cuda::device_count())) {
+    throw FailedPrecondition(
+        "device '{}' is asked for, but this machine has {} CUDA device(s), from 0", name,
+        torch::cuda::device_count());
+  }
+  return *device;
+}
+
+bool ParsePrecision(const std::string& name) {
+  if (name != "fp32" && name != "bf16") {
+    throw InvalidArgument("precision is '{}'; it must be 'fp32' or 'bf16'", name);
+  }
+  return name == "bf16";
+}
+
+class TorchNetwork final : public Network {
+ public:
+  TorchNetwork(const NetworkSpec& spec, int threads)
+      : spec_(spec),
+        threads_(threads),
+        device_(ParseDevice(spec.device)),
+        model_(spec),
+        weights_(model_.plan(), device_, ParsePrecision(spec.precision)) {
+    if (threads < 1) throw InvalidArgument("a network needs at least 1 thread, got {}", threads);
+  }
+
+  const ParameterManifest& manifest() const override { return model_.plan().manifest(); }
+  std::span<float> parameters() override { return weights_.parameters(); }
+  std::span<float> gradients() override { return weights_.gradients(); }
+  void ParametersChanged() override { weights_.Changed(); }
+
+  void Initialise(Random& random) {
+    model_.plan().Initialise(parameters(), random);
+    ParametersChanged();
+  }
+
+  std::span<const Matrix> Forward(const NetworkInput& input) override {
+    return Translated([&] {
+      UseThreads(threads_);
+      graph_.clear();
+      const c10::AutoGradMode gradients(true);
+      at::Tensor observations = Observations(input);
+      // The graph outlives the call; what it keeps must not be the caller's memory.
+      if (device_.is_cpu()) observations = observations.clone();
+      at::Tensor next_state;
+      graph_ = model_.Run(weights_.ForGradient(), observations, State(input).clone(),
+                          IsFirst(input), &next_state);
+      return Publish(graph_, next_state);
+    });
+  }
+
+  std::span<const Matrix> Infer(const NetworkInput& input) override {
+    return Translated([&] {
+      UseThreads(threads_);
+      const c10::InferenceMode inference(true);
+      at::Tensor next_state;
+      const Tensors outputs = model_.Run(weights_.ForInference(), Observations(input), State(input),
+                                         IsFirst(input), &next_state);
+      return Publish(outputs, next_state);
+    });
+  }
+
+  void Backward(std::span<const Matrix> output_gradients) override {
+    Translated([&] {
+      UseThreads(threads_);
+      if (graph_.empty()) {
+        throw FailedPrecondition("Backward needs a Forward of its own before it");
+      }
+      const Tensors outputs = std::exchange(graph_, {});
+      weights_.Backward(outputs, OutputGradients(outputs, output_gradients));
+    });
+  }
+
+  int state_width() const override { return model_.state_width(); }
+  const float* next_state() const override {
+    return next_state_.defined() ? next_state_.const_data_ptr<float>() : nullptr;
+  }
+  bool batch_invariant() const override { return false; }
+
+  std::unique_ptr<Network> Clone(int threads) const override {
+    return Translated([&]() -> std::unique_ptr<Network> {
+      auto clone = std::make_unique<TorchNetwork>(spec_, threads);
+      std::ranges::copy(weights_.parameters(), clone->parameters().begin());
+      clone->ParametersChanged();
+      return clone;
+    });
+  }
+
+ private:
+  // The caller's rows, on the device. On the CPU they are still the caller's memory.
+  at::Tensor Observations(const NetworkInput& input) const {
+    if (input.rows < 1 || input.observations == nullptr) {
+      throw InvalidArgument("a network needs at least 1 row of observations, got {}", input.rows);
+    }
+    const bool pixels = spec_.observation.dtype == DataType::kUint8;
+    std::vector<std::int64_t> shape = {input.rows};
+    if (pixels) {
+      shape.insert(shape.end(), spec_.observation.shape.begin(), spec_.observation.shape.end());
+    } else {
+      shape.push_back(spec_.observation.elements());
+    }
+    return at::from_blob(const_cast<void*>(input.observations), shape,
+                         at::TensorOptions(pixels ? at::kByte : at::kFloat))
+        .to(device_);
+  }
+
+  at::Tensor State(const NetworkInput& input) const {
+    if (state_width() == 0) return at::zeros({0}, at::kFloat);
+    if (input.steps < 1 || input.rows % input.steps != 0) {
+      throw InvalidArgument("{} rows do not make {} steps of equally many sequences", input.rows,
+                            input.steps);
+    }
+    const std::int64_t sequences = input.rows / input.steps;
+    if (input.state == nullptr) {
+      return at::zeros({sequences, state_width()}, at::TensorOptions(at::kFloat).device(device_));
+    }
+    return at::from_blob(const_cast<float*>(input.state), {sequences, state_width()},
+                         at::TensorOptions(at::kFloat))
+        .to(device_);
+  }
+
+  static std::span<const std::uint8_t> IsFirst(const NetworkInput& input) {
+    if (input.is_first == nullptr) return {};
+    return {input.is_first, static_cast<std::size_t>(input.rows)};
+  }
+
+  // Brings results to the host, where they stay until the next call.
+  std::span<const Matrix> Publish(const Tensors& outputs, const at::Tensor& next_state) {
+    outputs_.clear();
+    matrices_.clear();
+    for (const at::Tensor& output : outputs) {
+      outputs_.push_back(output.detach().to(at::kCPU).contiguous());
+      const at::Tensor& host = outputs_.back();
+      const int columns = static_cast<int>(host.size(1));
+      matrices_.push_back(
+          {host.data_ptr<float>(), static_cast<int>(host.size(0)), columns, columns});
+    }
+    if (next_state.defined()) next_state_ = next_state.detach().to(at::kCPU).contiguous();
+    return matrices_;
+  }
+
+  Tensors OutputGradients(const Tensors& outputs, std::span<const Matrix> matrices) const {
+    if (matrices.size() != outputs.size()) {
+      throw InvalidArgument("a gradient for each of {} heads is needed, got {}", outputs.size(),
+                            matrices.size());
+    }
+    Tensors gradients;
+    for (std::size_t i = 0; i < matrices.size(); ++i) {
+      const Matrix& matrix = matrices[i];
+      if (matrix.rows != outputs[i].size(0) || matrix.columns != outputs[i].size(1)) {
+        throw InvalidArgument("the gradient of head '{}' is {} x {}; its output is {} x {}",
+                              model_.heads()[i].name, matrix.rows, matrix.columns,
+                              outputs[i].size(0), outputs[i].size(1));
+      }
+      gradients.push_back(at::from_blob(matrix.data, {matrix.rows, matrix.columns},
+                                        {matrix.stride, 1}, at::TensorOptions(at::kFloat))
+                              .to(device_));
+    }
+    return gradients;
+  }
+
+  const NetworkSpec spec_;
+  const int threads_;
+  const c10::Device device_;
+  const Model model_;
+  WeightStore weights_;
+
+  Tensors graph_;    // Outputs of the last Forward with their graph; empty after Backward.
+  Tensors outputs_;  // What matrices_ points into.
+  std::vector<Matrix> matrices_;
+  at::Tensor next_state_;
+};
+
+}  // namespace
+
+}  // namespace menger
+
+menger::Network* menger_make_torch_network(const menger::NetworkSpec* spec, menger::Random* random,
+                                           int threads) {
+  return menger::Translated([&] {
+    auto network = std::make_unique<menger::TorchNetwork>(*spec, threads);
+    network->Initialise(*random);
+    return network.release();
+  });
+}

@@ -1,0 +1,102 @@
+#include "menger/networks/torch/weight_store.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/Device.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cstddef>
+
+namespace menger {
+namespace {
+
+// Each array of the plan as a view of `flat`, outside any graph.
+Tensors Views(const ParameterPlan& plan, const at::Tensor& flat) {
+  Tensors views;
+  for (const ParameterEntry& entry : plan.manifest().entries()) {
+    views.push_back(flat.narrow(0, entry.offset, entry.elements()).view(entry.shape).detach());
+  }
+  return views;
+}
+
+std::span<float> Floats(const at::Tensor& flat) {
+  return {flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel())};
+}
+
+}  // namespace
+
+struct WeightStore::State {
+  at::Tensor parameters;         // On the host.
+  at::Tensor gradients;          // On the host.
+  at::Tensor device_parameters;  // The same tensor when the device is the CPU.
+  at::Tensor device_gradients;   // The same tensor when the device is the CPU.
+  Tensors leaves;                // Views of device_parameters that ask for gradients.
+  Tensors gradient_views;        // Of device_gradients.
+  std::vector<bool> reduced;     // An array each: computed in bfloat16.
+  Tensors inference;             // What ForInference returns; empty when out of date.
+  bool device_is_stale = false;  // parameters was written since the last copy.
+
+  void CopyToDevice() {
+    if (!device_is_stale) return;
+    device_parameters.copy_(parameters);
+    device_is_stale = false;
+  }
+
+  at::Tensor Lowered(int index) const {
+    return reduced[index] ? leaves[index].to(at::kBFloat16) : leaves[index];
+  }
+};
+
+WeightStore::WeightStore(const ParameterPlan& plan, const c10::Device& device, bool reduced)
+    : state_(std::make_unique<State>()) {
+  const std::int64_t size = plan.manifest().size();
+  state_->parameters = at::zeros({size}, at::kFloat);
+  state_->gradients = at::zeros({size}, at::kFloat);
+  state_->device_parameters = state_->parameters.to(device);
+  state_->device_gradients = state_->gradients.to(device);
+  state_->leaves = Views(plan, state_->device_parameters);
+  for (at::Tensor& leaf : state_->leaves) leaf.requires_grad_(true);
+  state_->gradient_views = Views(plan, state_->device_gradients);
+  for (int i = 0; i < plan.size(); ++i) state_->reduced.push_back(reduced && plan.reducible(i));
+}
+
+WeightStore::~WeightStore() = default;
+
+std::span<float> WeightStore::parameters() { return Floats(state_->parameters); }
+std::span<const float> WeightStore::parameters() const { return Floats(state_->parameters); }
+std::span<float> WeightStore::gradients() { return Floats(state_->gradients); }
+
+void WeightStore::Changed() {
+  state_->device_is_stale = !state_->device_parameters.is_same(state_->parameters);
+  state_->inference.clear();
+}
+
+Tensors WeightStore::ForGradient() {
+  state_->CopyToDevice();
+  Tensors weights;
+  for (int i = 0; i < static_cast<int>(state_->leaves.size()); ++i) {
+    weights.push_back(state_->Lowered(i));
+  }
+  return weights;
+}
+
+const Tensors& WeightStore::ForInference() {
+  if (state_->inference.empty()) state_->inference = ForGradient();
+  return state_->inference;
+}
+
+void WeightStore::Backward(const Tensors& outputs, const Tensors& output_gradients) {
+  // grad, not backward: that would add to what must first be zeroed.
+  const Tensors gradients =
+      torch::autograd::grad(outputs, state_->leaves, output_gradients, /*retain_graph=*/false,
+                            /*create_graph=*/false, /*allow_unused=*/true);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    at::Tensor& view = state_->gradient_views[i];
+    gradients[i].defined() ? view.copy_(gradients[i]) : view.zero_();
+  }
+  if (!state_->device_gradients.is_same(state_->gradients)) {
+    state_->gradients.copy_(state_->device_gradients);
+  }
+}
+
+}  // namespace menger

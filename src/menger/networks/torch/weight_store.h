@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "menger/networks/torch/layers.h"
+#include "menger/networks/torch/parameter_plan.h"
+
+namespace c10 {
+struct Device;
+}
+
+namespace menger {
+
+// The parameters and gradients of one network: flat float32 vectors on the host, and the tensors
+// that a model computes with.
+//
+// In fp32 on the CPU those tensors are views of the flat vector; elsewhere they are copies, renewed
+// when they are first needed after Changed(). One thread at a time.
+class WeightStore {
+ public:
+  // `reduced`: what the plan calls reducible is computed in bfloat16. Parameters and gradients
+  // start as zeros.
+  WeightStore(const ParameterPlan& plan, const c10::Device& device, bool reduced);
+  ~WeightStore();
+
+  std::span<float> parameters();
+  std::span<const float> parameters() const;
+  std::span<float> gradients();
+  void Changed();  // parameters() were written.
+
+  Tensors ForGradient();          // Part of the autograd graph; a call for each forward pass.
+  const Tensors& ForInference();  // Call it in inference mode.
+
+  // Overwrites gradients() with those of `outputs`, weighted by `output_gradients` (on the device),
+  // with respect to the parameters. Frees the graph.
+  void Backward(const Tensors& outputs, const Tensors& output_gradients);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace menger

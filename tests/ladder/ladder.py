@@ -1,0 +1,61 @@
+"""Climbs the learning ladder and prints what was reached as a Markdown table (see run.sh).
+
+Each rung is a recipe, a number of seeds and the greedy return that every seed must reach. The thresholds are those of the
+field (Gymnasium's reward thresholds, or mean - 3 sd of reference runs), never our own results.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = pathlib.Path("build/release/menger")
+
+# recipe, seeds, episodes of the final evaluation, lowest mean return that passes, where the threshold comes from
+RUNGS = [
+    ("cartpole_ppo", 3, 100, 475, "Gymnasium's threshold"),
+    ("cartpole_a2c", 3, 100, 475, "Gymnasium's threshold"),
+    ("cartpole_masked_ppo_lstm", 2, 50, 475, "Gymnasium's threshold, velocities hidden"),
+    ("acrobot_ppo", 3, 100, -100, "Gymnasium's threshold"),
+    ("mountain_car_continuous_ppo", 3, 100, 90, "Gymnasium's threshold"),
+    ("pendulum_ppo", 3, 100, -200, "usual threshold of the field; none is defined"),
+    ("lunarlander_ppo", 3, 100, 200, "Gymnasium's threshold"),
+    ("lunarlander_continuous_ppo", 2, 100, 200, "Gymnasium's threshold"),
+    ("lunarlander_a2c", 2, 100, 0, "rl-baselines3-zoo reaches 156 +- 80 at 200k steps: a floor of mean - 2 sd"),
+]
+
+
+def run(recipe, seed, episodes, folder):
+    """Trains one seed; returns (steps, training seconds, evaluation's mean, sd)."""
+    out = pathlib.Path(folder) / f"{recipe}-{seed}"
+    began = time.time()
+    subprocess.run([PROGRAM, "train", recipe, "--seed", str(seed), "--out", str(out), "--set",
+                    f"evaluation.episodes={episodes}"], check=True, stdout=subprocess.DEVNULL)
+    summary = json.loads((out / "summary.json").read_text())
+    final = summary["final_evaluation"]
+    return summary["steps"], summary.get("seconds", time.time() - began), final["mean"], final["standard_deviation"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="rungs whose recipe contains this text")
+    arguments = parser.parse_args()
+    missed = 0
+    print("| recipe | seed | steps | seconds | greedy return, mean ± sd | needed | |\n|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for recipe, seeds, episodes, needed, source in RUNGS:
+            if arguments.only not in recipe:
+                continue
+            for seed in range(1, seeds + 1):
+                steps, seconds, mean, deviation = run(recipe, seed, episodes, folder)
+                passed = mean >= needed
+                missed += not passed
+                print(f"| {recipe} | {seed} | {steps:,} | {seconds:.1f} | {mean:.1f} ± {deviation:.1f} | {needed} ({source}) | "
+                      f"{'reached' if passed else '**missed**'} |", flush=True)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
