@@ -69,6 +69,7 @@ struct CollectorPlan {
   std::int64_t restart_budget = 0;  // 0: stop at the first environment error.
   bool clip_actions = false;        // See GroupOptions.
   bool pin = true;
+  double patience_seconds = 60;  // A worker that makes no progress for this long fails the run.
   std::uint64_t seed = 0;
 
   void Check() const;  // Throws InvalidArgument naming the option (environments not a multiple of

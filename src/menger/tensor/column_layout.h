@@ -48,6 +48,10 @@ class ColumnLayout {
   PositionRange group(int group) const;  // From the group's first environment to its last.
 
   int PositionOf(int environment) const { return position_of_[environment]; }
+  // The environment at each position of a range; -1: padding.
+  std::span<const int> EnvironmentsAt(PositionRange range) const {
+    return std::span<const int>(environment_at_).subspan(range.first, range.count);
+  }
   int EnvironmentAt(int position) const { return environment_at_[position]; }  // -1: padding.
 
  private:

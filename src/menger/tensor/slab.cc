@@ -69,6 +69,7 @@ std::size_t Slab::LayOut() {
 Slab::Slab(SlabSpec spec) : spec_(std::move(spec)) {
   spec_.Check();
   memory_ = AllocatePlainMemory(LayOut());
+  data_ = memory_->data();
 }
 
 Slab::Slab(SlabSpec spec, std::unique_ptr<Memory> memory)
@@ -79,6 +80,7 @@ Slab::Slab(SlabSpec spec, std::unique_ptr<Memory> memory)
     throw InvalidArgument("slab memory has {} bytes; this spec needs {}",
                           memory_ == nullptr ? 0 : memory_->size(), needed);
   }
+  data_ = memory_->data();
 }
 
 std::size_t Slab::BytesNeeded(const SlabSpec& spec) {

@@ -129,7 +129,7 @@ class Slab {
   int FinalSlot(int row, int position) const { return row * positions() + position; }
   template <typename T = std::byte>
   T* final_observation(int leaf, int slot) {
-    return reinterpret_cast<T*>(memory_->data() + final_observation_[leaf].offset +
+    return reinterpret_cast<T*>(data_ + final_observation_[leaf].offset +
                                 static_cast<std::size_t>(slot) * final_observation_[leaf].item);
   }
   template <typename T = std::byte>
@@ -153,7 +153,7 @@ class Slab {
 
   template <typename T>
   T* At(const Array& array, int row, int position) {
-    return reinterpret_cast<T*>(memory_->data() + array.offset +
+    return reinterpret_cast<T*>(data_ + array.offset +
                                 static_cast<std::ptrdiff_t>(array.row) * row +
                                 array.item * static_cast<std::size_t>(position));
   }
@@ -169,6 +169,7 @@ class Slab {
   std::vector<Array> observation_, final_observation_, state_, action_, policy_;
   Array is_first_, reward_, terminated_, truncated_, episode_end_, valid_, version_, final_index_;
   std::unique_ptr<Memory> memory_;
+  std::byte* data_ = nullptr;  // memory_->data(), without the virtual call.
 };
 
 }  // namespace menger

@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "menger/base/error.h"
+#include "menger/base/files.h"
+#include "menger/cli/commands.h"
+#include "menger/cli/recipes.h"
+#include "menger/training/experiment.h"
+
+namespace menger {
+namespace {
+
+// A table of texts with columns as wide as their widest cell; the last column is free.
+void PrintTable(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += i + 1 < row.size() ? fmt::format("{:<{}}  ", row[i], widths[i]) : row[i];
+    }
+    fmt::print("  {}\n", line);
+  }
+}
+
+void PrintOptions(const std::vector<OptionEntry>& entries) {
+  std::vector<std::vector<std::string>> rows = {
+      {"option", "value", "type", "allowed", "unit", "what it does"}};
+  for (const OptionEntry& entry : entries) {
+    rows.push_back({entry.key, ToText(entry.value), entry.type, entry.allowed, entry.unit,
+                    entry.consequence});
+  }
+  PrintTable(rows);
+}
+
+std::string BoundsText(const std::vector<double>& low, const std::vector<double>& high) {
+  if (low.size() != high.size() || low.size() > 8) return "";
+  std::vector<std::string> bounds;
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    bounds.push_back(fmt::format("{:.6g} to {:.6g}", low[i], high[i]));
+  }
+  return fmt::format("{}", fmt::join(bounds, ", "));
+}
+
+std::vector<std::string> LeafRow(const std::string& what, const LeafSpec& leaf) {
+  std::string values;
+  if (leaf.space == Space::kBox) values = BoundsText(leaf.low, leaf.high);
+  if (!leaf.counts.empty()) values = fmt::format("0 to n-1, n = {}", fmt::join(leaf.counts, ", "));
+  return {what, leaf.name, std::string(NameOf(leaf.dtype)), ToString(leaf.shape), values};
+}
+
+bool DescribeEnvironment(const std::string& name, const EnvironmentCatalog& environments) {
+  for (const EnvironmentEntry& entry : environments.entries()) {
+    if (entry.spec.name != name) continue;
+    const EnvironmentSpec& spec = entry.spec;
+    fmt::print("{}: {}\n", spec.name, spec.description);
+    std::vector<std::vector<std::string>> rows;
+    for (const LeafSpec& leaf : spec.observation.leaves()) {
+      rows.push_back(LeafRow("observation", leaf));
+    }
+    for (const LeafSpec& leaf : spec.action.leaves()) rows.push_back(LeafRow("action", leaf));
+    PrintTable(rows);
+    if (spec.max_episode_steps > 0) {
+      fmt::print("  an episode is truncated after {} steps\n", spec.max_episode_steps);
+    }
+    if (!std::isnan(spec.reward_threshold)) {
+      fmt::print("  solved at a return of {}\n", spec.reward_threshold);
+    }
+    return true;
+  }
+  return false;
+}
+
+bool DescribeAlgorithm(const std::string& name) {
+  for (const auto& entry : AllAlgorithms()) {
+    if (entry->name() != name) continue;
+    Options options(name);
+    entry->Declare(options);
+    fmt::print("{}: {}\n", name, entry->description());
+    PrintOptions(options.Entries());
+    return true;
+  }
+  return false;
+}
+
+bool DescribeSection(const std::string& name) {
+  const auto tables = CommonOptionTables();
+  for (const auto& table : tables) {
+    const std::string& key = table.front().key;
+    const std::size_t dot = key.find('.');
+    const std::string section = dot == std::string::npos ? "experiment" : key.substr(0, dot);
+    if (section != name) continue;
+    fmt::print("{}\n", section == "experiment" ? "the top level of a recipe" : "[" + section + "]");
+    PrintOptions(table);
+    return true;
+  }
+  return false;
+}
+
+bool DescribeRecipe(const std::string& name) {
+  const auto recipes = AllRecipes();
+  if (std::none_of(recipes.begin(), recipes.end(),
+                   [&](const Recipe& recipe) { return recipe.name == name; })) {
+    return false;
+  }
+  const Recipe recipe = FindRecipe(name);
+  const Experiment experiment(ReadFile(recipe.path), recipe.path, {}, AllAlgorithms());
+  fmt::print("{}: {} ({})\n", recipe.name, recipe.description, recipe.path);
+  for (const Options& section : experiment.sections()) PrintOptions(section.Entries());
+  return true;
+}
+
+std::vector<std::string> KnownNames(const EnvironmentCatalog& environments) {
+  std::vector<std::string> names = {"experiment"};
+  for (const auto& entry : environments.entries()) names.push_back(entry.spec.name);
+  for (const auto& entry : AllAlgorithms()) names.push_back(entry->name());
+  for (const auto& table : CommonOptionTables()) {
+    const std::string& key = table.front().key;
+    const std::size_t dot = key.find('.');
+    if (dot != std::string::npos) names.push_back(key.substr(0, dot));
+  }
+  for (const Recipe& recipe : AllRecipes()) names.push_back(recipe.name);
+  return names;
+}
+
+void Describe(const std::string& name, const EnvironmentCatalog& environments) {
+  if (DescribeEnvironment(name, environments) || DescribeAlgorithm(name) ||
+      DescribeSection(name) || DescribeRecipe(name)) {
+    return;
+  }
+  const auto names = KnownNames(environments);
+  throw NotFound("there is nothing called '{}'{}; `menger describe` knows {}", name,
+                 DidYouMean(name, names), fmt::join(names, ", "));
+}
+
+}  // namespace
+
+void AddDescribeCommand(CLI::App& app, CommandContext& context) {
+  CLI::App* command = app.add_subcommand(
+      "describe", "Explain an environment, an algorithm, a recipe, or a section of options");
+  const auto name = std::make_shared<std::string>();  // Shared with the callback.
+  command->add_option("name", *name, "CartPole-v1, ppo, cartpole_ppo, experiment, collector, ...")
+      ->type_name("NAME")
+      ->required();
+  command->callback([name, &context] { Describe(*name, context.environments); });
+}
+
+}  // namespace menger

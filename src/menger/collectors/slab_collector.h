@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "menger/collectors/collector.h"
+#include "menger/collectors/episode_tracker.h"
+#include "menger/collectors/phase_clock.h"
+#include "menger/collectors/worker_team.h"
+
+namespace menger {
+
+// What all kinds of collectors share: one slab that is used again and again, the environment groups
+// and policies, the start of every slab, episodes, times, saving. A kind says in Fill which thread
+// does what and when.
+//
+// Groups are made, and policies too, by the thread that makes the collector. The slab's row 0 is
+// carried over by that thread; everything else of a block is done by the worker that owns it.
+class SlabCollector : public Collector {
+ public:
+  Slab& Collect() final;
+  std::span<const EpisodeResult> episodes() const final { return tracker_.episodes(); }
+  CollectorTimes times() const final;
+  void Save(ArchiveWriter& archive) const final;
+  void Load(ArchiveReader& archive) final;
+
+ protected:
+  // `policies`: how many threads act. `threads`: how many collect, the caller included.
+  SlabCollector(const CollectorPlan& plan, const EnvironmentEntry& environment,
+                const PolicyFactory& factory, int policies, int threads);
+
+  // Fills rows 0 .. T-1 of slab(). When it throws, threads may still work; the destructor of the
+  // kind joins them.
+  virtual void Fill() = 0;
+
+  // The first thing done to a block in each slab: fresh episodes where row 0 needs them.
+  void BeginBlock(int group, int worker);
+
+  // For threads that meet at every row: simulates one, and counts the time since the last as a
+  // wait.
+  void StepBetweenWaits(int group, int worker, int row);
+  void CountRowsOfAllThreads(std::int64_t nanoseconds);  // By the caller, while the others wait.
+
+  const CollectorPlan& plan() const { return plan_; }
+  Slab& slab() { return slab_; }
+  EnvironmentGroup& group(int group, int worker) {
+    return *groups_[group * plan_.workers + worker];
+  }
+  Policy& policy(int index) { return *policies_[index]; }
+  // Threads: the workers, then the caller where it is not one of them.
+  PhaseClock& clock(int thread) { return clocks_[thread].clock; }
+  WorkerTeamOptions TeamOptions(int first_worker) const;
+
+ private:
+  struct alignas(64) OwnClock {  // No two threads' clocks share a cache line.
+    PhaseClock clock;
+  };
+
+  std::vector<std::int64_t> SavedShape() const;
+
+  const CollectorPlan plan_;
+  std::optional<ErrorBudget> errors_;  // Empty: the first environment error ends the run.
+  std::vector<std::unique_ptr<Policy>> policies_;
+  Slab slab_;
+  std::vector<std::unique_ptr<EnvironmentGroup>> groups_;  // As slab_.columns().blocks().
+  std::vector<int> random_steps_;                          // By environment.
+  EpisodeTracker tracker_;
+  std::vector<OwnClock> clocks_;
+  std::int64_t wall_nanoseconds_ = 0;  // Of all Fills.
+  int carried_row_ = 0;                // Where row 0 of the next slab stands: T, or 0 after Load.
+  bool started_ = false;               // Environments have been reset.
+  bool failed_ = false;
+};
+
+// The four kinds. The plan has been checked.
+std::unique_ptr<Collector> MakeSerialCollector(const CollectorPlan& plan,
+                                               const EnvironmentEntry& environment,
+                                               const PolicyFactory& policies);
+std::unique_ptr<Collector> MakeLocalCollector(const CollectorPlan& plan,
+                                              const EnvironmentEntry& environment,
+                                              const PolicyFactory& policies);
+std::unique_ptr<Collector> MakeSynchronousCollector(const CollectorPlan& plan,
+                                                    const EnvironmentEntry& environment,
+                                                    const PolicyFactory& policies);
+std::unique_ptr<Collector> MakeAlternatingCollector(const CollectorPlan& plan,
+                                                    const EnvironmentEntry& environment,
+                                                    const PolicyFactory& policies);
+
+}  // namespace menger

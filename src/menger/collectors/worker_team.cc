@@ -1,0 +1,108 @@
+#include "menger/collectors/worker_team.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+// How often an idle worker looks whether it is still wanted; only matters if its wake-up were lost.
+constexpr std::chrono::seconds kIdleCheck{1};
+
+// The CPU of each thread: the last ones, which leaves the first to the caller; none if they do not
+// go round, because a pinned thread that shares its CPU cannot be moved to one that falls idle.
+std::vector<int> PlaceThreads(const WorkerTeamOptions& options) {
+  std::vector<int> cpus = AvailableCpuList();
+  const auto threads = static_cast<std::size_t>(options.workers);
+  if (!options.pin || threads + 1 > cpus.size()) return std::vector<int>(threads, -1);
+  return std::vector<int>(cpus.end() - options.workers, cpus.end());
+}
+
+}  // namespace
+
+WorkerTeam::WorkerTeam(const WorkerTeamOptions& options, Job job)
+    : options_(options),
+      job_(std::move(job)),
+      stations_(std::make_unique<Station[]>(static_cast<std::size_t>(options.workers))) {
+  const std::vector<int> cpus = PlaceThreads(options);
+  try {
+    for (int i = 0; i < options.workers; ++i) {
+      threads_.emplace_back(
+          ThreadOptions{.name = fmt::format("collect-{}", options.first_worker + i),
+                        .cpu = cpus[i]},
+          [this, i] { Run(i); });
+    }
+  } catch (...) {
+    Halt();
+    throw;
+  }
+}
+
+WorkerTeam::~WorkerTeam() { Halt(); }
+
+void WorkerTeam::Halt() {
+  closing_.store(true, std::memory_order_relaxed);
+  halted_.store(true, std::memory_order_relaxed);
+  start_.Advance();  // Whoever waits for a round looks at closing_.
+}
+
+void WorkerTeam::Run(int index) {
+  Station& station = stations_[index];
+  for (std::uint32_t round = 0;; ++round) {
+    while (!start_.TryWaitFor(round + 1, kIdleCheck)) {
+      if (closing_.load(std::memory_order_relaxed)) return;
+    }
+    if (closing_.load(std::memory_order_relaxed)) return;
+    if (!halted()) {
+      try {
+        job_(options_.first_worker + index, static_cast<int>(round - slab_start_));
+      } catch (...) {
+        station.failure = std::current_exception();
+        station.failed.store(true, std::memory_order_release);
+        halted_.store(true, std::memory_order_relaxed);
+      }
+    }
+    station.done.Advance();
+  }
+}
+
+void WorkerTeam::WaitFor(int rounds) {
+  const std::uint32_t target = slab_start_ + static_cast<std::uint32_t>(rounds);
+  for (int i = 0; i < options_.workers; ++i) {
+    Station& station = stations_[i];
+    if (EpochCounter::HasReached(station.done.value(), target)) continue;
+    std::uint32_t seen = station.progress.load(std::memory_order_relaxed) + station.done.value();
+    while (!station.done.TryWaitFor(target, options_.patience)) {
+      RethrowFailure();
+      const std::uint32_t now =
+          station.progress.load(std::memory_order_relaxed) + station.done.value();
+      if (now == seen) {
+        Halt();
+        throw DeadlineExceeded(
+            "collector worker {} made no progress for {} s: one of its environments hangs, or is "
+            "slower than the patience "
+            "allows",
+            options_.first_worker + i, std::chrono::duration<double>(options_.patience).count());
+      }
+      seen = now;
+    }
+  }
+  if (halted()) RethrowFailure();
+}
+
+void WorkerTeam::RethrowFailure() const {
+  for (int i = 0; i < options_.workers; ++i) {
+    if (!stations_[i].failed.load(std::memory_order_acquire)) continue;
+    try {
+      std::rethrow_exception(stations_[i].failure);
+    } catch (...) {
+      throw WithContext(TranslateCurrentException(),
+                        fmt::format("collector worker {}", options_.first_worker + i));
+    }
+  }
+}
+
+}  // namespace menger

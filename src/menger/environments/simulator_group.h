@@ -1,0 +1,449 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "menger/base/archive.h"
+#include "menger/base/counter_random.h"
+#include "menger/base/error.h"
+#include "menger/base/random.h"
+#include "menger/environments/environment.h"
+#include "menger/tensor/slab.h"
+
+namespace menger {
+
+// What one step of a simulator gives besides its observation. Time limits are the group's business.
+struct StepResult {
+  double reward = 0;
+  bool terminated = false;
+};
+
+// One native environment, as a plain struct:
+//
+//   static constexpr int kObservationSize;           // Floats, the only observation leaf.
+//   static constexpr int kActions;                   // Discrete: actions are 0 .. kActions - 1,
+//   static constexpr int kActionSize;                // or continuous: so many floats.
+//   static EnvironmentSpec Spec();
+//   void Reset(Random& random, float* observation);  // Draws the start state, writes all floats.
+//   StepResult Step(Action action, Random& random, float* observation);
+//
+// Action is int (discrete) or const float* (continuous). A simulator need not check actions, count
+// steps or reset itself, and may throw. If it is trivially copyable its bytes are its state; any
+// other one also has Save(ArchiveWriter&) const and Load(ArchiveReader&).
+template <typename S>
+concept DiscreteSimulator = requires(S simulator, Random& random, float* observation) {
+  { S::kObservationSize } -> std::convertible_to<int>;
+  { S::kActions } -> std::convertible_to<int>;
+  { S::Spec() } -> std::same_as<EnvironmentSpec>;
+  simulator.Reset(random, observation);
+  { simulator.Step(0, random, observation) } -> std::same_as<StepResult>;
+};
+template <typename S>
+concept ContinuousSimulator = requires(S simulator, Random& random, const float* action,
+                                       float* observation) {
+  { S::kObservationSize } -> std::convertible_to<int>;
+  { S::kActionSize } -> std::convertible_to<int>;
+  { S::Spec() } -> std::same_as<EnvironmentSpec>;
+  simulator.Reset(random, observation);
+  { simulator.Step(action, random, observation) } -> std::same_as<StepResult>;
+};
+template <typename S>
+concept Simulator = DiscreteSimulator<S> || ContinuousSimulator<S>;
+
+// The adapter from a simulator to the hot interface: one simulator a column, no virtual call,
+// allocation or lock per step. It adds what Gymnasium's wrappers add:
+//
+// - the time limit of the spec: `truncated` is set at the last step allowed, also beside
+//   `terminated`;
+// - reset in the same step, going on with the environment's random stream. kBetweenSlabs parks the
+//   column instead: from the next row on its rows show the final observation, with valid = 0 and
+//   is_first = 1 (nothing may be stacked onto them), and its actions are not looked at;
+// - refusal of bad actions before any column is stepped, so the call can be repeated.
+//
+// A simulator that throws while the error budget lasts starts a fresh episode. The row of the error
+// then has valid = 0, truncated = 1 (with the row's own observation as the final one, so that
+// returns are cut there) and episode_end = 0 (half an episode must not enter the statistics).
+template <Simulator S>
+class SimulatorGroup final : public EnvironmentGroup {
+ public:
+  explicit SimulatorGroup(const GroupOptions& options)
+      : spec_(S::Spec()),
+        options_(options),
+        count_(options.columns.count),
+        step_limit_(spec_.max_episode_steps > 0 ? spec_.max_episode_steps
+                                                : std::numeric_limits<int>::max()),
+        simulators_(count_),
+        elapsed_(count_, 0),
+        parked_(count_, 0) {
+    for (int i = 0; i < count_; ++i) randoms_.push_back(Random::FromSeed(SeedOf(i)));
+    if constexpr (!kDiscrete) {
+      const LeafSpec& leaf = spec_.action[0];
+      for (int k = 0; k < kActionFloats; ++k) {
+        low_[k] = static_cast<float>(leaf.low[leaf.low.size() == 1 ? 0 : k]);
+        high_[k] = static_cast<float>(leaf.high[leaf.high.size() == 1 ? 0 : k]);
+      }
+    }
+  }
+
+  const EnvironmentSpec& spec() const override { return spec_; }
+
+  void Reset(Slab& slab, int row) override {
+    CheckRow(slab, row, slab.horizon());
+    for (int i = 0; i < count_; ++i) ResetInto(slab, row, i);
+    started_ = true;
+  }
+
+  void Step(Slab& slab, int row) override {
+    CheckStarted("Step");
+    CheckRow(slab, row, slab.horizon() - 1);
+    const Rows rows = Bind(slab, row);
+    CheckActions(rows);
+    Clear(rows);
+    int i = 0;
+    while (i < count_) {
+      try {
+        for (; i < count_; ++i) StepColumn(rows, i);
+      } catch (...) {
+        Restart(rows, i);
+        ++i;
+      }
+    }
+  }
+
+  void ResetParked(Slab& slab, int row) override {
+    CheckStarted("ResetParked");
+    CheckRow(slab, row, slab.horizon());
+    for (int i = 0; i < count_; ++i) {
+      if (parked_[i] != 0) ResetInto(slab, row, i);
+    }
+  }
+
+  // Goes on from the episodes that `Reset` has written into the same row; the steps count towards
+  // the time limit. is_first is set even in the middle of an episode: the slab shows nothing of
+  // what was before.
+  void StepRandomly(Slab& slab, int row, std::span<const int> steps, std::uint64_t seed) override {
+    CheckStarted("StepRandomly");
+    CheckRow(slab, row, slab.horizon());
+    if (static_cast<int>(steps.size()) != count_) {
+      throw InvalidArgument("StepRandomly got {} step counts for {} environments of {}",
+                            steps.size(), count_, spec_.name);
+    }
+    const CounterRandom random(seed, kRandomStepsStream);
+    for (int i = 0; i < count_; ++i) {
+      for (int k = 0; k < steps[i]; ++k) {
+        try {
+          StepAtRandom(slab, row, i, random, k);
+        } catch (...) {
+          TakeRestart(i, fmt::format("random step {}", k));
+          ResetInto(slab, row, i);
+        }
+      }
+    }
+  }
+
+  void Save(ArchiveWriter& archive) const override {
+    archive.Write("environment", spec_.name);
+    archive.Write("started", started_);
+    archive.Write("elapsed", elapsed_);
+    archive.Write("parked", parked_);
+    std::vector<RandomState> states;
+    for (const Random& random : randoms_) states.push_back(random.Save());
+    archive.Write("randoms", states);
+    if constexpr (kPlain) {
+      archive.Write("simulators", simulators_);
+    } else {
+      for (int i = 0; i < count_; ++i) {
+        ArchiveWriter scope = archive.Scope("simulator_" + std::to_string(i));
+        simulators_[i].Save(scope);
+      }
+    }
+  }
+
+  void Load(ArchiveReader& archive) override {
+    const auto name = archive.Read<std::string>("environment");
+    if (name != spec_.name) {
+      throw FailedPrecondition("the archive holds {}; it cannot be loaded into {}", name,
+                               spec_.name);
+    }
+    std::vector<RandomState> states(count_);
+    archive.Read("randoms", std::span(states));
+    archive.Read("started", started_);
+    archive.Read("elapsed", std::span(elapsed_));
+    archive.Read("parked", std::span(parked_));
+    for (int i = 0; i < count_; ++i) randoms_[i].Restore(states[i]);
+    parked_count_ = static_cast<int>(std::count(parked_.begin(), parked_.end(), 1));
+    if constexpr (kPlain) {
+      archive.Read("simulators", std::span(simulators_));
+    } else {
+      for (int i = 0; i < count_; ++i) {
+        ArchiveReader scope = archive.Scope("simulator_" + std::to_string(i));
+        simulators_[i].Load(scope);
+      }
+    }
+  }
+
+ private:
+  static constexpr bool kDiscrete = DiscreteSimulator<S>;
+  static constexpr bool kPlain = std::is_trivially_copyable_v<S>;
+  static constexpr std::uint32_t kRandomStepsStream = 0x72616E64;  // "rand": StepRandomly's alone.
+  static constexpr std::size_t kObservationSize = S::kObservationSize;
+  static constexpr std::size_t kObservationBytes = kObservationSize * sizeof(float);
+  static constexpr int kActionFloats = [] {
+    if constexpr (kDiscrete) {
+      return 0;
+    } else {
+      return S::kActionSize;
+    }
+  }();
+  using ActionItem = std::conditional_t<kDiscrete, std::int64_t, float>;
+  static constexpr int kActionItems = kDiscrete ? 1 : kActionFloats;
+
+  // The block's part of one row (and of the observations of the next), bound once a Step. Arrays
+  // begin at the block's first column.
+  struct Rows {
+    const ActionItem* action;
+    const float* observation;
+    double* reward;
+    std::uint8_t* terminated;
+    std::uint8_t* truncated;
+    std::uint8_t* episode_end;
+    std::uint8_t* valid;
+    std::int32_t* final_index;
+    float* final_observation;
+    int final_slot;  // Of the first column; the others follow.
+    float* next_observation;
+    std::uint8_t* next_is_first;
+    std::int64_t step;  // Of the whole run, for messages.
+  };
+
+  Rows Bind(Slab& slab, int row) const {
+    const int first = options_.columns.first_position;
+    const int slot = slab.FinalSlot(row, first);
+    return {.action = slab.action<ActionItem>(0, row, first),
+            .observation = slab.observation<float>(0, row, first),
+            .reward = slab.reward(row) + first,
+            .terminated = slab.terminated(row) + first,
+            .truncated = slab.truncated(row) + first,
+            .episode_end = slab.episode_end(row) + first,
+            .valid = slab.valid(row) + first,
+            .final_index = slab.final_index(row) + first,
+            .final_observation = slab.final_observation<float>(0, slot),
+            .final_slot = slot,
+            .next_observation = slab.observation<float>(0, row + 1, first),
+            .next_is_first = slab.is_first(row + 1) + first,
+            .step = slab.first_step() + row};
+  }
+
+  // What a row is unless something happens in it; so StepColumn writes only the reward.
+  void Clear(const Rows& rows) const {
+    if (count_ < 8) {  // Six calls would cost as much as a step of a simple simulator.
+      for (int i = 0; i < count_; ++i) {
+        rows.terminated[i] = 0;
+        rows.truncated[i] = 0;
+        rows.episode_end[i] = 0;
+        rows.valid[i] = 1;
+        rows.next_is_first[i] = 0;
+        rows.final_index[i] = -1;
+      }
+      return;
+    }
+    std::memset(rows.terminated, 0, count_);
+    std::memset(rows.truncated, 0, count_);
+    std::memset(rows.episode_end, 0, count_);
+    std::memset(rows.valid, 1, count_);
+    std::memset(rows.next_is_first, 0, count_);
+    std::fill_n(rows.final_index, count_, -1);
+  }
+
+  void StepColumn(const Rows& rows, int i) {
+    float* const next = rows.next_observation + i * kObservationSize;
+    if (parked_count_ > 0 && parked_[i] != 0) {
+      std::memcpy(next, rows.observation + i * kObservationSize, kObservationBytes);
+      rows.reward[i] = 0;
+      rows.valid[i] = 0;
+      rows.next_is_first[i] = 1;
+      return;
+    }
+    const StepResult result = Apply(i, rows.action + i * kActionItems, next);
+    rows.reward[i] = result.reward;
+    const bool truncated = ++elapsed_[i] >= step_limit_;
+    if (result.terminated || truncated) [[unlikely]] {
+      rows.terminated[i] = result.terminated ? 1 : 0;
+      rows.truncated[i] = truncated ? 1 : 0;
+      rows.episode_end[i] = 1;
+      EndEpisode(rows, i, next);
+    }
+  }
+
+  StepResult Apply(int i, const ActionItem* action, float* observation) {
+    if constexpr (kDiscrete) {
+      return simulators_[i].Step(static_cast<int>(*action), randoms_[i], observation);
+    } else {
+      if (!options_.clip_actions) return simulators_[i].Step(action, randoms_[i], observation);
+      std::array<float, kActionFloats> clipped;
+      for (int k = 0; k < kActionFloats; ++k) {
+        clipped[k] = std::clamp(action[k], low_[k], high_[k]);
+      }
+      return simulators_[i].Step(clipped.data(), randoms_[i], observation);
+    }
+  }
+
+  // Keeps `final_observation` and starts, or parks for, the next episode.
+  void EndEpisode(const Rows& rows, int i, const float* final_observation) {
+    float* const next = rows.next_observation + i * kObservationSize;
+    std::memcpy(rows.final_observation + i * kObservationSize, final_observation,
+                kObservationBytes);
+    rows.final_index[i] = rows.final_slot + i;
+    rows.next_is_first[i] = 1;
+    if (options_.reset_mode == ResetMode::kSameStep) {
+      StartEpisode(i, next);
+      return;
+    }
+    if (next != final_observation) std::memcpy(next, final_observation, kObservationBytes);
+    parked_[i] = 1;
+    ++parked_count_;
+  }
+
+  void StartEpisode(int i, float* observation) {
+    elapsed_[i] = 0;
+    simulators_[i].Reset(randoms_[i], observation);
+  }
+
+  void ResetInto(Slab& slab, int row, int i) {
+    const int position = options_.columns.first_position + i;
+    if (parked_[i] != 0) --parked_count_;
+    parked_[i] = 0;
+    StartEpisode(i, slab.observation<float>(0, row, position));
+    slab.is_first(row)[position] = 1;
+  }
+
+  // Called in a catch block.
+  [[gnu::cold, gnu::noinline]] void Restart(const Rows& rows, int i) {
+    const std::string step = fmt::format("step {}", rows.step);
+    TakeRestart(i, step);
+    rows.reward[i] = 0;
+    rows.terminated[i] = 0;
+    rows.truncated[i] = 1;
+    rows.episode_end[i] = 0;
+    rows.valid[i] = 0;
+    try {
+      EndEpisode(rows, i, rows.observation + i * kObservationSize);
+    } catch (...) {
+      throw WithContext(TranslateCurrentException(), Describe(i, step));
+    }
+  }
+
+  // Called in a catch block: throws the error on, with its place, unless a restart is left.
+  void TakeRestart(int i, std::string_view step) const {
+    if (options_.errors != nullptr && options_.errors->Take()) return;
+    throw WithContext(TranslateCurrentException(), Describe(i, step));
+  }
+
+  void StepAtRandom(Slab& slab, int row, int i, const CounterRandom& random, int step) {
+    const int environment = options_.columns.first_environment + i;
+    std::array<ActionItem, kActionItems> action;
+    for (int k = 0; k < kActionItems; ++k) {
+      const std::uint32_t word = random.Draw(environment, step, k / 4)[k % 4];
+      if constexpr (kDiscrete) {
+        action[k] = static_cast<std::int64_t>((std::uint64_t{word} * S::kActions) >> 32);
+      } else {
+        action[k] = low_[k] + (high_[k] - low_[k]) * CounterRandom::Uniform01(word);
+      }
+    }
+    const int position = options_.columns.first_position + i;
+    const StepResult result = Apply(i, action.data(), slab.observation<float>(0, row, position));
+    slab.is_first(row)[position] = 1;
+    if (result.terminated || ++elapsed_[i] >= step_limit_) ResetInto(slab, row, i);
+  }
+
+  static bool IsGood(ActionItem value) {
+    if constexpr (kDiscrete) {
+      return static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(S::kActions);
+    } else {
+      return std::abs(value) <= std::numeric_limits<float>::max();  // False for NaN.
+    }
+  }
+
+  void CheckActions(const Rows& rows) const {
+    bool good = true;
+    for (int k = 0; k < count_ * kActionItems; ++k) good &= IsGood(rows.action[k]);
+    if (!good) [[unlikely]]
+      RefuseActions(rows);
+  }
+
+  [[gnu::cold, gnu::noinline]] void RefuseActions(const Rows& rows) const {
+    for (int k = 0; k < count_ * kActionItems; ++k) {
+      const int i = k / kActionItems;
+      if (IsGood(rows.action[k]) || parked_[i] != 0) continue;
+      const std::string where = fmt::format("{} environment {}, step {}", spec_.name,
+                                            options_.columns.first_environment + i, rows.step);
+      if constexpr (kDiscrete) {
+        throw InvalidArgument("{}: action {} is not one of 0..{}", where, rows.action[k],
+                              S::kActions - 1);
+      } else {
+        throw InvalidArgument("{}: action {} is {}; it must be a finite number", where,
+                              k % kActionItems, rows.action[k]);
+      }
+    }
+  }
+
+  std::string Describe(int i, std::string_view step) const {
+    return fmt::format("{} environment {} (seed {}), {}", spec_.name,
+                       options_.columns.first_environment + i, SeedOf(i), step);
+  }
+
+  std::uint64_t SeedOf(int i) const {
+    return options_.seed + static_cast<std::uint64_t>(options_.columns.first_environment + i);
+  }
+
+  void CheckStarted(const char* what) const {
+    if (!started_) {
+      throw FailedPrecondition("{} of {} was called before Reset", what, spec_.name);
+    }
+  }
+
+  void CheckRow(const Slab& slab, int row, int last) const {
+    if (row < 0 || row > last) {
+      throw InvalidArgument("row {} of {} is not one of 0..{}", row, spec_.name, last);
+    }
+    if (slab.observation_bytes(0) != kObservationBytes) {
+      throw InvalidArgument("the slab's observation has {} bytes; {} writes {}",
+                            slab.observation_bytes(0), spec_.name, kObservationBytes);
+    }
+  }
+
+  const EnvironmentSpec spec_;
+  const GroupOptions options_;
+  const int count_;
+  const int step_limit_;
+  std::array<float, kActionFloats> low_{};  // Bounds of continuous actions.
+  std::array<float, kActionFloats> high_{};
+
+  std::vector<S> simulators_;
+  std::vector<Random> randoms_;
+  std::vector<std::int32_t> elapsed_;  // Steps of the current episode.
+  std::vector<std::uint8_t> parked_;
+  int parked_count_ = 0;
+  bool started_ = false;
+};
+
+// The catalog's line for a simulator.
+template <Simulator S>
+EnvironmentEntry EntryOf() {
+  return {.spec = S::Spec(), .make_group = [](const GroupOptions& options) {
+            return std::make_unique<SimulatorGroup<S>>(options);
+          }};
+}
+
+}  // namespace menger

@@ -1,0 +1,417 @@
+#include "menger/networks/mlp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "menger/base/error.h"
+#include "menger/networks/init.h"
+
+namespace menger {
+namespace {
+
+constexpr int kTileRows = 64;      // Two tiles of a 64-wide network stay in the first-level cache.
+constexpr int kGradientRows = 12;  // Weight rows of one GradientTask.
+constexpr int kSummedRows = 256;   // Batch rows whose products are summed before the next weights.
+constexpr double kWorthThreads = 2e5;  // Multiply-adds below which waking threads costs more.
+
+}  // namespace
+
+MlpNetwork::MlpNetwork(const NetworkSpec& spec, Random& random, int threads, const Kernels& kernels)
+    : MlpNetwork(spec, threads, kernels, Unset()) {
+  Initialise(random);
+}
+
+MlpNetwork::MlpNetwork(const NetworkSpec& spec, int threads, const Kernels& kernels, Unset)
+    : spec_(spec),
+      kernels_(kernels),
+      observation_size_(static_cast<int>(spec.observation.elements())),
+      pool_(threads, "mlp") {
+  if (spec.observation.dtype != DataType::kFloat32) {
+    throw InvalidArgument(
+        "network.kind = \"mlp\" reads float32 vectors, but '{}' is {} {}; use nature_cnn for "
+        "images",
+        spec.observation.name, NameOf(spec.observation.dtype), ToString(spec.observation.shape));
+  }
+  AddLayers();
+  AddGradientTasks();
+  parameters_ = AlignedFloats(manifest_.size());
+  gradients_ = AlignedFloats(manifest_.size());
+  activations_.resize(layers_.size());
+  deltas_.resize(layers_.size());
+  inferred_.resize(layers_.size());
+  constants_.resize(spec.heads.size());
+  forward_outputs_.resize(spec.heads.size());
+  infer_outputs_.resize(spec.heads.size());
+  for (int thread = 0; thread < threads; ++thread) {
+    scratch_.emplace_back(static_cast<std::ptrdiff_t>(2) * kTileRows * widest_);
+  }
+}
+
+void MlpNetwork::AddLayers() {
+  const auto add_hidden = [this](const std::string& name) {
+    int source = -1;
+    for (std::size_t i = 0; i < spec_.options.hidden.size(); ++i) {
+      source = AddLayer(name + "/" + std::to_string(i), source,
+                        static_cast<int>(spec_.options.hidden[i]), /*hidden=*/true);
+    }
+    return source;
+  };
+  const int trunk = spec_.options.shared_trunk ? add_hidden("trunk") : -1;
+  for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
+    const HeadSpec& spec = spec_.heads[head];
+    constant_bias_.push_back(-1);
+    if (spec.constant) {
+      constant_bias_.back() = manifest_.Add(spec.name + "/bias", {spec.width});
+      continue;
+    }
+    const int source = spec_.options.shared_trunk ? trunk : add_hidden(spec.name);
+    const std::size_t own = spec_.options.shared_trunk ? 0 : spec_.options.hidden.size();
+    const int last =
+        AddLayer(spec.name + "/" + std::to_string(own), source, spec.width, /*hidden=*/false);
+    layers_[last].head = static_cast<int>(head);
+  }
+  // Backward goes through the layers from last to first.
+  std::vector<bool> has_gradient(layers_.size());
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    if (layers_[i].source < 0) continue;
+    layers_[i].adds_to_source = has_gradient[layers_[i].source];
+    has_gradient[layers_[i].source] = true;
+  }
+  std::ptrdiff_t size = 0;
+  for (Layer& layer : layers_) {
+    layer.packed = size;
+    size += static_cast<std::ptrdiff_t>(layer.inputs + 1) * Padded(layer.outputs);
+    layer.transposed = size;
+    size += static_cast<std::ptrdiff_t>(layer.outputs) * Padded(layer.inputs);
+    widest_ = std::max(widest_, Padded(layer.outputs));
+  }
+  packed_ = AlignedFloats(size);
+}
+
+int MlpNetwork::AddLayer(const std::string& name, int source, int outputs, bool hidden) {
+  Layer layer;
+  layer.source = source;
+  layer.inputs = source < 0 ? observation_size_ : layers_[source].outputs;
+  layer.outputs = outputs;
+  layer.hidden = hidden;
+  layer.depth = source < 0 ? 0 : layers_[source].depth + 1;
+  layer.weight = manifest_.Add(name + "/weight", {layer.inputs, layer.outputs});
+  layer.bias = manifest_.Add(name + "/bias", {layer.outputs});
+  layers_.push_back(layer);
+  return static_cast<int>(layers_.size()) - 1;
+}
+
+void MlpNetwork::AddGradientTasks() {
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    for (int begin = 0; begin < layers_[i].inputs; begin += kGradientRows) {
+      gradient_tasks_.push_back({i, begin, std::min(begin + kGradientRows, layers_[i].inputs)});
+    }
+  }
+  // Task t runs on thread t % threads: dealt out from the dearest to the cheapest, all get alike.
+  const auto cost = [this](const GradientTask& task) {
+    return (task.end - task.begin) * Padded(layers_[task.layer].outputs);
+  };
+  std::stable_sort(gradient_tasks_.begin(), gradient_tasks_.end(),
+                   [&](const GradientTask& a, const GradientTask& b) { return cost(a) > cost(b); });
+}
+
+void MlpNetwork::Initialise(Random& random) {
+  for (const Layer& layer : layers_) {
+    const double gain = layer.head < 0 ? std::sqrt(2.0) : spec_.heads[layer.head].gain;
+    FillOrthogonal(parameters_.data() + layer.weight, layer.inputs, layer.outputs, gain, random);
+    if (layer.head >= 0) {
+      std::fill_n(parameters_.data() + layer.bias, layer.outputs,
+                  static_cast<float>(spec_.heads[layer.head].bias));
+    }
+  }
+  for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
+    if (constant_bias_[head] < 0) continue;
+    std::fill_n(parameters_.data() + constant_bias_[head], spec_.heads[head].width,
+                static_cast<float>(spec_.heads[head].bias));
+  }
+}
+
+std::unique_ptr<Network> MlpNetwork::Clone(int threads) const {
+  std::unique_ptr<MlpNetwork> clone(new MlpNetwork(spec_, threads, kernels_, Unset()));
+  std::copy_n(parameters_.data(), parameters_.size(), clone->parameters_.data());
+  return clone;
+}
+
+void MlpNetwork::ParametersChanged() {
+  packed_valid_ = false;
+  transposed_valid_ = false;
+  constant_rows_ = 0;
+}
+
+// Pads the rows of every weight matrix; the padding itself was zeroed once and stays so.
+void MlpNetwork::Pack() {
+  if (packed_valid_) return;
+  for (const Layer& layer : layers_) {
+    const float* weight = parameters_.data() + layer.weight;
+    float* packed = packed_.data() + layer.packed;
+    const std::size_t bytes = static_cast<std::size_t>(layer.outputs) * sizeof(float);
+    for (int i = 0; i < layer.inputs; ++i) {
+      std::memcpy(packed, weight, bytes);
+      packed += Padded(layer.outputs);
+      weight += layer.outputs;
+    }
+    std::memcpy(packed, parameters_.data() + layer.bias, bytes);
+  }
+  packed_valid_ = true;
+}
+
+void MlpNetwork::PackTransposed() {
+  if (transposed_valid_) return;
+  for (const Layer& layer : layers_) {
+    if (layer.source < 0) continue;  // Observations need no gradient.
+    const float* weight = parameters_.data() + layer.weight;
+    float* transposed = packed_.data() + layer.transposed;
+    for (int output = 0; output < layer.outputs; ++output) {
+      for (int i = 0; i < layer.inputs; ++i) {
+        transposed[i] = weight[static_cast<std::ptrdiff_t>(i) * layer.outputs + output];
+      }
+      transposed += Padded(layer.inputs);
+    }
+  }
+  transposed_valid_ = true;
+}
+
+void MlpNetwork::FillConstantHeads(int rows) {
+  if (rows <= constant_rows_) return;
+  for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
+    if (constant_bias_[head] < 0) continue;
+    const int width = spec_.heads[head].width;
+    constants_[head].Reserve(static_cast<std::ptrdiff_t>(rows) * width);
+    for (int row = 0; row < rows; ++row) {
+      std::copy_n(parameters_.data() + constant_bias_[head], width,
+                  constants_[head].data() + static_cast<std::ptrdiff_t>(row) * width);
+    }
+  }
+  constant_rows_ = rows;
+}
+
+// No result depends on how the rows are cut, so the cut may depend on the number of threads.
+void MlpNetwork::RunTiles(int rows, FunctionRef<void(int, Rows)> function) {
+  const double work = static_cast<double>(packed_.size()) * rows;
+  const int threads = work < kWorthThreads ? 1 : pool_.threads();
+  const int share = Padded((rows + threads - 1) / threads);
+  const int tile = std::min(kTileRows, share);
+  const auto run = [&](int task) {
+    const int begin = task * tile;
+    function(task % threads, {begin, std::min(begin + tile, rows)});
+  };
+  const int tiles = (rows + tile - 1) / tile;
+  if (threads == 1) {
+    for (int task = 0; task < tiles; ++task) run(task);
+  } else {
+    pool_.Run(tiles, run);
+  }
+}
+
+// output [rows, padded outputs], dense.
+void MlpNetwork::ApplyLayer(const Layer& layer, const float* input, std::ptrdiff_t stride,
+                            float* output, int rows) const {
+  const int width = Padded(layer.outputs);
+  const float* const weight = packed_.data() + layer.packed;
+  kernels_.multiply({.a = input,
+                     .a_row = stride,
+                     .a_inner = 1,
+                     .b = weight,
+                     .b_row = width,
+                     .c = output,
+                     .c_row = width,
+                     .bias = weight + static_cast<std::ptrdiff_t>(layer.inputs) * width,
+                     .rows = rows,
+                     .inner = layer.inputs,
+                     .columns = width});
+  if (!layer.hidden) return;
+  const auto activate = spec_.options.activation == "tanh" ? kernels_.tanh : kernels_.relu;
+  activate(output, static_cast<std::ptrdiff_t>(rows) * width);
+}
+
+void MlpNetwork::CheckRows(const NetworkInput& input) const {
+  if (input.rows < 1) throw InvalidArgument("a batch of {} rows; at least 1 is needed", input.rows);
+}
+
+std::span<const Matrix> MlpNetwork::Forward(const NetworkInput& input) {
+  CheckRows(input);
+  Pack();
+  FillConstantHeads(input.rows);
+  observations_ = static_cast<const float*>(input.observations);
+  forward_rows_ = input.rows;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    activations_[i].Reserve(static_cast<std::ptrdiff_t>(input.rows) * Padded(layers_[i].outputs));
+  }
+  RunTiles(input.rows, [&](int, Rows rows) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      const Layer& layer = layers_[i];
+      const std::ptrdiff_t stride =
+          layer.source < 0 ? layer.inputs : static_cast<std::ptrdiff_t>(Padded(layer.inputs));
+      const float* const from =
+          layer.source < 0 ? observations_ : activations_[layer.source].data();
+      ApplyLayer(
+          layer, from + rows.begin * stride, stride,
+          activations_[i].data() + static_cast<std::ptrdiff_t>(rows.begin) * Padded(layer.outputs),
+          rows.count());
+    }
+  });
+  for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
+    const int width = spec_.heads[head].width;
+    forward_outputs_[head] = {constants_[head].data(), input.rows, width, width};
+  }
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (layers_[i].head < 0) continue;
+    forward_outputs_[layers_[i].head] = {activations_[i].data(), input.rows, layers_[i].outputs,
+                                         Padded(layers_[i].outputs)};
+  }
+  return forward_outputs_;
+}
+
+// Hidden layers take turns on two halves of the scratch: a layer's input is always one level up.
+void MlpNetwork::InferTile(const float* observations, float* scratch, Rows rows) {
+  const auto half = [&](int depth) {
+    return scratch + static_cast<std::ptrdiff_t>(depth % 2) * kTileRows * widest_;
+  };
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& layer = layers_[i];
+    const bool first = layer.source < 0;
+    const std::ptrdiff_t stride = first ? layer.inputs : Padded(layer.inputs);
+    const float* const from = first ? observations + rows.begin * stride : half(layer.depth - 1);
+    float* const to =
+        layer.head < 0
+            ? half(layer.depth)
+            : inferred_[i].data() + static_cast<std::ptrdiff_t>(rows.begin) * Padded(layer.outputs);
+    ApplyLayer(layer, from, stride, to, rows.count());
+  }
+}
+
+std::span<const Matrix> MlpNetwork::Infer(const NetworkInput& input) {
+  CheckRows(input);
+  Pack();
+  FillConstantHeads(input.rows);
+  for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
+    const int width = spec_.heads[head].width;
+    infer_outputs_[head] = {constants_[head].data(), input.rows, width, width};
+  }
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (layers_[i].head < 0) continue;
+    const int stride = Padded(layers_[i].outputs);
+    inferred_[i].Reserve(static_cast<std::ptrdiff_t>(input.rows) * stride);
+    infer_outputs_[layers_[i].head] = {inferred_[i].data(), input.rows, layers_[i].outputs, stride};
+  }
+  RunTiles(input.rows, [&](int thread, Rows rows) {
+    InferTile(static_cast<const float*>(input.observations), scratch_[thread].data(), rows);
+  });
+  return infer_outputs_;
+}
+
+void MlpNetwork::CheckShapes(std::span<const Matrix> output_gradients) const {
+  if (forward_rows_ == 0) throw FailedPrecondition("Backward was called before any Forward");
+  if (output_gradients.size() != spec_.heads.size()) {
+    throw InvalidArgument("{} output gradients for a network of {} heads", output_gradients.size(),
+                          spec_.heads.size());
+  }
+  for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
+    const Matrix& gradient = output_gradients[head];
+    if (gradient.rows != forward_rows_ || gradient.columns != spec_.heads[head].width) {
+      throw InvalidArgument("the gradient of head '{}' is [{}, {}]; its output was [{}, {}]",
+                            spec_.heads[head].name, gradient.rows, gradient.columns, forward_rows_,
+                            spec_.heads[head].width);
+    }
+  }
+}
+
+void MlpNetwork::Backward(std::span<const Matrix> output_gradients) {
+  CheckShapes(output_gradients);
+  PackTransposed();
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    deltas_[i].Reserve(static_cast<std::ptrdiff_t>(forward_rows_) * Padded(layers_[i].outputs));
+  }
+  RunTiles(forward_rows_, [&](int, Rows rows) { BackwardTile(output_gradients, rows); });
+
+  // Each piece of the weights sums over all rows by itself: no partial sums, no dependence on the
+  // threads.
+  const double work = static_cast<double>(packed_.size()) * forward_rows_;
+  const int tasks = static_cast<int>(gradient_tasks_.size());
+  if (work < kWorthThreads) {
+    for (const GradientTask& task : gradient_tasks_) WeightGradient(task);
+  } else {
+    pool_.Run(tasks, [&](int task) { WeightGradient(gradient_tasks_[task]); });
+  }
+  for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
+    if (constant_bias_[head] < 0) continue;
+    float* const gradient = gradients_.data() + constant_bias_[head];
+    std::fill_n(gradient, spec_.heads[head].width, 0.0f);
+    for (int row = 0; row < forward_rows_; ++row) {
+      const float* const from = output_gradients[head].row(row);
+      for (int i = 0; i < spec_.heads[head].width; ++i) gradient[i] += from[i];
+    }
+  }
+}
+
+// deltas_ of the rows: the gradient of what each layer gives before its activation function.
+void MlpNetwork::BackwardTile(std::span<const Matrix> output_gradients, Rows rows) {
+  const bool tanh = spec_.options.activation == "tanh";
+  const auto activation_gradient = tanh ? kernels_.tanh_gradient : kernels_.relu_gradient;
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    const Layer& layer = layers_[i];
+    const std::ptrdiff_t width = Padded(layer.outputs);
+    float* const delta = deltas_[i].data() + rows.begin * width;
+    if (layer.head >= 0) {
+      for (int row = 0; row < rows.count(); ++row) {
+        float* const to = delta + row * width;  // Its padding was zeroed when it was allocated.
+        std::copy_n(output_gradients[layer.head].row(rows.begin + row), layer.outputs, to);
+      }
+    } else {
+      activation_gradient(activations_[i].data() + rows.begin * width, delta, rows.count() * width);
+    }
+    if (layer.source < 0) continue;
+    const std::ptrdiff_t source_width = Padded(layer.inputs);
+    kernels_.multiply({.a = delta,
+                       .a_row = width,
+                       .a_inner = 1,
+                       .b = packed_.data() + layer.transposed,
+                       .b_row = source_width,
+                       .c = deltas_[layer.source].data() + rows.begin * source_width,
+                       .c_row = source_width,
+                       .accumulate = layer.adds_to_source,
+                       .rows = rows.count(),
+                       .inner = layer.outputs,
+                       .columns = static_cast<int>(source_width)});
+  }
+}
+
+void MlpNetwork::WeightGradient(const GradientTask& task) {
+  const Layer& layer = layers_[task.layer];
+  const bool first = layer.source < 0;
+  const std::ptrdiff_t stride = first ? layer.inputs : Padded(layer.inputs);
+  const float* const input = first ? observations_ : activations_[layer.source].data();
+  const int width = Padded(layer.outputs);
+  const float one = 1.0f;
+  for (int begin = 0; begin < forward_rows_; begin += kSummedRows) {
+    MatrixProduct product{
+        .a = input + begin * stride + task.begin,
+        .a_row = 1,
+        .a_inner = stride,
+        .b = deltas_[task.layer].data() + static_cast<std::ptrdiff_t>(begin) * width,
+        .b_row = width,
+        .c = gradients_.data() + layer.weight +
+             static_cast<std::ptrdiff_t>(task.begin) * layer.outputs,
+        .c_row = layer.outputs,
+        .accumulate = begin > 0,
+        .rows = task.end - task.begin,
+        .inner = std::min(kSummedRows, forward_rows_ - begin),
+        .columns = layer.outputs};
+    kernels_.multiply(product);
+    if (task.begin > 0) continue;
+    product.a = &one;  // The bias is a weight whose input is always 1.
+    product.a_inner = 0;
+    product.c = gradients_.data() + layer.bias;
+    product.rows = 1;
+    kernels_.multiply(product);
+  }
+}
+
+}  // namespace menger

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "menger/base/function_ref.h"
+#include "menger/base/worker_pool.h"
+#include "menger/networks/aligned_floats.h"
+#include "menger/networks/kernels/kernels.h"
+#include "menger/networks/network.h"
+
+namespace menger {
+
+// A multi-layer perceptron on the CPU, in float32, on vector kernels of ours: for networks so small
+// that a general library spends its time between the operations.
+//
+// Every head that is not constant has hidden layers of its own ("policy/0/weight" [inputs,
+// outputs], "policy/0/bias", "policy/1/weight", ...), or all heads read the last layer of one trunk
+// ("trunk/0/weight", ..., "policy/0/weight"). A constant head is a bias alone ("log_std/bias").
+//
+// Every number is one chain of fused multiply-adds in a fixed order. So outputs depend neither on
+// the batch nor on the threads, Forward and Infer agree, and gradients do not depend on the
+// threads, all to the last bit and on every processor. Nothing is allocated after the first call of
+// a given number of rows.
+class MlpNetwork : public Network {
+ public:
+  // The spec must have passed MakeNetwork's checks. Throws InvalidArgument if the observation is
+  // not float32.
+  MlpNetwork(const NetworkSpec& spec, Random& random, int threads,
+             const Kernels& kernels = BestKernels());
+
+  const ParameterManifest& manifest() const override { return manifest_; }
+  std::span<float> parameters() override { return parameters_.span(); }
+  std::span<float> gradients() override { return gradients_.span(); }
+  void ParametersChanged() override;
+
+  // Throw InvalidArgument if input.rows < 1.
+  std::span<const Matrix> Forward(const NetworkInput& input) override;
+  std::span<const Matrix> Infer(const NetworkInput& input) override;
+
+  // Throws FailedPrecondition if nothing was kept by Forward, InvalidArgument if the gradients are
+  // not shaped as its outputs. The observations of that Forward must still be there.
+  void Backward(std::span<const Matrix> output_gradients) override;
+
+  bool batch_invariant() const override { return true; }
+  std::unique_ptr<Network> Clone(int threads) const override;
+
+ private:
+  // A dense layer. Layers are in an order in which each comes after the one that it reads.
+  struct Layer {
+    int source = -1;  // The layer that it reads; -1: the observation.
+    int inputs = 0;
+    int outputs = 0;
+    bool hidden = false;          // Followed by the activation function.
+    int head = -1;                // The head whose output it is.
+    int depth = 0;                // Layers between it and the observation.
+    bool adds_to_source = false;  // Another layer gives its source a gradient before it does.
+    std::int64_t weight = 0;      // Offsets into the parameters,
+    std::int64_t bias = 0;
+    std::ptrdiff_t packed = 0;      // and into packed_: weight [inputs, padded outputs], then bias;
+    std::ptrdiff_t transposed = 0;  // weight [outputs, padded inputs].
+  };
+
+  // A piece of the gradient of a layer's weights: input rows [begin, end).
+  struct GradientTask {
+    int layer = 0;
+    int begin = 0;
+    int end = 0;
+  };
+
+  // Rows [begin, end) of a batch.
+  struct Rows {
+    int begin = 0;
+    int end = 0;
+    int count() const { return end - begin; }
+  };
+
+  struct Unset {};  // Selects the constructor that leaves the parameters zero.
+  MlpNetwork(const NetworkSpec& spec, int threads, const Kernels& kernels, Unset);
+
+  void AddLayers();
+  int AddLayer(const std::string& name, int source, int outputs, bool hidden);
+  void AddGradientTasks();
+  void Initialise(Random& random);
+
+  void Pack();
+  void PackTransposed();
+  void FillConstantHeads(int rows);
+  void RunTiles(int rows, FunctionRef<void(int thread, Rows rows)> function);
+  void ApplyLayer(const Layer& layer, const float* input, std::ptrdiff_t stride, float* output,
+                  int rows) const;
+  void InferTile(const float* observations, float* scratch, Rows rows);
+  void BackwardTile(std::span<const Matrix> output_gradients, Rows rows);
+  void WeightGradient(const GradientTask& task);
+  void CheckRows(const NetworkInput& input) const;
+  void CheckShapes(std::span<const Matrix> output_gradients) const;
+
+  NetworkSpec spec_;
+  const Kernels& kernels_;
+  int observation_size_;
+  ParameterManifest manifest_;
+  std::vector<Layer> layers_;
+  std::vector<std::int64_t> constant_bias_;  // One a head: where a constant one's bias lies, or -1.
+  std::vector<GradientTask> gradient_tasks_;
+  int widest_ = 0;  // The largest padded number of outputs.
+
+  AlignedFloats parameters_;
+  AlignedFloats gradients_;
+  AlignedFloats packed_;
+  bool packed_valid_ = false;
+  bool transposed_valid_ = false;
+
+  // What Forward keeps: the output of each layer; beside it, the gradient of that output.
+  const float* observations_ = nullptr;
+  int forward_rows_ = 0;
+  std::vector<AlignedFloats> activations_;  // One a layer, [rows, padded outputs].
+  std::vector<AlignedFloats> deltas_;
+
+  std::vector<AlignedFloats> constants_;  // One a head.
+  int constant_rows_ = 0;                 // How many rows of them hold the bias.
+  std::vector<AlignedFloats> inferred_;   // One a layer that is a head's output.
+  std::vector<AlignedFloats> scratch_;    // One a thread, for Infer: two tiles.
+  std::vector<Matrix> forward_outputs_;   // One a head.
+  std::vector<Matrix> infer_outputs_;
+
+  WorkerPool pool_;  // Last: its threads end before what they use.
+};
+
+}  // namespace menger

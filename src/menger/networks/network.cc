@@ -1,0 +1,86 @@
+#include "menger/networks/network.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "menger/base/error.h"
+#include "menger/networks/mlp.h"
+#include "menger/networks/torch_library.h"
+
+namespace menger {
+namespace {
+
+const std::vector<std::string> kKinds = {"mlp", "nature_cnn", "a3c_cnn", "lstm"};
+const std::vector<std::string> kActivations = {"tanh", "relu"};
+
+void CheckChoice(const char* key, const std::string& value,
+                 const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  throw InvalidArgument("{} is \"{}\"; it must be one of {}{}", key, value,
+                        fmt::join(choices, ", "), DidYouMean(value, choices));
+}
+
+void CheckHeads(const std::vector<HeadSpec>& heads) {
+  if (heads.empty()) throw InvalidArgument("a network needs at least one head");
+  for (auto head = heads.begin(); head != heads.end(); ++head) {
+    if (head->width < 1) {
+      throw InvalidArgument("head '{}' of a network has width {}; it must be at least 1",
+                            head->name, head->width);
+    }
+    if (std::any_of(heads.begin(), head,
+                    [&](const HeadSpec& other) { return other.name == head->name; })) {
+      throw InvalidArgument("two heads of a network are called '{}'", head->name);
+    }
+  }
+}
+
+void CheckSpec(const NetworkSpec& spec, int threads) {
+  CheckChoice("network.kind", spec.options.kind, kKinds);
+  CheckChoice("network.activation", spec.options.activation, kActivations);
+  for (const std::int64_t size : spec.options.hidden) {
+    if (size < 1 || size > 65536) {
+      throw InvalidArgument("network.hidden has a layer of size {}; it must be 1 to 65536", size);
+    }
+  }
+  if (spec.observation.elements() < 1) {
+    throw InvalidArgument("observation '{}' of shape {} is empty: a network cannot read it",
+                          spec.observation.name, ToString(spec.observation.shape));
+  }
+  CheckHeads(spec.heads);
+  if (threads < 1)
+    throw InvalidArgument("a network for {} threads; it must be at least 1", threads);
+}
+
+}  // namespace
+
+void NetworkOptions::Declare(Options& options) {
+  options.Add("kind", &kind,
+              {.choices = kKinds,
+               .consequence = "what reads the observation: vectors (mlp, lstm) or stacked frames"});
+  options.Add("hidden", &hidden,
+              {.minimum = 1,
+               .maximum = 65536,
+               .unit = "units",
+               .consequence = "one hidden layer each: more can learn more, and cost time a step"});
+  options.Add("activation", &activation,
+              {.choices = kActivations,
+               .consequence = "between layers: tanh is steadier, relu costs less"});
+  options.Add("shared_trunk", &shared_trunk,
+              {.consequence = "policy and value share hidden layers: half the time, and their "
+                              "losses disturb each other"});
+  options.Add("lstm_size", &lstm_size,
+              {.minimum = 1,
+               .maximum = 65536,
+               .unit = "units",
+               .consequence = "what kind = lstm can remember from step to step"});
+}
+
+std::unique_ptr<Network> MakeNetwork(const NetworkSpec& spec, Random& random, int threads) {
+  CheckSpec(spec, threads);
+  if (spec.options.kind == "mlp" && spec.device == "cpu" && spec.precision == "fp32") {
+    return std::make_unique<MlpNetwork>(spec, random, threads);
+  }
+  return MakeTorchNetwork(spec, random, threads);
+}
+
+}  // namespace menger

@@ -1,0 +1,108 @@
+// Compiled with -O3: the loops below are meant to be vectorised.
+#include "menger/networks/optimiser.h"
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+class Adam : public Optimiser {
+ public:
+  Adam(const OptimiserOptions& options, std::int64_t parameters)
+      : beta1_(options.beta1),
+        beta2_(options.beta2),
+        epsilon_(options.epsilon),
+        mean_(static_cast<std::size_t>(parameters)),
+        square_(static_cast<std::size_t>(parameters)) {}
+
+  void Step(std::span<float> parameters, std::span<const float> gradients, float gradient_scale,
+            double learning_rate) override {
+    ++steps_;
+    const double steps = static_cast<double>(steps_);
+    const float rate = static_cast<float>(learning_rate / (1.0 - std::pow(beta1_, steps)));
+    const float correction = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, steps)));
+    const float beta2 = static_cast<float>(beta2_);
+    const float new1 = static_cast<float>(1.0 - beta1_);
+    const float new2 = static_cast<float>(1.0 - beta2_);
+    const float epsilon = static_cast<float>(epsilon_);
+    float* const __restrict parameter = parameters.data();
+    const float* const __restrict gradient = gradients.data();
+    float* const __restrict mean = mean_.data();
+    float* const __restrict square = square_.data();
+    for (std::size_t i = 0; i < mean_.size(); ++i) {
+      const float g = gradient[i] * gradient_scale;
+      mean[i] += (g - mean[i]) * new1;
+      square[i] = square[i] * beta2 + g * g * new2;
+      parameter[i] -= rate * mean[i] / (std::sqrt(square[i]) / correction + epsilon);
+    }
+  }
+
+  void Save(ArchiveWriter& archive) const override {
+    archive.Write("steps", steps_);
+    archive.Write("mean", mean_);
+    archive.Write("square", square_);
+  }
+
+  void Load(ArchiveReader& archive) override {
+    archive.Read("mean", std::span<float>(mean_));
+    archive.Read("square", std::span<float>(square_));
+    archive.Read("steps", steps_);
+  }
+
+ private:
+  const double beta1_;
+  const double beta2_;
+  const double epsilon_;
+  std::int64_t steps_ = 0;
+  std::vector<float> mean_;    // Of the gradient, decaying by beta1.
+  std::vector<float> square_;  // Of its square, decaying by beta2.
+};
+
+class RmsProp : public Optimiser {
+ public:
+  RmsProp(const OptimiserOptions& options, std::int64_t parameters)
+      : decay_(options.decay),
+        epsilon_(options.epsilon),
+        square_(static_cast<std::size_t>(parameters), 1.0f) {}
+
+  void Step(std::span<float> parameters, std::span<const float> gradients, float gradient_scale,
+            double learning_rate) override {
+    const float rate = static_cast<float>(learning_rate);
+    const float decay = static_cast<float>(decay_);
+    const float rest = static_cast<float>(1.0 - decay_);
+    const float epsilon = static_cast<float>(epsilon_);
+    float* const __restrict parameter = parameters.data();
+    const float* const __restrict gradient = gradients.data();
+    float* const __restrict square = square_.data();
+    for (std::size_t i = 0; i < square_.size(); ++i) {
+      const float g = gradient[i] * gradient_scale;
+      square[i] = square[i] * decay + g * g * rest;
+      parameter[i] -= rate * g / std::sqrt(square[i] + epsilon);
+    }
+  }
+
+  void Save(ArchiveWriter& archive) const override { archive.Write("square", square_); }
+  void Load(ArchiveReader& archive) override { archive.Read("square", std::span<float>(square_)); }
+
+ private:
+  const double decay_;
+  const double epsilon_;
+  std::vector<float> square_;  // Of the gradient, decaying.
+};
+
+}  // namespace
+
+std::unique_ptr<Optimiser> MakeOptimiser(const OptimiserOptions& options, std::int64_t parameters) {
+  if (parameters < 1) {
+    throw InvalidArgument("an optimiser for {} parameters; at least 1 is needed", parameters);
+  }
+  if (options.kind == "adam") return std::make_unique<Adam>(options, parameters);
+  if (options.kind == "rmsprop") return std::make_unique<RmsProp>(options, parameters);
+  throw InvalidArgument("optimiser.kind is \"{}\"; it must be adam or rmsprop", options.kind);
+}
+
+}  // namespace menger

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "menger/base/archive.h"
+#include "menger/networks/update_rule.h"
+
+namespace menger {
+
+// How a gradient moves parameters, element by element, and what it remembers to do so. Owns its
+// state, one or two floats a parameter. One thread at a time; allocates nothing after construction;
+// Save and Load keep the state to the last bit.
+class Optimiser {
+ public:
+  virtual ~Optimiser() = default;
+
+  // Moves the parameters against `gradient_scale` * gradients. Both spans have the size that the
+  // optimiser was made for.
+  virtual void Step(std::span<float> parameters, std::span<const float> gradients,
+                    float gradient_scale, double learning_rate) = 0;
+
+  virtual void Save(ArchiveWriter& archive) const = 0;
+  virtual void Load(ArchiveReader& archive) = 0;
+};
+
+// "adam": Kingma and Ba 2015 with bias correction, as torch.optim.Adam.
+// "rmsprop": as TensorFlow's, without momentum: epsilon inside the root, accumulator starts at 1.
+// Throws InvalidArgument for another kind or fewer than one parameter.
+std::unique_ptr<Optimiser> MakeOptimiser(const OptimiserOptions& options, std::int64_t parameters);
+
+}  // namespace menger

@@ -1,0 +1,112 @@
+#include "menger/networks/update_rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "menger/base/error.h"
+#include "menger/networks/optimiser.h"
+
+namespace menger {
+namespace {
+
+// Eight sums side by side, in an order that never changes.
+double SquaredNorm(std::span<const float> values) {
+  double sums[8] = {};
+  std::size_t i = 0;
+  for (; i + 8 <= values.size(); i += 8) {
+    for (std::size_t lane = 0; lane < 8; ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
+  }
+  for (; i < values.size(); ++i) sums[0] += static_cast<double>(values[i]) * values[i];
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+Error NotFinite(Network& network) {
+  const auto gradients = network.gradients();
+  for (const ParameterEntry& entry : network.manifest().entries()) {
+    for (std::int64_t i = 0; i < entry.elements(); ++i) {
+      const float value = gradients[static_cast<std::size_t>(entry.offset + i)];
+      if (std::isfinite(value)) continue;
+      return Internal("gradient is not finite ({}) at parameter '{}'; lower the learning rate",
+                      value, entry.name);
+    }
+  }
+  return Internal("the norm of the gradient is not finite; lower the learning rate");
+}
+
+class LocalUpdateRule : public UpdateRule {
+ public:
+  LocalUpdateRule(const OptimiserOptions& options, std::int64_t parameters)
+      : max_gradient_norm_(options.max_gradient_norm),
+        parameters_(parameters),
+        optimiser_(MakeOptimiser(options, parameters)) {}
+
+  double Step(Network& network, double learning_rate) override {
+    const auto gradients = network.gradients();
+    if (static_cast<std::int64_t>(gradients.size()) != parameters_) {
+      throw InvalidArgument("an update rule for {} parameters was given a network of {}",
+                            parameters_, gradients.size());
+    }
+    const double norm = std::sqrt(SquaredNorm(gradients));
+    if (!std::isfinite(norm)) throw NotFinite(network);
+    double scale = 1.0;
+    if (max_gradient_norm_ > 0) {
+      scale = std::min(1.0, max_gradient_norm_ / (norm + 1e-6));  // As clip_grad_norm_ of torch.
+    }
+    optimiser_->Step(network.parameters(), gradients, static_cast<float>(scale), learning_rate);
+    network.ParametersChanged();
+    return norm;
+  }
+
+  void Sum(std::span<double>) override {}
+  int learners() const override { return 1; }
+
+  void Save(ArchiveWriter& archive) const override { optimiser_->Save(archive); }
+  void Load(ArchiveReader& archive) override { optimiser_->Load(archive); }
+
+ private:
+  const double max_gradient_norm_;
+  const std::int64_t parameters_;
+  const std::unique_ptr<Optimiser> optimiser_;
+};
+
+}  // namespace
+
+void OptimiserOptions::Declare(Options& options) {
+  options.Add("kind", &kind,
+              {.choices = {"adam", "rmsprop"},
+               .consequence = "how gradients become steps; rmsprop is TensorFlow's, which the A2C "
+                              "figures assume"});
+  options.Add("epsilon", &epsilon,
+              {.minimum = 0,
+               .maximum = 1,
+               .above_minimum = true,
+               .consequence = "larger damps the steps of parameters with small gradients"});
+  options.Add("beta1", &beta1,
+              {.minimum = 0,
+               .maximum = 0.9999,
+               .consequence = "adam: how long the direction of a step is remembered"});
+  options.Add("beta2", &beta2,
+              {.minimum = 0,
+               .maximum = 0.999999,
+               .consequence = "adam: how long the size of gradients is remembered"});
+  options.Add("decay", &decay,
+              {.minimum = 0,
+               .maximum = 0.999999,
+               .consequence = "rmsprop: how long the size of gradients is remembered"});
+  options.Add("max_gradient_norm", &max_gradient_norm,
+              {.minimum = 0,
+               .consequence = "longer gradients are shortened to this; 0 leaves them as they are"});
+}
+
+std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
+                                                std::int64_t parameters) {
+  return std::make_unique<LocalUpdateRule>(options, parameters);
+}
+
+}  // namespace menger

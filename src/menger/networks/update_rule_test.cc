@@ -1,0 +1,167 @@
+#include "menger/networks/update_rule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "menger/base/error.h"
+#include "menger/networks/network_test_values.h"
+#include "menger/networks/recorded_input.h"
+
+namespace menger {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Parameters and gradients, and nothing that computes.
+class FakeNetwork : public Network {
+ public:
+  explicit FakeNetwork(int size) : parameters_(RecordedInput(size, 5, 1.0f)), gradients_(size) {
+    manifest_.Add("first/weight", {size - 1});
+    manifest_.Add("second/bias", {1});
+  }
+  const ParameterManifest& manifest() const override { return manifest_; }
+  std::span<float> parameters() override { return parameters_; }
+  std::span<float> gradients() override { return gradients_; }
+  void ParametersChanged() override { ++changes; }
+  std::span<const Matrix> Forward(const NetworkInput&) override { return {}; }
+  std::span<const Matrix> Infer(const NetworkInput&) override { return {}; }
+  void Backward(std::span<const Matrix>) override {}
+  bool batch_invariant() const override { return true; }
+  std::unique_ptr<Network> Clone(int) const override { return nullptr; }
+
+  void SetGradients(std::uint64_t salt) {
+    gradients_ = RecordedInput(gradients_.size(), salt, 0.5f);
+  }
+  std::vector<float> values() const { return parameters_; }
+
+  int changes = 0;
+
+ private:
+  ParameterManifest manifest_;
+  std::vector<float> parameters_;
+  std::vector<float> gradients_;
+};
+
+void ExpectAdamEqualsTorch(double max_norm, std::span<const float> parameters,
+                           std::span<const float> norms) {
+  FakeNetwork network(11);
+  const auto rule = MakeLocalUpdateRule({.kind = "adam", .max_gradient_norm = max_norm}, 11);
+  for (int step = 0; step < 4; ++step) {
+    network.SetGradients(6 + step);
+    EXPECT_NEAR(rule->Step(network, 0.01 / (step + 1)), norms[step], 1e-6);
+  }
+  for (int i = 0; i < 11; ++i) EXPECT_NEAR(network.values()[i], parameters[i], 1e-6) << i;
+  EXPECT_EQ(network.changes, 4);
+}
+
+TEST(UpdateRuleTest, AdamEqualsTorchs) {
+  ExpectAdamEqualsTorch(0.0, recorded::kAdam, recorded::kAdamNorms);
+}
+
+TEST(UpdateRuleTest, AdamWithAClippedNormEqualsTorchs) {
+  ExpectAdamEqualsTorch(0.5, recorded::kClippedAdam, recorded::kClippedAdamNorms);
+}
+
+TEST(UpdateRuleTest, RmsPropEqualsTheFormulaOfTensorFlow) {
+  FakeNetwork network(11);
+  std::vector<double> expected(network.parameters().begin(), network.parameters().end());
+  std::vector<double> square(11, 1.0);
+  const auto rule = MakeLocalUpdateRule(
+      {.kind = "rmsprop", .epsilon = 1e-2, .decay = 0.9, .max_gradient_norm = 0.0}, 11);
+  for (int step = 0; step < 5; ++step) {
+    network.SetGradients(6 + step);
+    for (int i = 0; i < 11; ++i) {
+      const double g = network.gradients()[i];
+      square[i] += (g * g - square[i]) * (1.0 - 0.9);
+      expected[i] -= 0.05 * g / std::sqrt(square[i] + 1e-2);
+    }
+    rule->Step(network, 0.05);
+  }
+  for (int i = 0; i < 11; ++i) EXPECT_NEAR(network.values()[i], expected[i], 1e-6) << i;
+}
+
+TEST(UpdateRuleTest, AGradientThatIsNotFiniteIsNamedAndChangesNothing) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    FakeNetwork network(11);
+    const auto before = network.values();
+    const auto rule = MakeLocalUpdateRule({}, 11);
+    network.SetGradients(6);
+    network.gradients()[10] = bad;
+    try {
+      rule->Step(network, 0.01);
+      FAIL() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInternal);
+      EXPECT_THAT(error.what(), HasSubstr("'second/bias'; lower the learning rate"));
+    }
+    EXPECT_EQ(network.values(), before);
+    EXPECT_EQ(network.changes, 0);
+  }
+}
+
+TEST(UpdateRuleTest, SavedStateContinuesToTheLastBit) {
+  for (const std::string kind : {"adam", "rmsprop"}) {
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() /
+        ("menger_update_rule_test_" + std::to_string(getpid()) + "_" + kind);
+    FakeNetwork straight(11);
+    FakeNetwork resumed(11);
+    const auto first = MakeLocalUpdateRule({.kind = kind}, 11);
+    const auto second = MakeLocalUpdateRule({.kind = kind}, 11);
+    for (int step = 0; step < 3; ++step) {
+      straight.SetGradients(6 + step);
+      first->Step(straight, 0.01);
+    }
+    ArchiveWriter writer(path.string());
+    first->Save(writer);
+    writer.Commit();
+    ArchiveReader reader(path.string());
+    second->Load(reader);
+    std::copy(straight.parameters().begin(), straight.parameters().end(),
+              resumed.parameters().begin());
+    for (int step = 3; step < 6; ++step) {
+      straight.SetGradients(6 + step);
+      resumed.SetGradients(6 + step);
+      first->Step(straight, 0.01);
+      second->Step(resumed, 0.01);
+    }
+    EXPECT_EQ(straight.values(), resumed.values());
+    std::filesystem::remove_all(path);
+  }
+}
+
+TEST(UpdateRuleTest, ANetworkOfAnotherSizeIsRefused) {
+  FakeNetwork network(11);
+  EXPECT_THROW(MakeLocalUpdateRule({}, 12)->Step(network, 0.01), Error);
+  EXPECT_THROW(MakeLocalUpdateRule({}, 0), Error);
+  EXPECT_THROW(MakeLocalUpdateRule({.kind = "sgd"}, 11), Error);
+}
+
+TEST(UpdateRuleTest, OneLearnerHasNobodyToSumWith) {
+  const auto rule = MakeLocalUpdateRule({}, 1);
+  double values[] = {1.5, -2.0};
+  rule->Sum(values);
+  EXPECT_EQ(values[0], 1.5);
+  EXPECT_EQ(rule->learners(), 1);
+}
+
+TEST(UpdateRuleTest, ItsOptionsAreDeclaredWithLimits) {
+  OptimiserOptions config;
+  Options options("optimiser");
+  config.Declare(options);
+  options.SetFromText("kind", "rmsprop");
+  EXPECT_EQ(config.kind, "rmsprop");
+  EXPECT_THROW(options.SetFromText("max_gradient_norm", "-1"), Error);
+  for (const auto& entry : options.Entries()) EXPECT_FALSE(entry.consequence.empty());
+}
+
+}  // namespace
+}  // namespace menger

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "menger/collectors/policy.h"
+#include "menger/environments/environment.h"
+
+namespace menger {
+
+// What a policy achieved over some episodes.
+struct EvaluationResult {
+  std::vector<double> returns;        // Sums of raw rewards, by episode.
+  std::vector<std::int64_t> lengths;  // Steps, by episode.
+
+  int episodes() const { return static_cast<int>(returns.size()); }
+  double mean() const;
+  double standard_deviation() const;  // Of the population, as numpy.std.
+  double minimum() const;
+  double maximum() const;
+  double mean_length() const;
+};
+
+// "mean 487.2, standard deviation 12.0, minimum 430.0, maximum 500.0 over 20 episodes"
+std::string ToString(const EvaluationResult& result);
+
+inline constexpr int kEvaluationEnvironmentsMax = 1024;
+
+struct EvaluationPlan {
+  int episodes = 20;
+  std::uint64_t seed = 0;     // Episode i runs in an environment seeded with seed + i.
+  bool clip_actions = false;  // As in training; see GroupOptions.
+  int history = 0;            // Frames of history that the policy needs.
+  std::int64_t steps_max = 1'000'000;  // Of one episode; for environments without a time limit.
+};
+
+// Plays exactly one episode in each of `episodes` fresh environments: taking the first that end
+// out of a few busy ones would favour short episodes. The environments are nobody else's, and the
+// policy takes the newest published parameters first. Runs on the calling thread. Throws
+// DeadlineExceeded if an episode reaches steps_max, and whatever an environment throws. More than
+// kEvaluationEnvironmentsMax episodes are played in several passes, with the same result.
+EvaluationResult Evaluate(const EvaluationPlan& plan, const EnvironmentEntry& environment,
+                          Policy& policy);
+
+}  // namespace menger

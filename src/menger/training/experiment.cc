@@ -1,0 +1,300 @@
+#include "menger/training/experiment.h"
+
+#include <toml++/toml.h>
+
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "menger/base/error.h"
+#include "menger/base/thread.h"
+
+namespace menger {
+namespace {
+
+std::string Place(const std::string& origin, const toml::node& node) {
+  return fmt::format("{}:{}", origin, node.source().begin.line);
+}
+
+OptionValue ArrayToValue(const toml::array& array, const std::string& place,
+                         const std::string& key) {
+  std::vector<std::int64_t> integers;
+  std::vector<std::string> texts;
+  for (const toml::node& item : array) {
+    if (const auto integer = item.value_exact<std::int64_t>()) integers.push_back(*integer);
+    if (const auto text = item.value_exact<std::string>()) texts.push_back(*text);
+  }
+  if (integers.size() == array.size()) return integers;
+  if (texts.size() == array.size()) return texts;
+  throw InvalidArgument("{}: {} is a list of mixed or unusable values; all must be integers, or "
+                        "all must be texts",
+                        place, key);
+}
+
+OptionValue ToValue(const toml::node& node, const std::string& place, const std::string& key) {
+  if (const auto value = node.value_exact<bool>()) return *value;
+  if (const auto value = node.value_exact<std::int64_t>()) return *value;
+  if (const auto value = node.value_exact<double>()) return *value;
+  if (const auto value = node.value_exact<std::string>()) return *value;
+  if (const auto* array = node.as_array()) return ArrayToValue(*array, place, key);
+  if (node.is_table()) throw InvalidArgument("{}: {} is an option, not a section", place, key);
+  throw InvalidArgument("{}: {} is a date or time, which no option takes", place, key);
+}
+
+toml::table ParseToml(std::string_view text, const std::string& origin) {
+  try {
+    return toml::parse(text, origin);
+  } catch (const toml::parse_error& error) {
+    throw InvalidArgument("{}:{}: not valid TOML: {}", origin, error.source().begin.line,
+                          error.description());
+  }
+}
+
+// Puts the place of a line in front of what is wrong with it.
+template <typename Function>
+void At(const std::string& place, Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    throw WithContext(error, place);
+  }
+}
+
+std::string QuotedText(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char character : text) {
+    if (character == '"' || character == '\\') quoted += '\\';
+    quoted += character;
+  }
+  return quoted + '"';
+}
+
+std::string TomlOf(double value) {
+  const std::string text = fmt::format("{}", value);
+  return text.find_first_of(".enai") == std::string::npos ? text + ".0" : text;
+}
+
+std::string TomlOf(const OptionValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return QuotedText(*text);
+  if (const auto* number = std::get_if<double>(&value)) return TomlOf(*number);
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    std::vector<std::string> quoted;
+    for (const std::string& text : *texts) quoted.push_back(QuotedText(text));
+    return fmt::format("[{}]", fmt::join(quoted, ", "));
+  }
+  return ToText(value);
+}
+
+template <typename Component>
+Options Declared(const std::string& section, Component& component) {
+  Options options(section);
+  component.Declare(options);
+  return options;
+}
+
+}  // namespace
+
+void EvaluationOptions::Declare(Options& options) {
+  options.Add("every", &every,
+              {.minimum = 0,
+               .unit = "steps",
+               .consequence = "steps between evaluations; 0 evaluates at the end only"});
+  options.Add("episodes", &episodes,
+              {.minimum = 1,
+               .maximum = 100'000,
+               .unit = "episodes",
+               .consequence = "more give a surer mean and take longer"});
+  options.Add("seed_offset", &seed_offset,
+              {.minimum = 1,
+               .maximum = 1e12,
+               .consequence = "added to the seed for evaluation environments, so that they are "
+                              "never the training ones"});
+  options.Add("stop_at_return", &stop_at_return,
+              {.consequence = "ends training when two evaluations in a row reach it; inf: never"});
+}
+
+void CheckpointOptions::Declare(Options& options) {
+  options.Add("every", &every,
+              {.minimum = 0,
+               .unit = "steps",
+               .consequence = "steps between checkpoints: what a crash can cost; 0 saves at the "
+                              "end and on interruption only"});
+  options.Add("keep", &keep,
+              {.minimum = 1,
+               .maximum = 1000,
+               .consequence = "how many of the newest checkpoints stay, beside the best"});
+}
+
+void ProgressOptions::Declare(Options& options) {
+  options.Add("every", &every,
+              {.minimum = 0,
+               .unit = "steps",
+               .consequence = "steps between rows of progress.csv; 0 writes about 200 rows a run"});
+}
+
+Assignment Assignment::Parse(std::string_view argument) {
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    throw InvalidArgument(
+        "--set {}: it must read key=value or section.key=value, for example ppo.discount=0.98",
+        argument);
+  }
+  const std::string_view key = argument.substr(0, equals);
+  const std::size_t dot = key.find('.');
+  const bool top_level = dot == std::string_view::npos;
+  return {.section = std::string(top_level ? "" : key.substr(0, dot)),
+          .name = std::string(top_level ? key : key.substr(dot + 1)),
+          .text = std::string(argument.substr(equals + 1))};
+}
+
+Experiment::Experiment(std::string_view toml, const std::string& origin,
+                       std::span<const Assignment> assignments, Algorithms algorithms) {
+  const toml::table table = ParseToml(toml, origin);
+  DeclareTopLevel();
+  for (const auto& algorithm_entry : algorithms) {
+    algorithm_names_.push_back(algorithm_entry->name());
+  }
+
+  // The algorithm decides which sections there are, so the top level comes first.
+  for (const auto& [key, node] : table) {
+    const std::string name(key.str());
+    if (node.is_table() && !sections_[0].Contains(name)) continue;
+    At(Place(origin, node),
+       [&, &node = node] { sections_[0].Set(name, ToValue(node, Place(origin, node), name)); });
+  }
+  for (const Assignment& assignment : assignments) {
+    if (!assignment.section.empty()) continue;
+    At("--set", [&] { sections_[0].SetFromText(assignment.name, assignment.text); });
+  }
+  if (environment.empty() || algorithm.empty()) {
+    throw InvalidArgument("{}: '{}' is missing; a recipe names an environment and an algorithm",
+                          origin, environment.empty() ? "environment" : "algorithm");
+  }
+  DeclareSections(std::move(algorithms));
+
+  for (const auto& [key, node] : table) {
+    if (!node.is_table()) continue;
+    Options& section = Section(std::string(key.str()), Place(origin, node));
+    for (const auto& [name, value] : *node.as_table()) {
+      const std::string place = Place(origin, value);
+      const std::string text(name.str());
+      At(place, [&, &value = value] { section.Set(text, ToValue(value, origin, section.Key(text))); });
+    }
+  }
+  for (const Assignment& assignment : assignments) {
+    if (assignment.section.empty()) continue;
+    Options& section = Section(assignment.section, "--set");
+    At("--set", [&] { section.SetFromText(assignment.name, assignment.text); });
+  }
+}
+
+void Experiment::DeclareTopLevel() {
+  Options top;
+  top.Add("environment", &environment, {.consequence = "what is learned; see `menger list`"});
+  top.Add("algorithm", &algorithm, {.consequence = "how it is learned; see `menger list`"});
+  top.Add("steps", &steps,
+          {.minimum = 1,
+           .maximum = 1e15,
+           .unit = "steps",
+           .consequence = "environment steps in all; schedules end here"});
+  top.Add("seed", &seed,
+          {.minimum = 0,
+           .maximum = 1e15,
+           .consequence = "the same seed and resolved configuration give the same run"});
+  top.Add("device", &device,
+          {.choices = {"cpu", "cuda"}, .consequence = "where networks learn and act"});
+  top.Add("precision", &precision,
+          {.choices = {"auto", "fp32", "bf16"},
+           .consequence = "bf16 speeds up large networks; auto: bf16 for convolutions on cuda, "
+                          "else fp32"});
+  top.Add("learner_threads", &learner_threads,
+          {.minimum = 1,
+           .maximum = 1024,
+           .unit = "threads",
+           .consequence = "threads that learn while collection pauses; auto: every CPU"});
+  sections_.push_back(std::move(top));
+}
+
+void Experiment::DeclareSections(Algorithms algorithms) {
+  for (auto& candidate : algorithms) {
+    if (candidate->name() == algorithm) entry_ = std::move(candidate);
+  }
+  if (entry_ == nullptr) {
+    throw InvalidArgument("there is no algorithm '{}'{}; there are: {}", algorithm,
+                          DidYouMean(algorithm, algorithm_names_),
+                          fmt::join(algorithm_names_, ", "));
+  }
+  sections_.push_back(Declared("collector", collector));
+  sections_.push_back(Declared("network", network));
+  sections_.push_back(Declared("optimiser", optimiser));
+  sections_.push_back(Declared("transforms", transforms));
+  sections_.push_back(Declared(algorithm, *entry_));
+  sections_.push_back(Declared("evaluation", evaluation));
+  sections_.push_back(Declared("checkpoint", checkpoint));
+  sections_.push_back(Declared("progress", progress));
+}
+
+Options& Experiment::Section(const std::string& name, const std::string& origin) {
+  for (Options& section : sections_) {
+    if (!section.section().empty() && section.section() == name) return section;
+  }
+  for (const std::string& other : algorithm_names_) {
+    if (name != other) continue;
+    throw InvalidArgument("{}: section [{}] belongs to another algorithm; this experiment's is "
+                          "'{}', with section [{}]",
+                          origin, name, algorithm, algorithm);
+  }
+  const std::vector<std::string> names = SectionNames();
+  throw InvalidArgument("{}: there is no section [{}]{}; there are: {}", origin, name,
+                        DidYouMean(name, names), fmt::join(names, ", "));
+}
+
+std::vector<std::string> Experiment::SectionNames() const {
+  std::vector<std::string> names;
+  for (const Options& section : sections_) {
+    if (!section.section().empty()) names.push_back(section.section());
+  }
+  return names;
+}
+
+void Experiment::ResolveDefaults() {
+  if (precision == "auto") {
+    const bool convolutional = network.kind.ends_with("cnn");
+    precision = device == "cuda" && convolutional ? "bf16" : "fp32";
+  }
+  if (learner_threads.is_auto) learner_threads = {.value = AvailableCpus(), .is_auto = false};
+}
+
+std::string Experiment::ToToml() const {
+  std::string text;
+  for (const Options& section : sections_) {
+    if (!section.section().empty()) text += fmt::format("\n[{}]\n", section.section());
+    for (const OptionEntry& entry : section.Entries()) {
+      text += fmt::format("{} = {}\n", entry.name, TomlOf(entry.value));
+    }
+  }
+  return text;
+}
+
+std::vector<std::vector<OptionEntry>> CommonOptionTables() {
+  // An algorithm that has no options stands in for the user's choice.
+  class NoAlgorithm : public AlgorithmEntry {
+   public:
+    std::string name() const override { return "none"; }
+    std::string description() const override { return ""; }
+    void Declare(Options&) override {}
+    void Check(const EnvironmentSpec&) const override {}
+    std::unique_ptr<Algorithm> Make(const AlgorithmContext&) const override { return nullptr; }
+  };
+  Experiment::Algorithms algorithms;
+  algorithms.push_back(std::make_unique<NoAlgorithm>());
+  const Experiment experiment("environment = 'any'\nalgorithm = 'none'", "describe", {},
+                              std::move(algorithms));
+  std::vector<std::vector<OptionEntry>> tables;
+  for (const Options& section : experiment.sections()) {
+    if (section.section() != "none") tables.push_back(section.Entries());
+  }
+  return tables;
+}
+
+}  // namespace menger

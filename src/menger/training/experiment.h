@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "menger/algorithms/algorithm.h"
+#include "menger/base/options.h"
+#include "menger/collectors/collector.h"
+#include "menger/networks/network.h"
+#include "menger/networks/update_rule.h"
+
+namespace menger {
+
+// Options of section [evaluation]: greedy episodes on environments of their own.
+struct EvaluationOptions {
+  std::int64_t every = 0;
+  std::int64_t episodes = 20;
+  // Far from every training seed (environment i of a run is seeded with seed + i), and prime, so
+  // that the seeds of neighbouring runs do not meet.
+  std::int64_t seed_offset = 10'000'019;
+  double stop_at_return = std::numeric_limits<double>::infinity();
+
+  void Declare(Options& options);
+};
+
+// Options of section [checkpoint].
+struct CheckpointOptions {
+  std::int64_t every = 0;
+  std::int64_t keep = 3;
+
+  void Declare(Options& options);
+};
+
+// Options of section [progress]: how often a row goes to progress.csv and to the event file.
+struct ProgressOptions {
+  std::int64_t every = 0;
+
+  void Declare(Options& options);
+};
+
+// One `--set section.key=value` (or `key=value` for the top level).
+struct Assignment {
+  std::string section;  // "" for the top level.
+  std::string name;
+  std::string text;
+
+  // Throws InvalidArgument if there is no '=' or no key.
+  static Assignment Parse(std::string_view argument);
+};
+
+// Everything that decides a run: the top level of a recipe, the sections that every run has, and
+// the section named after the algorithm. Every option is declared once, by the component that
+// uses it; this class joins the declarations and reads and writes them as TOML.
+//
+// Not copyable and not movable: the declarations point at the fields. One thread at a time.
+class Experiment {
+ public:
+  using Algorithms = std::vector<std::unique_ptr<AlgorithmEntry>>;
+
+  // Reads the TOML text, then applies the assignments in order, so a later one wins. `origin` is
+  // the file's name, for errors. Unknown keys and sections, wrong types and values out of range
+  // are InvalidArgument and name the nearest valid key; so is an unknown algorithm.
+  Experiment(std::string_view toml, const std::string& origin,
+             std::span<const Assignment> assignments, Algorithms algorithms);
+  Experiment(const Experiment&) = delete;
+  Experiment& operator=(const Experiment&) = delete;
+
+  std::string environment;
+  std::string algorithm;
+  std::int64_t steps = 100'000;
+  std::int64_t seed = 1;
+  std::string device = "cpu";
+  std::string precision = "auto";
+  AutoInt learner_threads;
+
+  CollectorOptions collector;
+  NetworkOptions network;
+  OptimiserOptions optimiser;
+  TransformOptions transforms;
+  EvaluationOptions evaluation;
+  CheckpointOptions checkpoint;
+  ProgressOptions progress;
+
+  // The chosen algorithm with its section's values; the experiment keeps it.
+  const AlgorithmEntry& algorithm_entry() const { return *entry_; }
+
+  // Fills in what does not need a measurement: precision and learner_threads. The collector's
+  // `auto` is left to calibration.
+  void ResolveDefaults();
+
+  // The whole configuration; reading it back gives the same run.
+  std::string ToToml() const;
+
+  // Top level first (section ""), then the sections in the order in which they are written.
+  const std::vector<Options>& sections() const { return sections_; }
+
+ private:
+  void DeclareTopLevel();
+  void DeclareSections(Algorithms algorithms);
+  Options& Section(const std::string& name, const std::string& origin);
+  std::vector<std::string> SectionNames() const;
+
+  std::unique_ptr<AlgorithmEntry> entry_;
+  std::vector<std::string> algorithm_names_;
+  std::vector<Options> sections_;
+};
+
+// The option tables that do not depend on an algorithm, for `menger describe`: top level, then the
+// sections that every recipe may have.
+std::vector<std::vector<OptionEntry>> CommonOptionTables();
+
+}  // namespace menger

@@ -1,0 +1,118 @@
+#include "menger/training/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "menger/base/log.h"
+
+namespace menger {
+namespace {
+
+constexpr int kBarCells = 24;
+
+std::string RateText(double rate) {
+  if (rate >= 1e6) return fmt::format("{:.2f}M", rate / 1e6);
+  if (rate >= 1e4) return fmt::format("{:.0f}k", rate / 1e3);
+  if (rate >= 1e3) return fmt::format("{:.1f}k", rate / 1e3);
+  return fmt::format("{:.0f}", rate);
+}
+
+double Share(const ProgressState& state) {
+  if (state.steps_total <= 0) return 0;
+  return std::min(1.0, static_cast<double>(state.steps) / static_cast<double>(state.steps_total));
+}
+
+int TerminalWidth() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+}  // namespace
+
+std::string DurationText(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e9));
+  const std::int64_t hours = whole / 3600;
+  const std::int64_t minutes = whole / 60 % 60;
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60);
+  return fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+std::string ProgressText(const ProgressState& state) {
+  std::string text = fmt::format("steps {}/{} ({:.0f}%)", state.steps, state.steps_total,
+                                 std::floor(100 * Share(state)));
+  if (!std::isnan(state.steps_per_second)) {
+    text += fmt::format(", {} steps/s", RateText(state.steps_per_second));
+  }
+  if (!std::isnan(state.return_mean)) text += fmt::format(", return {:.1f}", state.return_mean);
+  if (!std::isnan(state.evaluation_mean)) {
+    text += fmt::format(", evaluation {:.1f}", state.evaluation_mean);
+  }
+  if (!std::isnan(state.seconds_left)) {
+    text += fmt::format(", {} left", DurationText(state.seconds_left));
+  }
+  return text;
+}
+
+std::string ProgressBar(const ProgressState& state, int width) {
+  const int full = static_cast<int>(Share(state) * kBarCells);
+  const std::string line = fmt::format("[{}{}] {}", std::string(full, '#'),
+                                       std::string(kBarCells - full, '.'), ProgressText(state));
+  return line.substr(0, static_cast<std::size_t>(std::max(width, 0)));
+}
+
+ProgressReporter::ProgressReporter(bool terminal, double interval_seconds)
+    : terminal_(terminal),
+      interval_seconds_(interval_seconds > 0 ? interval_seconds : (terminal ? 0.1 : 5.0)) {}
+
+ProgressReporter ProgressReporter::ForStandardError() {
+  return ProgressReporter(isatty(STDERR_FILENO) == 1);
+}
+
+ProgressReporter::~ProgressReporter() { Clear(); }
+
+bool ProgressReporter::IsTime() {
+  if (since_last_.seconds() < interval_seconds_) return false;
+  since_last_.Restart();
+  return true;
+}
+
+void ProgressReporter::Draw(const ProgressState& state) {
+  if (!terminal_) {
+    LogInfo("{}", ProgressText(state));
+    return;
+  }
+  // The last column stays free: some terminals wrap when it is written.
+  const std::string line = ProgressBar(state, TerminalWidth() - 1);
+  std::fprintf(stderr, "\r%s\033[K", line.c_str());
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+void ProgressReporter::Clear() {
+  if (!drawn_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  drawn_ = false;
+}
+
+void ProgressReporter::Update(const ProgressState& state) {
+  if (IsTime()) Draw(state);
+}
+
+void ProgressReporter::Say(const std::string& line) {
+  Clear();
+  LogInfo("{}", line);
+}
+
+void ProgressReporter::Finish(const ProgressState& state) {
+  Draw(state);
+  if (drawn_) std::fputc('\n', stderr);
+  drawn_ = false;
+}
+
+}  // namespace menger

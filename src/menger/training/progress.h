@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "menger/base/clock.h"
+
+namespace menger {
+
+// What a watching user wants to know.
+struct ProgressState {
+  std::int64_t steps = 0;
+  std::int64_t steps_total = 0;
+  double seconds_left = std::numeric_limits<double>::quiet_NaN();
+  double steps_per_second = std::numeric_limits<double>::quiet_NaN();
+  double return_mean = std::numeric_limits<double>::quiet_NaN();
+  double evaluation_mean = std::numeric_limits<double>::quiet_NaN();  // Of the last evaluation.
+};
+
+// "steps 61440/100000 (61%), 182k steps/s, return 312.4, evaluation 500.0, 0:12 left"; what is not
+// known yet is left out.
+std::string ProgressText(const ProgressState& state);
+
+// The same behind a bar, cut to `width` characters.
+std::string ProgressBar(const ProgressState& state, int width);
+
+std::string DurationText(double seconds);  // "0:12", "1:02:03"
+
+// Shows progress on standard error: on a terminal one line that is drawn again and again, elsewhere
+// a plain log line every few seconds. One thread.
+class ProgressReporter {
+ public:
+  // `interval_seconds` 0 means a tenth of a second on a terminal, five seconds elsewhere.
+  explicit ProgressReporter(bool terminal, double interval_seconds = 0);
+  static ProgressReporter ForStandardError();
+  ~ProgressReporter();  // Leaves the terminal at the start of a line.
+
+  // Cheap when it is not time yet.
+  void Update(const ProgressState& state);
+
+  // A line that stays, above the bar.
+  void Say(const std::string& line);
+
+  // Draws the state whether it is time or not, and goes to the next line.
+  void Finish(const ProgressState& state);
+
+ private:
+  bool IsTime();
+  void Draw(const ProgressState& state);
+  void Clear();
+
+  const bool terminal_;
+  const double interval_seconds_;
+  Stopwatch since_last_;
+  bool drawn_ = false;  // The terminal's current line holds a bar.
+};
+
+}  // namespace menger

@@ -1,0 +1,156 @@
+#include "menger/training/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "menger/base/build_identity.h"
+#include "menger/base/error.h"
+#include "menger/base/files.h"
+#include "menger/base/log.h"
+
+namespace menger {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::uint64_t SeedOf(const Experiment& experiment) {
+  return static_cast<std::uint64_t>(experiment.seed);
+}
+
+void WriteExperiment(const Experiment& experiment, const RunFolder& folder) {
+  WriteFileAtomically(folder.file("experiment.toml"),
+                      "# The resolved configuration of this run: `menger train experiment.toml` "
+                      "gives the same run.\n" +
+                          experiment.ToToml());
+}
+
+void WriteSummary(const Experiment& experiment, const RunFolder& folder,
+                  const RunOutcome& outcome) {
+  const LoopCounters& counters = outcome.counters;
+  const double rate = static_cast<double>(counters.steps) / counters.training_seconds;
+  Json summary = {{"status", NameOf(outcome.end)},
+                  {"environment", experiment.environment},
+                  {"algorithm", experiment.algorithm},
+                  {"seed", experiment.seed},
+                  {"steps", counters.steps},
+                  {"seconds", counters.seconds},
+                  {"training_seconds", counters.training_seconds},
+                  {"steps_per_second", rate},
+                  {"episodes", counters.episodes},
+                  {"episode_return_mean", outcome.episode_return_mean}};
+  if (counters.evaluated_at >= 0) {
+    summary["evaluation"] = {{"steps", counters.evaluated_at},
+                             {"episodes", counters.evaluation_episodes},
+                             {"return_mean", counters.evaluation_mean},
+                             {"return_standard_deviation", counters.evaluation_deviation},
+                             {"return_minimum", counters.evaluation_minimum},
+                             {"return_maximum", counters.evaluation_maximum}};
+    summary["best"] = {{"steps", counters.best_at}, {"return_mean", counters.best_mean}};
+  }
+  summary["build"] = ToString(ThisBuild());
+  WriteFileAtomically(folder.file("summary.json"), summary.dump(2) + "\n");
+}
+
+RunOutcome Finish(const Experiment& experiment, const RunFolder& folder, SynchronousLoop& loop) {
+  const LoopEnd end = loop.Run();
+  RunOutcome outcome{.folder = folder.path(),
+                     .end = end,
+                     .counters = loop.counters(),
+                     .episode_return_mean = loop.episode_return_mean()};
+  WriteSummary(experiment, folder, outcome);
+  return outcome;
+}
+
+ArchiveReader OpenCheckpoint(const RunFolder& folder, const std::string& checkpoint) {
+  if (checkpoint == "newest") return folder.NewestWholeCheckpoint();
+  ArchiveReader archive(folder.checkpoint(checkpoint));
+  archive.Verify();
+  return archive;
+}
+
+}  // namespace
+
+RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& make_folder,
+                    const std::string& init_from, const RunContext& context) {
+  const EnvironmentEntry& environment = context.environments.Find(experiment.environment);
+  Resolve(experiment, environment);
+  TrainingParts parts = MakeParts(experiment, environment, SeedOf(experiment));
+  if (!init_from.empty()) {
+    const ArchiveReader checkpoint = RunFolder::Open(init_from).NewestWholeCheckpoint();
+    ArchiveReader scope = checkpoint.Scope("algorithm");
+    parts.algorithm->LoadParameters(scope);
+    parts.algorithm->Publish();
+  }
+  const RunFolder folder = make_folder();
+  WriteExperiment(experiment, folder);
+  context.progress.Say(fmt::format("training {} on {} in '{}'", experiment.algorithm,
+                                   experiment.environment, folder.path()));
+  WriteFileAtomically(folder.file("build.txt"), ToString(ThisBuild()) + "\n");
+  SynchronousLoop loop(experiment, environment, parts, folder, context.progress,
+                       context.stop_requested);
+  return Finish(experiment, folder, loop);
+}
+
+RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunContext& context) {
+  const EnvironmentEntry& environment = context.environments.Find(experiment.environment);
+  const ArchiveReader checkpoint = folder.NewestWholeCheckpoint();
+  Resolve(experiment, environment);
+  std::uint64_t seed = SeedOf(experiment);
+  if (checkpoint.Read<bool>(SynchronousLoop::kCollectorLost)) {
+    // Other seeds, or the environment that failed would fail again at the same step.
+    seed += static_cast<std::uint64_t>(
+        checkpoint.Read<LoopCounters>("loop/counters").slabs);
+    LogWarning("'{}' was saved after an environment's error: its environments start anew",
+               checkpoint.path());
+  }
+  TrainingParts parts = MakeParts(experiment, environment, seed);
+  SynchronousLoop loop(experiment, environment, parts, folder, context.progress,
+                       context.stop_requested);
+  loop.Restore(checkpoint);
+  context.progress.Say(fmt::format("resuming '{}' at {} of {} steps", folder.path(),
+                                   loop.counters().steps, experiment.steps));
+  WriteExperiment(experiment, folder);
+  return Finish(experiment, folder, loop);
+}
+
+std::unique_ptr<Experiment> ExperimentOf(const RunFolder& folder,
+                                         std::span<const Assignment> assignments) {
+  const std::string path = folder.file("experiment.toml");
+  return std::make_unique<Experiment>(ReadFile(path), path, assignments, AllAlgorithms());
+}
+
+TrainedRun LoadRun(const std::string& path, const std::string& checkpoint,
+                   const EnvironmentCatalog& environments) {
+  const RunFolder folder = RunFolder::Open(path);
+  TrainedRun run;
+  run.experiment = ExperimentOf(folder, {});
+  run.environment = &environments.Find(run.experiment->environment);
+  const ArchiveReader archive = OpenCheckpoint(folder, checkpoint);
+  run.algorithm = MakeAlgorithm(*run.experiment, *run.environment);
+  ArchiveReader scope = archive.Scope("algorithm");
+  run.algorithm->LoadParameters(scope);
+  run.algorithm->Publish();
+  run.checkpoint = archive.path();
+  return run;
+}
+
+Aggregate AggregateOf(std::span<const double> values) {
+  if (values.empty()) throw InvalidArgument("no values to aggregate; at least one is needed");
+  Aggregate aggregate{.minimum = values[0], .maximum = values[0]};
+  const auto count = static_cast<double>(values.size());
+  for (const double value : values) {
+    aggregate.mean += value / count;
+    aggregate.minimum = std::min(aggregate.minimum, value);
+    aggregate.maximum = std::max(aggregate.maximum, value);
+  }
+  double squares = 0;
+  for (const double value : values) {
+    squares += (value - aggregate.mean) * (value - aggregate.mean);
+  }
+  aggregate.standard_deviation = std::sqrt(squares / count);
+  return aggregate;
+}
+
+}  // namespace menger

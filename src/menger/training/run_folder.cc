@@ -1,0 +1,130 @@
+#include "menger/training/run_folder.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "menger/base/error.h"
+#include "menger/base/files.h"
+#include "menger/base/log.h"
+
+namespace menger {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRunsMax = 1'000'000;
+constexpr const char* kRemoving = ".removing";
+
+std::optional<std::int64_t> StepsOf(const std::string& name) {
+  std::int64_t steps = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), steps);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return steps;
+}
+
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+void Remove(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) LogWarning("cannot remove '{}': {}", path, error.message());
+}
+
+}  // namespace
+
+RunFolder RunFolder::Create(const std::string& path) {
+  RunFolder folder(path);
+  if (folder.Contains("experiment.toml")) {
+    throw FailedPrecondition(
+        "'{}' already holds a run: go on with it by `menger train --resume {}`, or give another "
+        "folder to --out",
+        path, path);
+  }
+  CreateFolders(folder.path_ + "/checkpoints");
+  return folder;
+}
+
+RunFolder RunFolder::Open(const std::string& path) {
+  std::string trimmed = path;
+  while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
+  RunFolder folder(trimmed);
+  if (!folder.Contains("experiment.toml")) {
+    throw NotFound("'{}' is not a run folder: it has no experiment.toml", path);
+  }
+  for (const std::string& name : NamesIn(folder.path_ + "/checkpoints")) {
+    if (name.ends_with(kRemoving)) Remove(folder.checkpoint(name));
+  }
+  return folder;
+}
+
+bool RunFolder::Contains(const std::string& name) const {
+  std::error_code error;
+  return fs::exists(file(name), error);
+}
+
+std::vector<std::int64_t> RunFolder::Checkpoints() const {
+  std::vector<std::int64_t> found;
+  for (const std::string& name : NamesIn(path_ + "/checkpoints")) {
+    if (const auto steps = StepsOf(name)) found.push_back(*steps);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+ArchiveReader RunFolder::NewestWholeCheckpoint() const {
+  const std::vector<std::int64_t> found = Checkpoints();
+  if (found.empty()) {
+    throw NotFound("'{}' has no checkpoint: the run ended before the first one", path_);
+  }
+  std::string damage;
+  for (auto steps = found.rbegin(); steps != found.rend(); ++steps) {
+    try {
+      ArchiveReader archive(checkpoint(*steps));
+      archive.Verify();
+      return archive;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDataLoss && error.code() != ErrorCode::kNotFound) throw;
+      LogWarning("checkpoint '{}' cannot be used, trying an older one: {}", checkpoint(*steps),
+                 error.what());
+      if (damage.empty()) damage = error.what();
+    }
+  }
+  throw DataLoss("none of the {} checkpoints of '{}' is whole; the newest: {}", found.size(), path_,
+                 damage);
+}
+
+void RunFolder::Prune(std::int64_t keep) const {
+  const std::vector<std::int64_t> found = Checkpoints();
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < found.size(); ++i) {
+    // First out of the way in one step, so that a killed process leaves no half checkpoint.
+    const std::string path = checkpoint(found[i]);
+    std::error_code error;
+    fs::rename(path, path + kRemoving, error);
+    Remove(error ? path : path + kRemoving);
+  }
+}
+
+std::string MakeNumberedFolder(const std::string& parent, const std::string& name) {
+  CreateFolders(parent);
+  for (int number = 1; number <= kRunsMax; ++number) {
+    const std::string path = fmt::format("{}/{}-{}", parent, name, number);
+    if (mkdir(path.c_str(), 0777) == 0) return path;
+    if (errno != EEXIST) throw FromErrno(fmt::format("cannot make folder '{}'", path), errno);
+  }
+  throw FailedPrecondition("'{}' holds {} runs of '{}': remove some, or give a folder with --out",
+                           parent, kRunsMax, name);
+}
+
+}  // namespace menger

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "menger/base/archive.h"
+
+namespace menger {
+
+// Everything that a run leaves behind:
+//
+//     experiment.toml             resolved configuration: `menger train` on it gives the same run
+//     build.txt                   the program that made it
+//     progress.csv                one row a report: steps, seconds, episode_return_mean, ...
+//     events.out.tfevents.0       the same for TensorBoard
+//     checkpoints/<steps>/        archives, the newest few
+//     checkpoints/best/           the archive with the best evaluation
+//     summary.json                the outcome, once the run has ended or was interrupted
+//
+// Archives appear whole or not at all, so a process killed at any moment leaves the last one
+// usable. One process at a time works in a folder. Errors name the path.
+class RunFolder {
+ public:
+  // Makes the folder, or takes an empty one; throws FailedPrecondition if it holds a run already.
+  static RunFolder Create(const std::string& path);
+
+  // An existing run; throws NotFound if the folder holds none. Removes what a killed writer left.
+  static RunFolder Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::string checkpoint(const std::string& name) const { return path_ + "/checkpoints/" + name; }
+  std::string checkpoint(std::int64_t steps) const { return checkpoint(std::to_string(steps)); }
+  bool Contains(const std::string& name) const;
+
+  // Steps of the checkpoints that are there, ascending.
+  std::vector<std::int64_t> Checkpoints() const;
+
+  // The newest checkpoint whose every byte is as written. Damaged newer ones are logged as
+  // warnings that name the file; throws NotFound if there is no checkpoint, DataLoss if all are
+  // damaged.
+  ArchiveReader NewestWholeCheckpoint() const;
+
+  // Removes all numbered checkpoints but the `keep` newest.
+  void Prune(std::int64_t keep) const;
+
+ private:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+};
+
+// Makes <parent>/<name>-1, or the next number that is free, and returns its path. Two processes get
+// two folders.
+std::string MakeNumberedFolder(const std::string& parent, const std::string& name);
+
+}  // namespace menger

@@ -1,0 +1,224 @@
+#include "menger/training/synchronous_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "menger/base/build_identity.h"
+#include "menger/base/error.h"
+#include "menger/base/log.h"
+
+namespace menger {
+namespace {
+
+constexpr std::int64_t kRowsWhenNotAsked = 200;  // [progress] every = 0: rows of a whole run.
+
+std::int64_t ValidSteps(const Slab& slab) {
+  std::int64_t steps = 0;
+  for (int row = 0; row < slab.horizon(); ++row) {
+    const std::uint8_t* valid = slab.valid(row);
+    steps += std::count(valid, valid + slab.positions(), std::uint8_t{1});
+  }
+  return steps;
+}
+
+double SecondsSince1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+const char* NameOf(LoopEnd end) {
+  switch (end) {
+    case LoopEnd::kCompleted:
+      return "completed";
+    case LoopEnd::kSolved:
+      return "solved";
+    case LoopEnd::kInterrupted:
+      return "interrupted";
+  }
+  return "unknown";
+}
+
+SynchronousLoop::SynchronousLoop(const Experiment& experiment, const EnvironmentEntry& environment,
+                                 TrainingParts& parts, const RunFolder& folder,
+                                 ProgressReporter& progress, std::function<bool()> stop_requested)
+    : experiment_(experiment),
+      environment_(environment),
+      parts_(parts),
+      folder_(folder),
+      progress_(progress),
+      stop_requested_(std::move(stop_requested)),
+      greedy_(parts.algorithm->MakePolicy(PolicyMode::kGreedy,
+                                          static_cast<std::uint64_t>(experiment.seed))),
+      table_(folder.file("progress.csv")),
+      events_(folder.file("events.out.tfevents.0")) {}
+
+void SynchronousLoop::Restore(ArchiveReader checkpoint) {
+  ArchiveReader algorithm = checkpoint.Scope("algorithm");
+  ArchiveReader update = checkpoint.Scope("update_rule");
+  ArchiveReader collector = checkpoint.Scope("collector");
+  parts_.algorithm->Load(algorithm);
+  parts_.update->Load(update);
+  if (!checkpoint.Read<bool>(kCollectorLost)) parts_.collector->Load(collector);
+
+  checkpoint.Read("loop/counters", counters_);
+  recent_.Load(checkpoint.Scope("loop/recent"));
+  metrics_.Load(checkpoint.Scope("loop/metrics"));
+  table_.TruncateTo(counters_.progress_bytes);
+  events_.TruncateTo(counters_.event_bytes);
+  seconds_before_ = counters_.seconds;
+  steps_before_sitting_ = counters_.steps;
+  training_seconds_before_ = counters_.training_seconds;
+}
+
+LoopEnd SynchronousLoop::Run() {
+  sitting_.Restart();
+  while (counters_.steps < experiment_.steps && !solved()) {
+    const std::int64_t before = counters_.steps;
+    CollectAndLearn();
+    if (IsDue(experiment_.evaluation.every, before)) EvaluateNow();
+    if (IsDue(ReportEvery(), before)) WriteRow();
+    if (IsDue(experiment_.checkpoint.every, before)) SaveCheckpoint();
+    progress_.Update(Progress());
+    if (stop_requested_()) {
+      SaveCheckpoint();
+      return LoopEnd::kInterrupted;
+    }
+  }
+  if (counters_.evaluated_at != counters_.steps) EvaluateNow();
+  if (counters_.reported_at != counters_.steps) WriteRow();
+  SaveCheckpoint();
+  progress_.Finish(Progress());
+  return solved() ? LoopEnd::kSolved : LoopEnd::kCompleted;
+}
+
+void SynchronousLoop::CollectAndLearn() {
+  const Stopwatch watch;
+  Slab* const slab = &Collect();
+  const double progress =
+      static_cast<double>(counters_.steps) / static_cast<double>(experiment_.steps);
+  metrics_.Add(parts_.algorithm->Learn({&slab, 1}, *parts_.update, progress));
+  parts_.algorithm->Publish();
+
+  const auto episodes = parts_.collector->episodes();
+  recent_.Add(episodes);
+  counters_.episodes += static_cast<std::int64_t>(episodes.size());
+  counters_.steps += ValidSteps(*slab);
+  ++counters_.slabs;
+  counters_.training_seconds += watch.seconds();
+}
+
+Slab& SynchronousLoop::Collect() {
+  try {
+    return parts_.collector->Collect();
+  } catch (const Error& error) {
+    // In the middle of a slab the environments cannot be saved, but what was learned can. An older
+    // checkpoint of the same moment has the environments too, so it stays.
+    const std::string path = folder_.checkpoint(counters_.steps);
+    if (counters_.slabs == 0) throw;
+    if (!folder_.Contains("checkpoints/" + std::to_string(counters_.steps))) {
+      SaveTo(path, /*with_collector=*/false);
+    }
+    throw WithContext(error, fmt::format("after {} steps (checkpoint left in '{}')",
+                                         counters_.steps, path));
+  }
+}
+
+void SynchronousLoop::EvaluateNow() {
+  const EvaluationResult result =
+      Evaluate(EvaluationPlanOf(experiment_, *parts_.algorithm, counters_.evaluations),
+               environment_, *greedy_);
+  ++counters_.evaluations;
+  counters_.evaluated_at = counters_.steps;
+  counters_.evaluation_episodes = result.episodes();
+  counters_.evaluation_mean = result.mean();
+  counters_.evaluation_deviation = result.standard_deviation();
+  counters_.evaluation_minimum = result.minimum();
+  counters_.evaluation_maximum = result.maximum();
+  const bool reached = result.mean() >= experiment_.evaluation.stop_at_return;
+  counters_.reached_in_a_row = reached ? counters_.reached_in_a_row + 1 : 0;
+  if (result.mean() > counters_.best_mean) {
+    counters_.best_mean = result.mean();
+    counters_.best_at = counters_.steps;
+    SaveTo(folder_.checkpoint("best"), /*with_collector=*/true);
+  }
+}
+
+void SynchronousLoop::WriteRow() {
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  const bool evaluated = counters_.evaluated_at > counters_.reported_at;
+  const double evaluation = evaluated ? counters_.evaluation_mean : unknown;
+  const Metrics metrics = metrics_.TakeMeans();
+  counters_.reported_at = counters_.steps;
+
+  ProgressTable::Row row = {{"steps", static_cast<double>(counters_.steps)},
+                            {"seconds", Seconds()},
+                            {"episode_return_mean", recent_.return_mean()},
+                            {"episode_length_mean", recent_.length_mean()},
+                            {"episodes", static_cast<double>(counters_.episodes)},
+                            {"evaluation_return_mean", evaluation},
+                            {"training_seconds", counters_.training_seconds}};
+  row.insert(row.end(), metrics.begin(), metrics.end());
+  table_.Append(row);
+
+  ProgressTable::Row scalars = {{"episode/return_mean", recent_.return_mean()},
+                                {"episode/length_mean", recent_.length_mean()},
+                                {"evaluation/return_mean", evaluation},
+                                {"time/steps_per_second", Progress().steps_per_second}};
+  for (const auto& [name, value] : metrics) scalars.emplace_back("learning/" + name, value);
+  events_.Append(counters_.steps, SecondsSince1970(), scalars);
+}
+
+void SynchronousLoop::SaveCheckpoint() {
+  SaveTo(folder_.checkpoint(counters_.steps), /*with_collector=*/true);
+  folder_.Prune(experiment_.checkpoint.keep);
+}
+
+void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {
+  table_.Sync();
+  events_.Sync();
+  counters_.seconds = Seconds();
+  counters_.progress_bytes = table_.size();
+  counters_.event_bytes = events_.size();
+
+  ArchiveWriter archive(path);
+  archive.Write("experiment", experiment_.ToToml());
+  archive.Write("build", ToString(ThisBuild()));
+  archive.Write("loop/counters", counters_);
+  archive.Write(kCollectorLost, !with_collector);
+  recent_.Save(archive.Scope("loop/recent"));
+  metrics_.Save(archive.Scope("loop/metrics"));
+  ArchiveWriter algorithm = archive.Scope("algorithm");
+  ArchiveWriter update = archive.Scope("update_rule");
+  ArchiveWriter collector = archive.Scope("collector");
+  parts_.algorithm->Save(algorithm);
+  parts_.update->Save(update);
+  if (with_collector) parts_.collector->Save(collector);
+  archive.Commit();
+}
+
+bool SynchronousLoop::IsDue(std::int64_t every, std::int64_t steps_before) const {
+  return every > 0 && counters_.steps / every > steps_before / every;
+}
+
+std::int64_t SynchronousLoop::ReportEvery() const {
+  if (experiment_.progress.every > 0) return experiment_.progress.every;
+  return std::max<std::int64_t>(1, experiment_.steps / kRowsWhenNotAsked);
+}
+
+ProgressState SynchronousLoop::Progress() const {
+  const double seconds = counters_.training_seconds - training_seconds_before_;
+  const auto steps = static_cast<double>(counters_.steps - steps_before_sitting_);
+  const double rate = seconds > 0 ? steps / seconds : std::numeric_limits<double>::quiet_NaN();
+  const std::int64_t left = std::max<std::int64_t>(0, experiment_.steps - counters_.steps);
+  return {.steps = counters_.steps,
+          .steps_total = experiment_.steps,
+          .seconds_left = static_cast<double>(left) / rate,
+          .steps_per_second = rate,
+          .return_mean = recent_.return_mean(),
+          .evaluation_mean = counters_.evaluation_mean};
+}
+
+}  // namespace menger

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "menger/base/clock.h"
+#include "menger/training/event_file.h"
+#include "menger/training/loop_state.h"
+#include "menger/training/progress.h"
+#include "menger/training/progress_table.h"
+#include "menger/training/run_folder.h"
+#include "menger/training/training_parts.h"
+
+namespace menger {
+
+enum class LoopEnd { kCompleted, kSolved, kInterrupted };
+const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
+
+// Collect, learn, publish; again and again, in one thread's order, until the steps are done, two
+// evaluations in a row reach the return that was asked for, or somebody wants it to stop.
+//
+// Between two slabs, and only there, it evaluates, reports and saves, so that a checkpoint holds
+// the whole state: a run that was interrupted and resumed goes on bit for bit as one that was not.
+// Borrows everything it is given. One thread.
+class SynchronousLoop {
+ public:
+  // `stop_requested` is asked once a slab.
+  SynchronousLoop(const Experiment& experiment, const EnvironmentEntry& environment,
+                  TrainingParts& parts, const RunFolder& folder, ProgressReporter& progress,
+                  std::function<bool()> stop_requested);
+
+  // Goes back to the state of a checkpoint; drops the rows that were written after it. Throws
+  // FailedPrecondition if the checkpoint is of another architecture or collection plan.
+  void Restore(ArchiveReader checkpoint);
+
+  // A checkpoint is left however the run ends; after an error of an environment too, without the
+  // environments' state. A completed run is evaluated.
+  LoopEnd Run();
+
+  const LoopCounters& counters() const { return counters_; }
+  double episode_return_mean() const { return recent_.return_mean(); }
+
+  // Where SynchronousLoop says that a checkpoint has no environments' state.
+  static constexpr const char* kCollectorLost = "loop/collector_lost";
+
+ private:
+  void CollectAndLearn();
+  Slab& Collect();
+  void EvaluateNow();
+  void WriteRow();
+  void SaveCheckpoint();
+  void SaveTo(const std::string& path, bool with_collector);
+  bool IsDue(std::int64_t every, std::int64_t steps_before) const;
+  bool solved() const { return counters_.reached_in_a_row >= 2; }
+  std::int64_t ReportEvery() const;
+  ProgressState Progress() const;
+  double Seconds() const { return seconds_before_ + sitting_.seconds(); }
+
+  const Experiment& experiment_;
+  const EnvironmentEntry& environment_;
+  TrainingParts& parts_;
+  const RunFolder& folder_;
+  ProgressReporter& progress_;
+  const std::function<bool()> stop_requested_;
+
+  std::unique_ptr<Policy> greedy_;
+  ProgressTable table_;
+  EventFile events_;
+
+  LoopCounters counters_;
+  RecentEpisodes recent_;
+  MetricMeans metrics_;
+
+  Stopwatch sitting_;          // Since this process began to train.
+  double seconds_before_ = 0;  // Of earlier sittings.
+  std::int64_t steps_before_sitting_ = 0;
+  double training_seconds_before_ = 0;
+};
+
+}  // namespace menger

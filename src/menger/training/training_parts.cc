@@ -1,0 +1,97 @@
+#include "menger/training/training_parts.h"
+
+#include <utility>
+
+#include "menger/base/error.h"
+#include "menger/base/log.h"
+#include "menger/base/thread.h"
+#include "menger/collectors/calibration.h"
+
+namespace menger {
+namespace {
+
+std::unique_ptr<SlabAlgorithm> MakeAlgorithmFor(const Experiment& experiment,
+                                                const EnvironmentEntry& environment,
+                                                std::int64_t environments) {
+  experiment.algorithm_entry().Check(environment.spec);
+  std::unique_ptr<Algorithm> algorithm = experiment.algorithm_entry().Make(
+      {.environment = environment.spec,
+       .network = experiment.network,
+       .transforms = experiment.transforms,
+       .environments = static_cast<int>(environments),
+       .device = experiment.device,
+       .precision = experiment.precision,
+       .seed = static_cast<std::uint64_t>(experiment.seed),
+       .threads = static_cast<int>(experiment.learner_threads.value)});
+  if (algorithm->data_rule() != DataRule::kSlabs) {
+    throw InvalidArgument("algorithm '{}' does not learn from slabs, which is all that the "
+                          "synchronous loop has",
+                          experiment.algorithm);
+  }
+  return std::unique_ptr<SlabAlgorithm>(static_cast<SlabAlgorithm*>(algorithm.release()));
+}
+
+// Plans the collection: as the options say, or by measuring what they leave open.
+CalibrationReport PlanCollection(const Experiment& experiment, const EnvironmentEntry& environment,
+                                 SlabAlgorithm& algorithm, std::uint64_t seed) {
+  const auto policies = [&] { return algorithm.MakePolicy(PolicyMode::kSample, seed); };
+  return Calibrate(experiment.collector, /*total=*/AutoInt{},
+                   {.history = algorithm.history(),
+                    .clip_actions = experiment.transforms.actions == "clip",
+                    .seed = seed},
+                   environment, policies, {.cpus = AvailableCpus()});
+}
+
+}  // namespace
+
+void Resolve(Experiment& experiment, const EnvironmentEntry& environment) {
+  experiment.ResolveDefaults();
+  CollectorOptions& collector = experiment.collector;
+  if (collector.kind != "auto" && !collector.workers.is_auto &&
+      !collector.environments_per_worker.is_auto) {
+    return;
+  }
+  const auto algorithm = MakeAlgorithmFor(experiment, environment, /*environments=*/1);
+  const CalibrationReport report = PlanCollection(experiment, environment, *algorithm,
+                                                  static_cast<std::uint64_t>(experiment.seed));
+  if (!report.text.empty()) LogInfo("{}", report.text);
+  const CollectorPlan& plan = report.plan;
+  collector.kind = NameOf(plan.kind);
+  collector.workers = {.value = plan.workers, .is_auto = false};
+  collector.environments_per_worker = {.value = plan.environments / plan.workers,
+                                       .is_auto = false};
+  if (plan.kind == CollectorKind::kAlternating) collector.groups = plan.groups;
+}
+
+std::unique_ptr<SlabAlgorithm> MakeAlgorithm(const Experiment& experiment,
+                                             const EnvironmentEntry& environment) {
+  const CollectorOptions& collector = experiment.collector;
+  return MakeAlgorithmFor(experiment, environment,
+                          collector.workers.value * collector.environments_per_worker.value);
+}
+
+TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
+                        std::uint64_t collector_seed) {
+  TrainingParts parts;
+  parts.algorithm = MakeAlgorithm(experiment, environment);
+  parts.update = MakeLocalUpdateRule(experiment.optimiser, parts.algorithm->parameter_count());
+  SlabAlgorithm& algorithm = *parts.algorithm;
+  const CollectorPlan plan =
+      PlanCollection(experiment, environment, algorithm, collector_seed).plan;
+  parts.collector = MakeCollector(plan, environment, [&algorithm, &experiment] {
+    return algorithm.MakePolicy(PolicyMode::kSample, static_cast<std::uint64_t>(experiment.seed));
+  });
+  return parts;
+}
+
+EvaluationPlan EvaluationPlanOf(const Experiment& experiment, const SlabAlgorithm& algorithm,
+                                std::int64_t index) {
+  const EvaluationOptions& options = experiment.evaluation;
+  const std::int64_t seed = experiment.seed + options.seed_offset + index * options.episodes;
+  return {.episodes = static_cast<int>(options.episodes),
+          .seed = static_cast<std::uint64_t>(seed),
+          .clip_actions = experiment.transforms.actions == "clip",
+          .history = algorithm.history()};
+}
+
+}  // namespace menger

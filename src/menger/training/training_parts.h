@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "menger/algorithms/algorithm.h"
+#include "menger/collectors/collector.h"
+#include "menger/environments/environment.h"
+#include "menger/networks/update_rule.h"
+#include "menger/training/evaluation.h"
+#include "menger/training/experiment.h"
+
+namespace menger {
+
+// The components of a run that learns from slabs. The collector's policies follow the algorithm's
+// publication, so it goes first.
+struct TrainingParts {
+  std::unique_ptr<SlabAlgorithm> algorithm;
+  std::unique_ptr<UpdateRule> update;
+  std::unique_ptr<Collector> collector;
+};
+
+// Replaces what is `auto` in the experiment by values, so that it says what will run: defaults, and
+// for the collector a short calibration whose outcome is logged with its reason. Does nothing to a
+// configuration that is resolved already.
+void Resolve(Experiment& experiment, const EnvironmentEntry& environment);
+
+// The algorithm of a resolved experiment, with fresh parameters. Throws InvalidArgument if it does
+// not fit the environment.
+std::unique_ptr<SlabAlgorithm> MakeAlgorithm(const Experiment& experiment,
+                                             const EnvironmentEntry& environment);
+
+// Everything that a loop needs. `collector_seed` is the experiment's seed unless the environments
+// of an earlier sitting were lost.
+TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
+                        std::uint64_t collector_seed);
+
+// How the experiment's policy is evaluated by the evaluation number `index`. Each has environment
+// seeds of its own: seed + seed_offset + index x episodes, and up.
+EvaluationPlan EvaluationPlanOf(const Experiment& experiment, const SlabAlgorithm& algorithm,
+                                std::int64_t index);
+
+}  // namespace menger

@@ -1,0 +1,81 @@
+"""The set-up behind `make train` and `make test`, as somebody meets it who is neither root nor able to use sudo."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NOBODY = 65534
+
+
+class SetupTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        shutil.copytree(ROOT / "tools", self.folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        self.packages = self.folder / "packages.txt"
+        os.chmod(self.folder, 0o755)
+        # A path with the tools that the script uses and no sudo.
+        self.bin = self.folder / "bin"
+        self.bin.mkdir()
+        for name in ("bash", "env", "awk", "grep", "dirname", "dpkg-query", "sha256sum", "basename", "python3"):
+            if found := shutil.which(name):
+                (self.bin / name).symlink_to(found)
+
+    def run_setup(self, packages, *arguments, **environment):
+        self.packages.write_text(packages)
+        command = [str(self.folder / "tools" / "setup.sh"), *arguments]
+        if os.geteuid() == 0:
+            command = [shutil.which("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *command]
+        environment = {"PATH": str(self.bin), "MENGER_PACKAGES": str(self.packages), **environment}
+        return subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    @unittest.skipUnless(shutil.which("dpkg-query"), "packages are looked up on Debian only")
+    def test_missing_packages_are_named_with_the_command_that_installs_them(self):
+        done = self.run_setup("build dpkg x\nbuild no-such-menger-a x\ntest no-such-menger-b x\n", "packages", "build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("missing Debian packages: no-such-menger-a\n", done.stderr)
+        self.assertIn("apt-get install --no-install-recommends no-such-menger-a\n", done.stderr)
+        self.assertNotIn("no-such-menger-b", done.stderr)
+
+    @unittest.skipUnless(shutil.which("dpkg-query"), "packages are looked up on Debian only")
+    def test_nothing_is_said_when_nothing_is_missing(self):
+        done = self.run_setup("build dpkg x\n", "packages", "build")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_another_distribution_is_told_what_to_install(self):
+        (self.bin / "dpkg-query").unlink(missing_ok=True)
+        done = self.run_setup("build g++ x\nbuild cmake x\n", "packages", "build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Install what matches: g++ cmake", done.stderr)
+        self.assertIn("SKIP_PACKAGES=1", done.stderr)
+        self.assertEqual(self.run_setup("build g++ x\n", "packages", "build", SKIP_PACKAGES="1").returncode, 0)
+
+    def test_a_python_that_is_too_old_is_refused_with_what_would_be_right(self):
+        (self.bin / "python3").unlink()
+        done = self.run_setup("", "python", "build", MENGER_SYSTEM_PYTHON="false", MENGER_VENV=str(self.folder / "venv"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no Python 3.11 or newer", done.stderr)
+
+    def test_an_unknown_torch_setting_is_refused(self):
+        done = self.run_setup("", "python", "build", TORCH="maybe")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("TORCH is 'maybe'; it must be ON, OFF or CUDA", done.stderr)
+
+
+class StepTest(unittest.TestCase):
+    def test_a_failed_step_keeps_its_status_and_says_what_to_do(self):
+        step = [str(ROOT / "tools" / "step.sh"), "Trying", "1 s", "Try harder.", "bash", "-c", "exit 7"]
+        done = subprocess.run(step, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 7)
+        self.assertIn("==> Trying (about 1 s)", done.stdout)
+        self.assertIn("What to do: Try harder.", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Checks that every header under src compiles alone, with the flags of its folder. What passed is remembered by content.
+
+    check_headers.py [--build FOLDER] [--torch]   --torch: also those of networks/torch (20 s each)
+"""
+
+import argparse
+import sys
+
+import sources
+
+DEFAULT = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-march=x86-64-v3", "-Isrc"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build/release", help="the configured build folder")
+    parser.add_argument("--torch", action="store_true", help="also the headers of networks/torch")
+    options = parser.parse_args()
+
+    flags_of_folder = {}
+    if (sources.ROOT / options.build / "compile_commands.json").is_file():
+        for source, arguments in sources.compile_commands(options.build).items():
+            flags_of_folder.setdefault(source.parent, arguments)
+    jobs = []
+    for path in sources.cpp_files(folders=["src"]):
+        relative = path.relative_to(sources.ROOT / "src").as_posix()
+        if path.suffix != ".h" or (relative.startswith("menger/networks/torch/") and not options.torch):
+            continue
+        # Included from an empty file, because a header compiled as the main file is warned of its #pragma once.
+        command = [*flags_of_folder.get(path.parent, DEFAULT), "-fsyntax-only", "-x", "c++", "-"]
+        digest = sources.content_hash(path, *command)
+        jobs.append((path, digest, command, f'#include "{relative}"\n'))
+    return 0 if sources.run_cached(jobs, sources.ROOT / "build" / "headers", "headers") else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# configure.sh [tests] [benchmarks]: configures build/release with at least these, or does nothing if it has them already.
+# What an earlier call turned on stays on, so `make train` after `make test` does not throw the tests away.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly cache=build/release/CMakeCache.txt
+readonly torch=${TORCH:-ON}
+
+cached() { [[ -f $cache ]] && grep -qE "^$1:[A-Z]+=$2\$" "$cache"; }
+
+options=()
+want() {  # want OPTION VALUE: adds the option unless the cache has it.
+  cached "$1" "$2" || options+=("-D$1=$2")
+}
+
+[[ $torch == OFF ]] && want MENGER_TORCH OFF || want MENGER_TORCH ON
+for what in tests benchmarks; do
+  if [[ " $* " == *" $what "* ]]; then
+    want "MENGER_${what^^}" ON
+  elif [[ ! -f $cache ]]; then
+    options+=("-DMENGER_${what^^}=OFF")
+  fi
+done
+
+# build.ninja is written last, so a configuration that was cut short is done again.
+if ((${#options[@]})) || [[ ! -f build/release/build.ninja ]]; then
+  tools/step.sh "Configuring build/release" "5 s" \
+    "The last lines above name what is missing; \`make setup\` installs it, and if a setting is stale, rm -r build/release." \
+    cmake --preset release "${options[@]}"
+fi
