@@ -2,7 +2,8 @@
 // worker, with a small network and without inference; then what alternating wins when steps or
 // inference take long. Prints tables and ratios.
 //
-//   bench_collection [--environment CartPole-v1] [--seconds 0.2] [--workers 1 2]
+//   build/release/bench/collection [--environment CartPole-v1] [--seconds 0.2] [--workers 1 2]
+//   [--each 64]
 
 #include <fmt/format.h>
 
@@ -184,7 +185,7 @@ int main(int argc, char** argv) {
   try {
     return menger::bench::Main(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_collection: %s\n", error.what());
+    std::fprintf(stderr, "collection: %s\n", error.what());
     return 1;
   }
 }

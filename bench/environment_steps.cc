@@ -266,7 +266,7 @@ int main(int argc, char** argv) {
   try {
     return menger::bench::Main(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    fmt::print(stderr, "environment_steps: {}\n", error.what());
     return 1;
   }
 }

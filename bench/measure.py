@@ -59,7 +59,17 @@ def run(command, limit_s, cwd=ROOT):
     if process.returncode != 0:
         last = (errors.strip() or output.strip()).splitlines()[-3:]
         raise Failed(f"{shown(command)} ended with {process.returncode}: " + " / ".join(last))
-    return Run(output, wall, max(0.0, busy_seconds() - busy - used) / wall)
+    finished = Run(output, wall, max(0.0, busy_seconds() - busy - used) / wall)
+    for result in finished.results:
+        record(result)
+    return finished
+
+
+def record(result):
+    """Appends a result to the file that MENGER_BENCH_LOG names, if it does, so that a run cut short leaves what it had."""
+    if "MENGER_BENCH_LOG" in os.environ:
+        with open(os.environ["MENGER_BENCH_LOG"], "a") as file:
+            file.write(json.dumps(result) + "\n")
 
 
 def shown(command):

@@ -1,7 +1,7 @@
 // How fast are small networks? Inference, learning, the optimiser and distributions for the network
 // of the CartPole recipes (two trunks, 64 and 64 units, 4 numbers in, 2 logits and a value out),
-// and the costs inside: matrix products, tanh, waking threads. Compare `torch` rows of
-// docs/performance.md. Figures mean little while anything else runs.
+// and the costs inside: matrix products, tanh, waking threads. Times of two threads mean little
+// while anything else runs.
 #include <benchmark/benchmark.h>
 
 #include <memory>

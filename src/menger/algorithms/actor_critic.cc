@@ -116,7 +116,10 @@ void ActorCritic::UpdateObservationStatistics(std::span<const float> raw_rows,
 
 void ActorCritic::Save(ArchiveWriter archive) const {
   archive.Write("manifest", publication_->manifest().ToText());
-  archive.Write("version", publication_->Latest()->version());
+  // Field by field: the struct has padding, and a checkpoint has no random bytes.
+  const ParameterVersion version = publication_->Latest()->version();
+  archive.Write("incarnation", version.incarnation);
+  archive.Write("version", version.number);
   archive.Write("parameters", std::span<const float>(network_->parameters()));
   archive.Write("published", blob_);
   if (normaliser_) normaliser_->Save(archive.Scope("observation_statistics"));
@@ -138,7 +141,8 @@ void ActorCritic::Load(ArchiveReader archive) {
   LoadParameters(archive);
   if (reward_normaliser_) reward_normaliser_->Load(archive.Scope("reward_statistics"));
   ParameterVersion version;
-  archive.Read("version", version);
+  archive.Read("incarnation", version.incarnation);
+  archive.Read("version", version.number);
   archive.Read("published", std::span<float>(blob_));
   publication_->Restore(version, blob_);
 }

@@ -8,15 +8,17 @@ namespace menger {
 namespace {
 
 // Names come from the program itself each time, so completion knows new recipes at once.
-constexpr const char* kBash = R"SCRIPT(# menger completion for bash: source <(menger completion bash)
+constexpr const char* kBash =
+    R"SCRIPT(# menger completion for bash: source <(menger completion bash)
 _menger() {
+  local sections="experiment collector network optimiser transforms evaluation checkpoint progress"
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words=""
   case $previous in
     --device) words="cpu cuda" ;;
     --resume|--init-from|--out|--policy) COMPREPLY=($(compgen -f -- "$word")); return ;;
     train) words="$(menger list recipes --names 2>/dev/null)" ;;
     rollout) words="$(menger list environments --names 2>/dev/null)" ;;
-    describe) words="$(menger list --names 2>/dev/null) experiment collector network optimiser transforms evaluation checkpoint progress" ;;
+    describe) words="$(menger list --names 2>/dev/null) $sections" ;;
     list) words="environments algorithms recipes" ;;
     completion) words="bash zsh fish" ;;
     evaluate) COMPREPLY=($(compgen -d -- "${word:-runs/}")); return ;;
@@ -51,12 +53,15 @@ complete -c menger -n "__fish_seen_subcommand_from train" -l out -r
 complete -c menger -n "__fish_seen_subcommand_from evaluate" -l episodes -x
 complete -c menger -n "__fish_seen_subcommand_from evaluate" -l seed -x
 complete -c menger -n "__fish_seen_subcommand_from evaluate" -l checkpoint -x -a "newest best"
-complete -c menger -n "__fish_seen_subcommand_from rollout" -f -a "(menger list environments --names)"
+complete -c menger -n "__fish_seen_subcommand_from rollout" -a "(menger list environments --names)"
 complete -c menger -n "__fish_seen_subcommand_from rollout" -l policy -r -a "random"
 complete -c menger -n "__fish_seen_subcommand_from rollout" -l seed -x
 complete -c menger -n "__fish_seen_subcommand_from rollout" -l steps -x
 complete -c menger -n "__fish_seen_subcommand_from rollout" -l out -r
-complete -c menger -n "__fish_seen_subcommand_from describe" -f -a "(menger list --names) experiment collector network optimiser transforms evaluation checkpoint progress"
+complete -c menger -n "__fish_seen_subcommand_from describe" -f -a "(menger list --names)"
+complete -c menger -n "__fish_seen_subcommand_from describe" -f -a "experiment collector network"
+complete -c menger -n "__fish_seen_subcommand_from describe" -f -a "optimiser transforms evaluation"
+complete -c menger -n "__fish_seen_subcommand_from describe" -f -a "checkpoint progress"
 complete -c menger -n "__fish_seen_subcommand_from list" -f -a "environments algorithms recipes"
 complete -c menger -n "__fish_seen_subcommand_from completion" -f -a "bash zsh fish"
 )SCRIPT";

@@ -33,8 +33,8 @@ void PrintOptions(const std::vector<OptionEntry>& entries) {
   std::vector<std::vector<std::string>> rows = {
       {"option", "value", "type", "allowed", "unit", "what it does"}};
   for (const OptionEntry& entry : entries) {
-    rows.push_back({entry.key, ToText(entry.value), entry.type, entry.allowed, entry.unit,
-                    entry.consequence});
+    rows.push_back(
+        {entry.key, ToText(entry.value), entry.type, entry.allowed, entry.unit, entry.consequence});
   }
   PrintTable(rows);
 }
@@ -130,8 +130,8 @@ std::vector<std::string> KnownNames(const EnvironmentCatalog& environments) {
 }
 
 void Describe(const std::string& name, const EnvironmentCatalog& environments) {
-  if (DescribeEnvironment(name, environments) || DescribeAlgorithm(name) ||
-      DescribeSection(name) || DescribeRecipe(name)) {
+  if (DescribeEnvironment(name, environments) || DescribeAlgorithm(name) || DescribeSection(name) ||
+      DescribeRecipe(name)) {
     return;
   }
   const auto names = KnownNames(environments);

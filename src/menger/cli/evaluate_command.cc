@@ -20,9 +20,9 @@ void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& c
   EvaluationPlan plan = EvaluationPlanOf(*run.experiment, *run.algorithm, /*index=*/0);
   plan.episodes = static_cast<int>(arguments.episodes);
   // By default as far again from the evaluations during training as those are from training.
-  plan.seed = arguments.seed ? *arguments.seed
-                             : plan.seed + static_cast<std::uint64_t>(
-                                               run.experiment->evaluation.seed_offset);
+  plan.seed = arguments.seed
+                  ? *arguments.seed
+                  : plan.seed + static_cast<std::uint64_t>(run.experiment->evaluation.seed_offset);
   const auto policy = run.algorithm->MakePolicy(PolicyMode::kGreedy, plan.seed);
   const EvaluationResult result = Evaluate(plan, *run.environment, *policy);
   fmt::print("{}\n", run.checkpoint);

@@ -44,8 +44,8 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
   CommandContext context{.environments = environments, .program = argv[0]};
   CLI::App app("Menger: trains policies by reinforcement learning.", "menger");
   app.footer(kExamples);
-  app.set_version_flag("--version", [] { return ToString(ThisBuild()); },
-                       "Print what this program was built from");
+  app.set_version_flag(
+      "--version", [] { return ToString(ThisBuild()); }, "Print what this program was built from");
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default();
 

@@ -26,7 +26,8 @@ Recipe RecipeAt(const fs::path& path) {
   std::string line;
   std::getline(text, line);
   line.erase(0, std::min(line.find_first_not_of("# "), line.size()));
-  return {.name = path.stem().string(), .path = path.lexically_normal().string(), .description = line};
+  return {
+      .name = path.stem().string(), .path = path.lexically_normal().string(), .description = line};
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace menger {
 
 // A recipe: an experiment in TOML, under experiments/ or anywhere else.
 struct Recipe {
-  std::string name;         // The file's, without ".toml".
+  std::string name;  // The file's, without ".toml".
   std::string path;
   std::string description;  // Its first comment line.
 };

@@ -16,14 +16,15 @@ namespace menger {
 namespace {
 
 constexpr const char* kFooter = R"(
-The trace has columns step, action_0.., reward, terminated, truncated, observation_0.. after the step, at full
-precision. Rows with empty action cells are resets: row 0, and one after each episode's end with the same step
-number, which shows the next episode's first observation (the row before it shows the final one).
+The trace has columns step, action_0.., reward, terminated, truncated, observation_0.. after the
+step, at full precision. Rows with empty action cells are resets: row 0, and one after each
+episode's end with the same step number, which shows the next episode's first observation (the row
+before it shows the final one).
 
 Examples:
   menger rollout CartPole-v1 --seed 7 --steps 500 --out trace.csv
-  menger rollout CartPole-v1 --policy runs/cartpole_ppo-1 --out trace.csv    greedy actions of a run
-  menger rollout CartPole-v1 --policy actions.csv --seed 7 --out trace.csv   your own actions: column action_0)";
+  menger rollout CartPole-v1 --policy runs/cartpole_ppo-1 --out trace.csv    as a run would act
+  menger rollout CartPole-v1 --policy actions.csv --seed 7 --out trace.csv   column action_0)";
 
 struct RolloutArguments {
   std::string environment;
@@ -104,9 +105,8 @@ void AddRolloutCommand(CLI::App& app, CommandContext& context) {
       ->type_name("TRACE.csv")
       ->required();
   command->footer(kFooter);
-  command->callback([arguments, &context] {
-    WriteFileAtomically(arguments->out, TraceOf(*arguments, context));
-  });
+  command->callback(
+      [arguments, &context] { WriteFileAtomically(arguments->out, TraceOf(*arguments, context)); });
 }
 
 }  // namespace menger

@@ -132,9 +132,10 @@ std::vector<std::size_t> ActionColumns(const std::vector<std::string>& header, i
     const std::string name = fmt::format("action_{}", i);
     const auto found = std::find(header.begin(), header.end(), name);
     if (found == header.end()) {
-      throw InvalidArgument("{}:1: there is no column '{}'; this environment's actions have {} "
-                            "element{}, in columns action_0, ...",
-                            path, name, elements, elements == 1 ? "" : "s");
+      throw InvalidArgument(
+          "{}:1: there is no column '{}'; this environment's actions have {} "
+          "element{}, in columns action_0, ...",
+          path, name, elements, elements == 1 ? "" : "s");
     }
     columns.push_back(static_cast<std::size_t>(found - header.begin()));
   }
@@ -200,9 +201,10 @@ void RecordedActions::ReadRow(const std::vector<std::string>& cells,
   }
   if (row.empty()) return;  // A reset.
   if (row.size() != columns.size()) {
-    throw InvalidArgument("{}: {} of {} action cells are filled; fill all of them, or none for a "
-                          "reset",
-                          place, row.size(), columns.size());
+    throw InvalidArgument(
+        "{}: {} of {} action cells are filled; fill all of them, or none for a "
+        "reset",
+        place, row.size(), columns.size());
   }
   std::size_t element = 0;
   for (const LeafSpec& leaf : action_.leaves()) {

@@ -24,9 +24,10 @@ Examples:
   menger train --resume runs/cartpole_ppo-1      go on where it stopped
   menger train --resume runs/cartpole_ppo-1 --set steps=200000   and train longer
 
---seed and --device win over --set, and --set over the recipe. Ctrl-C finishes the slab, saves, and says how to
-resume; a second one stops at once. `menger describe experiment` lists the top-level options, `menger describe
-collector` (network, optimiser, transforms, evaluation, checkpoint, progress, ppo, a2c) those of a section.)";
+--seed and --device win over --set, and --set over the recipe. Ctrl-C finishes the slab, saves,
+and says how to resume; a second one stops at once. `menger describe experiment` lists the
+top-level options, `menger describe collector` those of a section: collector, network, optimiser,
+transforms, evaluation, checkpoint, progress, ppo, a2c.)";
 
 struct TrainArguments {
   std::string recipe;
@@ -65,17 +66,19 @@ void PrintOutcome(const RunOutcome& outcome, int signal, const std::string& prog
   const LoopCounters& counters = outcome.counters;
   const double rate = static_cast<double>(counters.steps) / counters.training_seconds;
   if (outcome.end == LoopEnd::kInterrupted) {
-    fmt::print("interrupted by {} after {} steps; checkpoint saved. Resume with:\n"
-               "  {} train --resume {}\n",
-               signal == SIGINT ? "SIGINT" : "SIGTERM", counters.steps, program, outcome.folder);
+    fmt::print(
+        "interrupted by {} after {} steps; checkpoint saved. Resume with:\n"
+        "  {} train --resume {}\n",
+        signal == SIGINT ? "SIGINT" : "SIGTERM", counters.steps, program, outcome.folder);
     return;
   }
   fmt::print("{} after {} steps in {:.2f} s of training ({:.0f} steps/s)\n", NameOf(outcome.end),
              counters.steps, counters.training_seconds, rate);
-  fmt::print("final evaluation: mean {:.1f}, standard deviation {:.1f}, minimum {:.1f}, maximum "
-             "{:.1f} over {} episodes\n",
-             counters.evaluation_mean, counters.evaluation_deviation, counters.evaluation_minimum,
-             counters.evaluation_maximum, counters.evaluation_episodes);
+  fmt::print(
+      "final evaluation: mean {:.1f}, standard deviation {:.1f}, minimum {:.1f}, maximum "
+      "{:.1f} over {} episodes\n",
+      counters.evaluation_mean, counters.evaluation_deviation, counters.evaluation_minimum,
+      counters.evaluation_maximum, counters.evaluation_episodes);
   fmt::print("best evaluation: mean {:.1f} at {} steps\n", counters.best_mean, counters.best_at);
   fmt::print("run folder: {}\n", outcome.folder);
 }
@@ -97,7 +100,8 @@ class Trainer {
     const Recipe recipe = FindRecipe(arguments_.recipe);
     if (arguments_.seeds > 0) return TrainSeeds(recipe);
     const auto experiment = Read(recipe, {});
-    Finished(StartRun(*experiment, [&] { return MakeFolder(recipe); }, arguments_.init_from, run_));
+    Finished(StartRun(
+        *experiment, [&] { return MakeFolder(recipe); }, arguments_.init_from, run_));
   }
 
  private:
@@ -125,10 +129,11 @@ class Trainer {
   void CheckSameTask(const Experiment& resumed) const {
     const auto named = Read(FindRecipe(arguments_.recipe), {});
     if (named->environment == resumed.environment && named->algorithm == resumed.algorithm) return;
-    throw InvalidArgument("'{}' is a run of {} on {}, but recipe '{}' is {} on {}; leave the recipe "
-                          "out: a run resumes with its own experiment.toml",
-                          arguments_.resume, resumed.algorithm, resumed.environment,
-                          arguments_.recipe, named->algorithm, named->environment);
+    throw InvalidArgument(
+        "'{}' is a run of {} on {}, but recipe '{}' is {} on {}; leave the recipe "
+        "out: a run resumes with its own experiment.toml",
+        arguments_.resume, resumed.algorithm, resumed.environment, arguments_.recipe,
+        named->algorithm, named->environment);
   }
 
   void TrainSeeds(const Recipe& recipe) {
@@ -147,14 +152,16 @@ class Trainer {
       Finished(outcome);
       if (outcome.end == LoopEnd::kInterrupted) return;
       means.push_back(outcome.counters.evaluation_mean);
-      table.push_back({{"seed", seed}, {"steps", outcome.counters.steps},
+      table.push_back({{"seed", seed},
+                       {"steps", outcome.counters.steps},
                        {"training_seconds", outcome.counters.training_seconds},
                        {"return_mean", outcome.counters.evaluation_mean}});
     }
     const Aggregate all = AggregateOf(means);
-    fmt::print("{} seeds: mean {:.1f}, standard deviation {:.1f}, minimum {:.1f}, maximum {:.1f} of "
-               "the final evaluations\n",
-               means.size(), all.mean, all.standard_deviation, all.minimum, all.maximum);
+    fmt::print(
+        "{} seeds: mean {:.1f}, standard deviation {:.1f}, minimum {:.1f}, maximum {:.1f} of "
+        "the final evaluations\n",
+        means.size(), all.mean, all.standard_deviation, all.minimum, all.maximum);
     WriteFileAtomically(parent + "/seeds.json", table.dump(2) + "\n");
   }
 

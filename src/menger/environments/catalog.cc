@@ -8,6 +8,7 @@
 #include "menger/environments/acrobot.h"
 #include "menger/environments/cart_pole.h"
 #include "menger/environments/lunar_lander.h"
+#include "menger/environments/masked_cart_pole.h"
 #include "menger/environments/mountain_car.h"
 #include "menger/environments/mountain_car_continuous.h"
 #include "menger/environments/pendulum.h"
@@ -37,6 +38,7 @@ const EnvironmentEntry& EnvironmentCatalog::Find(std::string_view name) const {
 EnvironmentCatalog NativeEnvironments() {
   EnvironmentCatalog catalog;
   catalog.Add(EntryOf<CartPole>());
+  catalog.Add(EntryOf<MaskedCartPole>());
   catalog.Add(EntryOf<Acrobot>());
   catalog.Add(EntryOf<MountainCar>());
   catalog.Add(EntryOf<MountainCarContinuous>());

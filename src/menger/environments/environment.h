@@ -36,7 +36,9 @@ class ErrorBudget {
   explicit ErrorBudget(std::int64_t restarts = 0) : left_(restarts) {}
   // Takes one restart; false when none is left, then the error ends the run.
   bool Take() { return left_.fetch_sub(1, std::memory_order_relaxed) > 0; }
-  std::int64_t left() const { return std::max<std::int64_t>(0, left_.load(std::memory_order_relaxed)); }
+  std::int64_t left() const {
+    return std::max<std::int64_t>(0, left_.load(std::memory_order_relaxed));
+  }
 
  private:
   std::atomic<std::int64_t> left_;

@@ -14,7 +14,9 @@ namespace menger {
 struct GroupUnderTest {
   GroupUnderTest(const EnvironmentEntry& entry, int columns, int horizon, GroupOptions options = {})
       : slab({.observation = entry.spec.observation,
+              .state = {},
               .action = entry.spec.action,
+              .policy = {},
               .horizon = horizon,
               .columns = ColumnLayout::Single(columns)}) {
     options.columns = slab.columns().block(0, 0);

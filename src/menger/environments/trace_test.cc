@@ -137,7 +137,8 @@ INSTANTIATE_TEST_SUITE_P(All, ClassicControlTest,
 
 class LunarLanderTraceTest : public testing::TestWithParam<const char*> {};
 
-// Gymnasium is built on Box2D 2.3 and we on 2.4: float32 rounding differs within a step.
+// Gymnasium is built on Box2D 2.3 and we on 2.4, which solves joint limits in another way: the
+// angular speed shows it when the legs swing onto theirs (steps 24 and 25).
 TEST_P(LunarLanderTraceTest, FlightsEqualGymnasiumsUntilTheFirstContact) {
   const EnvironmentCatalog catalog = NativeEnvironments();
   const EnvironmentEntry& entry = catalog.Find(GetParam());
@@ -172,7 +173,7 @@ TEST_P(LunarLanderTraceTest, FlightsEqualGymnasiumsUntilTheFirstContact) {
       ++compared;
       for (int i = 0; i < 8; ++i) {
         worst = std::max(worst, std::abs(observation[i] - row.observation[i]));
-        ASSERT_NEAR(observation[i], row.observation[i], 6e-3);
+        ASSERT_NEAR(observation[i], row.observation[i], i == 5 ? 6e-3 : 1e-3);
       }
     }
     EXPECT_GE(compared, 60);

@@ -26,12 +26,11 @@ class EpisodeBatch {
                .horizon = kRows,
                .history = plan.history,
                .columns = ColumnLayout::Single(count)}),
-        group_(environment.make_group(
-            {.columns = slab_.columns().block(/*group=*/0, /*worker=*/0),
-             .seed = plan.seed + static_cast<std::uint64_t>(first),
-             // An environment that has played its episode stands still.
-             .reset_mode = ResetMode::kBetweenSlabs,
-             .clip_actions = plan.clip_actions})),
+        group_(environment.make_group({.columns = slab_.columns().block(/*group=*/0, /*worker=*/0),
+                                       .seed = plan.seed + static_cast<std::uint64_t>(first),
+                                       // An environment that has played its episode stands still.
+                                       .reset_mode = ResetMode::kBetweenSlabs,
+                                       .clip_actions = plan.clip_actions})),
         running_(count),
         ended_(count, 0),
         returns_(count, 0.0),
@@ -47,9 +46,10 @@ class EpisodeBatch {
       }
       if (running_ == 0) break;
       if (slab_.first_step() > plan_.steps_max) {
-        throw DeadlineExceeded("an evaluation episode has not ended after {} steps: give the "
-                               "environment a time limit",
-                               plan_.steps_max);
+        throw DeadlineExceeded(
+            "an evaluation episode has not ended after {} steps: give the "
+            "environment a time limit",
+            plan_.steps_max);
       }
       slab_.Carry(slab_);
     }
@@ -106,10 +106,11 @@ double EvaluationResult::mean_length() const {
 }
 
 std::string ToString(const EvaluationResult& result) {
-  return fmt::format("mean {:.1f}, standard deviation {:.1f}, minimum {:.1f}, maximum {:.1f} over {} "
-                     "episode{}",
-                     result.mean(), result.standard_deviation(), result.minimum(),
-                     result.maximum(), result.episodes(), result.episodes() == 1 ? "" : "s");
+  return fmt::format(
+      "mean {:.1f}, standard deviation {:.1f}, minimum {:.1f}, maximum {:.1f} over {} "
+      "episode{}",
+      result.mean(), result.standard_deviation(), result.minimum(), result.maximum(),
+      result.episodes(), result.episodes() == 1 ? "" : "s");
 }
 
 EvaluationResult Evaluate(const EvaluationPlan& plan, const EnvironmentEntry& environment,

@@ -29,9 +29,9 @@ inline constexpr int kEvaluationEnvironmentsMax = 1024;
 
 struct EvaluationPlan {
   int episodes = 20;
-  std::uint64_t seed = 0;     // Episode i runs in an environment seeded with seed + i.
-  bool clip_actions = false;  // As in training; see GroupOptions.
-  int history = 0;            // Frames of history that the policy needs.
+  std::uint64_t seed = 0;              // Episode i runs in an environment seeded with seed + i.
+  bool clip_actions = false;           // As in training; see GroupOptions.
+  int history = 0;                     // Frames of history that the policy needs.
   std::int64_t steps_max = 1'000'000;  // Of one episode; for environments without a time limit.
 };
 

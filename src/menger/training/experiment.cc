@@ -26,9 +26,10 @@ OptionValue ArrayToValue(const toml::array& array, const std::string& place,
   }
   if (integers.size() == array.size()) return integers;
   if (texts.size() == array.size()) return texts;
-  throw InvalidArgument("{}: {} is a list of mixed or unusable values; all must be integers, or "
-                        "all must be texts",
-                        place, key);
+  throw InvalidArgument(
+      "{}: {} is a list of mixed or unusable values; all must be integers, or "
+      "all must be texts",
+      place, key);
 }
 
 OptionValue ToValue(const toml::node& node, const std::string& place, const std::string& key) {
@@ -178,7 +179,8 @@ Experiment::Experiment(std::string_view toml, const std::string& origin,
     for (const auto& [name, value] : *node.as_table()) {
       const std::string place = Place(origin, value);
       const std::string text(name.str());
-      At(place, [&, &value = value] { section.Set(text, ToValue(value, origin, section.Key(text))); });
+      At(place,
+         [&, &value = value] { section.Set(text, ToValue(value, origin, section.Key(text))); });
     }
   }
   for (const Assignment& assignment : assignments) {
@@ -240,9 +242,10 @@ Options& Experiment::Section(const std::string& name, const std::string& origin)
   }
   for (const std::string& other : algorithm_names_) {
     if (name != other) continue;
-    throw InvalidArgument("{}: section [{}] belongs to another algorithm; this experiment's is "
-                          "'{}', with section [{}]",
-                          origin, name, algorithm, algorithm);
+    throw InvalidArgument(
+        "{}: section [{}] belongs to another algorithm; this experiment's is "
+        "'{}', with section [{}]",
+        origin, name, algorithm, algorithm);
   }
   const std::vector<std::string> names = SectionNames();
   throw InvalidArgument("{}: there is no section [{}]{}; there are: {}", origin, name,

@@ -47,15 +47,15 @@ class MetricMeans {
 
 // The numbers of a loop that are not a component's own. Plain bytes, saved as they are.
 struct LoopCounters {
-  std::int64_t steps = 0;     // Environment steps learned from.
+  std::int64_t steps = 0;  // Environment steps learned from.
   std::int64_t slabs = 0;
   std::int64_t episodes = 0;
-  double seconds = 0;           // Wall-clock time over all sittings.
-  double training_seconds = 0;  // Of that, collecting and learning.
+  double seconds = 0;             // Wall-clock time over all sittings.
+  double training_seconds = 0;    // Of that, collecting and learning.
   std::int64_t reported_at = -1;  // Steps of the last row.
 
   std::int64_t evaluations = 0;
-  std::int64_t evaluated_at = -1;    // Steps of the last evaluation.
+  std::int64_t evaluated_at = -1;     // Steps of the last evaluation.
   std::int64_t reached_in_a_row = 0;  // Evaluations in a row that reached stop_at_return.
   std::int64_t evaluation_episodes = 0;
   double evaluation_mean = std::numeric_limits<double>::quiet_NaN();

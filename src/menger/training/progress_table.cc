@@ -33,9 +33,10 @@ void ProgressTable::Append(const Row& row) {
     file_.Append(header + "\n");
   }
   if (header != header_) {
-    throw FailedPrecondition("the columns of '{}' are '{}', but this run reports '{}'; a resumed "
-                             "run must have the options it was started with",
-                             file_.path(), header_, header);
+    throw FailedPrecondition(
+        "the columns of '{}' are '{}', but this run reports '{}'; a resumed "
+        "run must have the options it was started with",
+        file_.path(), header_, header);
   }
   file_.Append(fmt::format("{}\n", fmt::join(cells, ",")));
 }

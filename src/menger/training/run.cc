@@ -100,8 +100,7 @@ RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunC
   std::uint64_t seed = SeedOf(experiment);
   if (checkpoint.Read<bool>(SynchronousLoop::kCollectorLost)) {
     // Other seeds, or the environment that failed would fail again at the same step.
-    seed += static_cast<std::uint64_t>(
-        checkpoint.Read<LoopCounters>("loop/counters").slabs);
+    seed += static_cast<std::uint64_t>(checkpoint.Read<LoopCounters>("loop/counters").slabs);
     LogWarning("'{}' was saved after an environment's error: its environments start anew",
                checkpoint.path());
   }

@@ -96,8 +96,7 @@ ArchiveReader RunFolder::NewestWholeCheckpoint() const {
       return archive;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDataLoss && error.code() != ErrorCode::kNotFound) throw;
-      LogWarning("checkpoint '{}' cannot be used, trying an older one: {}", checkpoint(*steps),
-                 error.what());
+      LogWarning("checkpoint '{}' cannot be used: {}", checkpoint(*steps), error.what());
       if (damage.empty()) damage = error.what();
     }
   }

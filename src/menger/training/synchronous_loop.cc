@@ -121,8 +121,8 @@ Slab& SynchronousLoop::Collect() {
     if (!folder_.Contains("checkpoints/" + std::to_string(counters_.steps))) {
       SaveTo(path, /*with_collector=*/false);
     }
-    throw WithContext(error, fmt::format("after {} steps (checkpoint left in '{}')",
-                                         counters_.steps, path));
+    throw WithContext(
+        error, fmt::format("after {} steps (checkpoint left in '{}')", counters_.steps, path));
   }
 }
 

@@ -24,9 +24,10 @@ std::unique_ptr<SlabAlgorithm> MakeAlgorithmFor(const Experiment& experiment,
        .seed = static_cast<std::uint64_t>(experiment.seed),
        .threads = static_cast<int>(experiment.learner_threads.value)});
   if (algorithm->data_rule() != DataRule::kSlabs) {
-    throw InvalidArgument("algorithm '{}' does not learn from slabs, which is all that the "
-                          "synchronous loop has",
-                          experiment.algorithm);
+    throw InvalidArgument(
+        "algorithm '{}' does not learn from slabs, which is all that the "
+        "synchronous loop has",
+        experiment.algorithm);
   }
   return std::unique_ptr<SlabAlgorithm>(static_cast<SlabAlgorithm*>(algorithm.release()));
 }
@@ -58,8 +59,7 @@ void Resolve(Experiment& experiment, const EnvironmentEntry& environment) {
   const CollectorPlan& plan = report.plan;
   collector.kind = NameOf(plan.kind);
   collector.workers = {.value = plan.workers, .is_auto = false};
-  collector.environments_per_worker = {.value = plan.environments / plan.workers,
-                                       .is_auto = false};
+  collector.environments_per_worker = {.value = plan.environments / plan.workers, .is_auto = false};
   if (plan.kind == CollectorKind::kAlternating) collector.groups = plan.groups;
 }
 

@@ -2,7 +2,8 @@
 
 namespace menger {
 
-// What x86-64-v4 adds, feature by feature: Clang 14 (clang-tidy) does not know the level by its name.
+// What x86-64-v4 adds, feature by feature: Clang 14 (clang-tidy) does not know the level by its
+// name.
 bool HasAvx512() {
   return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
          __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# all.sh [FILE]  runs every benchmark whose figures stand in docs/performance.md, one after the other, and prints Markdown
+# ready to paste; FILE (default runs/benchmarks.md) gets the same as it goes, FILE.jsonl every single result.
+#
+# At most 25 minutes, most of it SB3's 20 seeds. Each part has a limit of its own; a part that fails or is cut short says so
+# and the others still run. Leave the machine alone meanwhile: the column "other" says how much else was running.
+# Build first: make build-benchmarks. The peers' environments are made if they are missing (not counted; 5 minutes).
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly build=${MENGER_BUILD:-build/release}
+readonly report=${1:-runs/benchmarks.md}
+mkdir -p "$(dirname "$report")"
+: >"$report"
+export MENGER_BENCH_LOG="$report.jsonl"
+: >"$MENGER_BENCH_LOG"
+failed=0
+
+say() { printf '%s\n' "$@" | tee -a "$report"; }
+
+run() {  # run LIMIT_S TITLE FENCE COMMAND...: one part; FENCE is text for plain output, "" for Markdown.
+  local limit=$1 title=$2 fence=$3 start=$SECONDS
+  shift 3
+  printf '[%s] %s (%s s at most)\n' "$(date +%H:%M:%S)" "$title" "$limit" >&2
+  say "" "## $title" "" "\`${*/#$build\//build/release/}\`" ""
+  [[ -n $fence ]] && say '```'"$fence"
+  timeout --kill-after=5 "$limit" "$@" | tee -a "$report"
+  local code=${PIPESTATUS[0]}
+  [[ -n $fence ]] && say '```'
+  if ((code != 0)); then
+    failed=1
+    say "" "This part ended with $code after $((SECONDS - start)) s (124: its limit), so it is incomplete."
+  fi
+}
+
+for program in menger bench/environment_steps bench/ppo_breakdown bench/collection; do
+  [[ -x $build/$program ]] || { echo "*** $build/$program is missing: make build-benchmarks" >&2; exit 1; }
+done
+bench/peers/setup.sh all >&2 || echo "*** some peers could not be set up; their rows will be missing" >&2
+bench/peers/setup.sh puffer >&2 || echo "*** PufferLib could not be built; its row will be missing" >&2
+
+say "# Benchmarks of $(date +%Y-%m-%d)" "" \
+  "- Machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)," \
+  "  $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), $(. /etc/os-release && echo "$PRETTY_NAME")" \
+  "- $("$build/menger" --version | head -1)" "- Load before the start: $(cut -d' ' -f1-3 /proc/loadavg)"
+
+run 150 "a. Environment steps" "" bench/environments.py --seconds 1
+run 180 "b. Collection" text "$build/bench/collection" --seconds 0.2
+run 120 "c. PPO: steps per second, CartPole" "" bench/ppo_against_peers.py --part speed --seeds 3 --budget 110
+run 560 "c. PPO: sample efficiency" "" bench/ppo_against_peers.py --part efficiency --seeds 20 --budget 500
+run 150 "c. PPO: steps per second, LunarLander" "" bench/ppo_against_peers.py --part lunar --seeds 3 --budget 110
+run 90 "c. PPO: wall clock" "" bench/ppo_against_peers.py --part wallclock --seeds 20 --budget 60
+run 120 "c. PPO: a light network" "" bench/ppo_against_peers.py --part puffer --seeds 5 --budget 60
+run 60 "d. Where the time of a PPO iteration goes" "" "$build/bench/ppo_breakdown"
+run 60 "Kernels of small networks" text "$build/bench/mlp" --benchmark_min_time=0.1
+exit $failed

@@ -1,0 +1,124 @@
+"""A run that stops, however it stops, goes on as if it had not."""
+
+import random
+import signal
+import unittest
+
+from program import PROGRAM, ProgramTest, archive_entries, newest_checkpoint, rows_without_time
+
+# Long enough to be stopped in the middle: about a second.
+LONG = ["--set", "steps=60000", "--set", "checkpoint.every=2048", "--set", "evaluation.every=8192"]
+# What depends on a clock or on the text of the folder, and so may differ.
+CLOCKED = {"loop/counters"}
+
+
+class ResumeTest(ProgramTest):
+    def assert_same_result(self, one, other):
+        self.assertEqual(newest_checkpoint(one), newest_checkpoint(other))
+        first = archive_entries(one / "checkpoints" / str(newest_checkpoint(one)))
+        second = archive_entries(other / "checkpoints" / str(newest_checkpoint(other)))
+        self.assertEqual(first.keys(), second.keys())
+        for name in first.keys() - CLOCKED:
+            self.assertEqual(first[name], second[name], name)
+        self.assertEqual(rows_without_time(one), rows_without_time(other))
+
+    def stop_and_resume(self, number, *more):
+        self.succeed("train", "quick.toml", *LONG, *more, "--out", "straight")
+        status, output = self.interrupt(number, "train", "quick.toml", *LONG, *more, "--out", "stopped", run="stopped")
+        self.assertEqual(status, 128 + number, output)
+        self.assertLess(newest_checkpoint(self.folder / "stopped"), 60000)
+        self.assertIn(f"{PROGRAM} train --resume stopped", output)
+        self.succeed("train", "--resume", "stopped")
+        self.assert_same_result(self.folder / "straight", self.folder / "stopped")
+
+    def test_an_interrupted_run_resumes_bit_for_bit(self):
+        self.stop_and_resume(signal.SIGINT)
+
+    def test_a_terminated_run_resumes_bit_for_bit(self):
+        self.stop_and_resume(signal.SIGTERM, "--set", "algorithm=ppo", "--set", "transforms.apply=[normalise_observation, normalise_reward]")
+
+    def test_a_run_with_two_workers_resumes_bit_for_bit(self):
+        self.stop_and_resume(signal.SIGINT, "--set", "collector.kind=local", "--set", "collector.workers=2",
+                             "--set", "collector.environments_per_worker=2")
+
+    def test_a_second_signal_stops_at_once(self):
+        process = self.start("train", "quick.toml", "--set", "steps=1e12", "--set", "collector.horizon=20000",
+                             "--set", "ppo.epochs=1000", "--set", "ppo.minibatch_size=1", "--out", "run")
+        while not (self.folder / "run" / "build.txt").exists():
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)  # One slab of this recipe takes hours.
+        self.assertIn(process.returncode, (128 + signal.SIGINT, 128 + signal.SIGTERM))
+
+    def test_a_run_killed_at_random_moments_always_resumes(self):
+        seed = random.randrange(10**6)
+        moments = random.Random(seed)
+        self.succeed("train", "quick.toml", *LONG, "--out", "straight")
+        arguments = ["train", "quick.toml", *LONG, "--set", "checkpoint.every=256", "--out", "killed"]
+        kills = 0
+        for _ in range(15):
+            before = newest_checkpoint(self.folder / "killed")
+            process = self.start(*arguments)
+            # Anywhere: between checkpoints, while one is written, while an old one is removed.
+            self.wait_for_checkpoint(process, "killed", beyond=before)
+            try:
+                process.wait(moments.uniform(0, 0.03))
+            except Exception:  # Still running, as it should be.
+                kills += 1
+            process.kill()
+            process.communicate()
+            self.assertGreaterEqual(newest_checkpoint(self.folder / "killed"), 0, f"seed {seed}")
+            arguments = ["train", "--resume", "killed"]
+        self.assertGreater(kills, 5)
+        finished = self.run_program(*arguments)
+        self.assertEqual(finished.returncode, 0, f"seed {seed}: {finished.stderr}")
+        self.assertNotIn("cannot be used", finished.stderr)
+        one, other = self.folder / "straight", self.folder / "killed"
+        self.assertEqual(rows_without_time(one), rows_without_time(other), f"seed {seed}")
+        parameters = "algorithm/model/parameters"
+        self.assertEqual(archive_entries(one / "checkpoints" / str(newest_checkpoint(one)))[parameters],
+                         archive_entries(other / "checkpoints" / str(newest_checkpoint(other)))[parameters])
+
+    def test_a_finished_run_can_be_trained_longer(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        self.succeed("train", "--resume", "run", "--set", "steps=4096")
+        self.assertEqual(newest_checkpoint(self.folder / "run"), 4096)
+        self.assertIn("steps = 4096", (self.folder / "run" / "experiment.toml").read_text())
+
+    def test_a_truncated_checkpoint_is_named_and_an_older_one_taken(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        checkpoint = self.folder / "run" / "checkpoints" / "2048"
+        data = (checkpoint / "data.bin").read_bytes()
+        (checkpoint / "data.bin").write_bytes(data[: len(data) // 2])
+        finished = self.succeed("train", "--resume", "run")
+        self.assertIn("checkpoints/2048' cannot be used", finished.stderr)
+        self.assertIn("data.bin", finished.stderr)
+        self.assertIn("at 1792 of 2048 steps", finished.stderr)
+
+    def test_without_a_whole_checkpoint_the_damaged_file_is_named(self):
+        self.succeed("train", "quick.toml", "--set", "checkpoint.keep=1", "--out", "run")
+        data = self.folder / "run" / "checkpoints" / "2048" / "data.bin"
+        altered = bytearray(data.read_bytes())
+        altered[len(altered) // 2] ^= 1
+        data.write_bytes(altered)
+        self.refuse("train", "--resume", "run", code=1, saying=["checkpoints/2048/data.bin"])
+
+    def test_a_checkpoint_of_another_architecture_is_refused(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        self.refuse("train", "--resume", "run", "--set", "network.hidden=[16]", code=1, saying=["(4, 8)", "(4, 16)"])
+
+    def test_a_checkpoint_of_another_architecture_is_no_start(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        self.refuse("train", "quick.toml", "--set", "network.hidden=[16]", "--init-from", "run", "--out", "other",
+                    code=1, saying=["(4, 8)", "(4, 16)"])
+        self.assertFalse((self.folder / "other").exists())
+
+    def test_a_recipe_beside_resume_must_be_the_run_s_own(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        (self.folder / "other.toml").write_text("environment = 'Pendulum-v1'\nalgorithm = 'ppo'\n")
+        self.refuse("train", "other.toml", "--resume", "run", saying=["CartPole-v1", "Pendulum-v1"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

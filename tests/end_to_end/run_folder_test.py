@@ -1,0 +1,104 @@
+"""What a run leaves behind can be read by others, and is enough to do it again."""
+
+import json
+import subprocess
+import unittest
+
+from program import ProgramTest, archive_entries, newest_checkpoint, rows_without_time
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+
+class RunFolderTest(ProgramTest):
+    def test_a_run_folder_holds_everything(self):
+        self.succeed("train", "quick.toml")
+        run = self.folder / "runs" / "quick-1"
+        for name in ("experiment.toml", "build.txt", "progress.csv", "events.out.tfevents.0", "summary.json", "checkpoints/best"):
+            self.assertTrue((run / name).exists(), name)
+        self.assertEqual(sorted(path.name for path in (run / "checkpoints").iterdir()), ["1792", "2048", "best"])
+        self.assertTrue((run / "progress.csv").read_text().startswith("steps,seconds,episode_return_mean,"))
+        summary = json.loads((run / "summary.json").read_text())
+        self.assertEqual((summary["status"], summary["steps"]), ("completed", 2048))
+        self.assertEqual(summary["evaluation"]["episodes"], 2)
+
+    def test_tensorboard_reads_the_events(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        events = EventAccumulator(str(self.folder / "run"))
+        events.Reload()
+        returns = events.Scalars("episode/return_mean")
+        rows = rows_without_time(self.folder / "run")
+        self.assertEqual([event.step for event in returns], [int(row["steps"]) for row in rows])
+        for event, row in zip(returns, rows):
+            self.assertAlmostEqual(event.value, float(row["episode_return_mean"]), places=3)
+        self.assertIn("learning/policy_loss", events.Tags()["scalars"])
+
+    def test_the_resolved_experiment_gives_the_same_run(self):
+        self.succeed("train", "quick.toml", "--seed", "5", "--set", "ppo.clip=0.1", "--out", "first")
+        self.succeed("train", "first/experiment.toml", "--out", "second")
+        first, second = (archive_entries(self.folder / run / "checkpoints" / "2048") for run in ("first", "second"))
+        for name in first.keys() - {"loop/counters"}:
+            self.assertEqual(first[name], second[name], name)
+
+    def test_the_seed_option_wins_over_set_and_set_over_the_recipe(self):
+        self.succeed("train", "quick.toml", "--set", "seed=4", "--set", "ppo.clip=0.3", "--seed", "5", "--out", "run")
+        text = (self.folder / "run" / "experiment.toml").read_text()
+        self.assertIn("\nseed = 5\n", text)
+        self.assertIn("\nclip = 0.3\n", text)
+
+    def test_what_is_left_to_the_program_is_chosen_once_and_written_down(self):
+        self.succeed("train", "quick.toml", "--set", "collector.kind=auto", "--set", "collector.workers=auto",
+                     "--set", "learner_threads=auto", "--out", "run")
+        text = (self.folder / "run" / "experiment.toml").read_text()
+        self.assertNotIn("auto", text)
+        resumed = self.succeed("train", "--resume", "run", "--set", "steps=4096")
+        self.assertEqual(text.replace("steps = 2048", "steps = 4096"), (self.folder / "run" / "experiment.toml").read_text())
+        self.assertNotIn("chose", resumed.stderr)
+
+    def test_several_seeds_are_trained_and_summed_up(self):
+        finished = self.succeed("train", "quick.toml", "--seeds", "3", "--seed", "7", "--out", "runs")
+        self.assertEqual([row["seed"] for row in json.loads((self.folder / "runs" / "seeds.json").read_text())], [7, 8, 9])
+        self.assertIn("3 seeds: mean ", finished.stdout)
+        means = [json.loads((self.folder / f"runs/seed-{seed}/summary.json").read_text())["evaluation"]["return_mean"]
+                 for seed in (7, 8, 9)]
+        self.assertIn(f"minimum {min(means):.1f}, maximum {max(means):.1f}", finished.stdout)
+
+    def test_a_run_can_start_from_the_parameters_of_another(self):
+        self.succeed("train", "quick.toml", "--set", "ppo.learning_rate=0", "--set", "steps=128", "--seed", "3", "--out", "first")
+        self.succeed("train", "quick.toml", "--set", "ppo.learning_rate=0", "--set", "steps=128", "--seed", "4",
+                     "--init-from", "first", "--out", "second")
+        self.succeed("train", "quick.toml", "--set", "ppo.learning_rate=0", "--set", "steps=128", "--seed", "4", "--out", "fresh")
+        parameters = [archive_entries(self.folder / run / "checkpoints" / "128")["algorithm/model/parameters"]
+                      for run in ("first", "second", "fresh")]
+        self.assertEqual(parameters[0], parameters[1])
+        self.assertNotEqual(parameters[0], parameters[2])
+
+    def test_training_stops_once_the_return_is_reached_twice_in_a_row(self):
+        finished = self.succeed("train", "quick.toml", "--set", "evaluation.stop_at_return=1", "--out", "run")
+        self.assertIn("solved after 1024 steps", finished.stdout)
+        self.assertEqual(newest_checkpoint(self.folder / "run"), 1024)
+
+    def test_evaluation_prints_the_same_for_the_same_seed(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        arguments = ("evaluate", "run", "--episodes", "5", "--seed", "11")
+        first = self.succeed(*arguments).stdout
+        self.assertEqual(first, self.succeed(*arguments).stdout)
+        self.assertRegex(first, r"mean [\d.]+, standard deviation [\d.]+, minimum [\d.]+, maximum [\d.]+ over 5 episodes")
+        self.assertIn("checkpoints/best", self.succeed(*arguments, "--checkpoint", "best").stdout)
+
+    def test_every_recipe_can_be_described_and_begun(self):
+        for recipe in self.succeed("list", "recipes", "--names").stdout.split():
+            self.succeed("describe", recipe)
+            begun = self.run_program("train", recipe, "--set", "steps=1", "--set", "evaluation.episodes=1",
+                                     "--set", "collector.horizon=4")
+            # A program built without torch says so.
+            self.assertTrue(begun.returncode == 0 or "needs the torch library" in begun.stderr, begun.stderr)
+
+    def test_completion_scripts_are_what_the_shells_accept(self):
+        script = self.succeed("completion", "bash").stdout
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+        self.assertIn("complete -c menger", self.succeed("completion", "fish").stdout)
+        self.assertIn("bashcompinit", self.succeed("completion", "zsh").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
