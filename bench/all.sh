@@ -4,7 +4,8 @@
 #
 # At most 25 minutes, most of it SB3's 20 seeds. Each part has a limit of its own; a part that fails or is cut short says so
 # and the others still run. Leave the machine alone meanwhile: the column "other" says how much else was running.
-# Build first: make build-benchmarks. The peers' environments are made if they are missing (not counted; 5 minutes).
+# docs/performance.md says how to put FILE into it. Build first: make build-benchmarks. The peers' environments are made if
+# they are missing (not counted; 5 minutes, with PufferLib 10).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -39,7 +40,7 @@ done
 bench/peers/setup.sh all >&2 || echo "*** some peers could not be set up; their rows will be missing" >&2
 bench/peers/setup.sh puffer >&2 || echo "*** PufferLib could not be built; its row will be missing" >&2
 
-say "# Benchmarks of $(date +%Y-%m-%d)" "" \
+say "" "## Measured on $(date +%Y-%m-%d)" "" \
   "- Machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)," \
   "  $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), $(. /etc/os-release && echo "$PRETTY_NAME")" \
   "- $("$build/menger" --version | head -1)" "- Load before the start: $(cut -d' ' -f1-3 /proc/loadavg)"

@@ -17,6 +17,10 @@ BUILD = pathlib.Path(os.environ.get("MENGER_BUILD", ROOT / "build" / "release"))
 PEERS = pathlib.Path(__file__).resolve().parent / "peers"
 
 
+# `timeout` ends us with SIGTERM: then as an exception, so that run() ends what it started.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
 class Failed(Exception):
     """A measured command that could not be run, failed or took too long; the text says what to do."""
 

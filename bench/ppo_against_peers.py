@@ -18,6 +18,7 @@ import argparse
 import csv
 import json
 import pathlib
+import statistics
 import sys
 import tempfile
 import time
@@ -25,6 +26,7 @@ import time
 import measure
 
 EVALUATION_EVERY, EVALUATION_EPISODES, SOLVED = 2560, 100, 475
+RECIPES = pathlib.Path(__file__).resolve().parent / "recipes"
 PARTS = ["speed", "efficiency", "lunar", "wallclock", "puffer"]
 QUIET = {"evaluation.every": 0, "checkpoint.every": 0}  # What a speed measurement leaves out.
 
@@ -92,7 +94,7 @@ def column(results, key):
 
 
 def median(values):
-    return sorted(values)[len(values) // 2] if values else None
+    return statistics.median(values) if values else None
 
 
 def speed_table(results, base):
@@ -154,17 +156,18 @@ def part_lunar(options):
 
 def part_wallclock(options):
     settings = settings_for_solving(options.every)
-    contestants = {options.recipe: lambda seed, limit: menger(options.recipe, seed, limit, set=settings)}
+    name = pathlib.Path(options.recipe).stem
+    contestants = {name: lambda seed, limit: menger(options.recipe, seed, limit, set=settings)}
     starts = [measure.run([measure.BUILD / "menger", "--version"], 30).wall for _ in range(5)]
     results = in_turn(contestants, options.seeds, options.budget)
-    print(f"### Wall clock, CartPole-v1, recipe {options.recipe}\n")
-    print(solved_table(results, options.recipe))
+    print(f"### Wall clock, CartPole-v1, recipe {name}\n")
+    print(solved_table(results, name))
     print(f"\nThe process starts in {measure.spread(starts, 3)} s; \"whole process\" has that, calibration, evaluations and "
           "checkpoints too.")  # fmt: skip
 
 
 def part_puffer(options):
-    recipe = pathlib.Path(__file__).resolve().parent / "recipes" / "cartpole_light.toml"
+    recipe = RECIPES / "cartpole_light.toml"
     contestants = {"Menger, cartpole_light": lambda seed, limit: menger(recipe, seed, limit)}
     results = in_turn(contestants, min(options.seeds, 5), options.budget / 2)["Menger, cartpole_light"]
     rows = [["Menger, cartpole_light", len(results), measure.spread(column(results, "steps_per_second")),
@@ -187,7 +190,7 @@ def main():
     parser.add_argument("--part", action="append", choices=PARTS, help="may be repeated; default: all")
     parser.add_argument("--seeds", type=int, default=20, help="of efficiency and wallclock; the others take 3 to 5 at most")
     parser.add_argument("--budget", type=float, default=600.0, help="seconds a part may take before no run is started")
-    parser.add_argument("--recipe", default="cartpole_ppo_fast", help="of wallclock")
+    parser.add_argument("--recipe", default=str(RECIPES / "cartpole_fast.toml"), help="of wallclock")
     parser.add_argument("--every", type=int, default=EVALUATION_EVERY, help="wallclock: steps between evaluations")
     options = parser.parse_args()
     failures = 0

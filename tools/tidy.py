@@ -30,7 +30,8 @@ def main():
         if options.names and not any(name in relative for name in options.names):
             continue
         # g++'s own options that clang does not know are no reason to complain.
-        command = ["clang-tidy", "--quiet", "-p", options.build, "--extra-arg=-Wno-unknown-warning-option", relative]
+        command = ["clang-tidy", "--quiet", "-p", options.build, "--extra-arg=-Wno-unknown-warning-option",
+                   "--extra-arg=-Wno-unused-command-line-argument", relative]
         jobs.append((path, sources.content_hash(path, version, settings, *arguments), command, None))
     return 0 if sources.run_cached(jobs, sources.ROOT / "build" / "tidy", "clang-tidy") else 1
 
