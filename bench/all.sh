@@ -4,7 +4,7 @@
 #
 # At most 25 minutes, most of it SB3's 20 seeds. Each part has a limit of its own; a part that fails or is cut short says so
 # and the others still run. Leave the machine alone meanwhile: the column "other" says how much else was running.
-# docs/performance.md says how to put FILE into it. Build first: make build-benchmarks. The peers' environments are made if
+# docs/performance.md says how to put FILE into it. `make bench-all` builds first. The peers' environments are made if
 # they are missing (not counted; 5 minutes, with PufferLib 10).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -34,8 +34,8 @@ run() {  # run LIMIT_S TITLE FENCE COMMAND...: one part; FENCE is text for plain
   fi
 }
 
-for program in menger bench/environment_steps bench/ppo_breakdown bench/collection; do
-  [[ -x $build/$program ]] || { echo "*** $build/$program is missing: make build-benchmarks" >&2; exit 1; }
+for program in menger bench/bench_{environment_steps,ppo_breakdown,collection,mlp}; do
+  [[ -x $build/$program ]] || { echo "*** $build/$program is missing: make bench-all builds it" >&2; exit 1; }
 done
 bench/peers/setup.sh all >&2 || echo "*** some peers could not be set up; their rows will be missing" >&2
 bench/peers/setup.sh puffer >&2 || echo "*** PufferLib could not be built; its row will be missing" >&2
@@ -46,12 +46,12 @@ say "" "## Measured on $(date +%Y-%m-%d)" "" \
   "- $("$build/menger" --version | head -1)" "- Load before the start: $(cut -d' ' -f1-3 /proc/loadavg)"
 
 run 150 "a. Environment steps" "" bench/environments.py --seconds 1
-run 180 "b. Collection" text "$build/bench/collection" --seconds 0.2
+run 180 "b. Collection" text "$build/bench/bench_collection" --seconds 0.2
 run 120 "c. PPO: steps per second, CartPole" "" bench/ppo_against_peers.py --part speed --seeds 3 --budget 110
 run 560 "c. PPO: sample efficiency" "" bench/ppo_against_peers.py --part efficiency --seeds 20 --budget 500
 run 150 "c. PPO: steps per second, LunarLander" "" bench/ppo_against_peers.py --part lunar --seeds 3 --budget 110
 run 90 "c. PPO: wall clock" "" bench/ppo_against_peers.py --part wallclock --seeds 20 --budget 60
 run 120 "c. PPO: a light network" "" bench/ppo_against_peers.py --part puffer --seeds 5 --budget 60
-run 60 "d. Where the time of a PPO iteration goes" "" "$build/bench/ppo_breakdown"
-run 60 "Kernels of small networks" text "$build/bench/mlp" --benchmark_min_time=0.1
+run 60 "d. Where the time of a PPO iteration goes" "" "$build/bench/bench_ppo_breakdown"
+run 60 "Kernels of small networks" text "$build/bench/bench_mlp" --benchmark_min_time=0.1
 exit $failed

@@ -2,7 +2,7 @@
 // EnvironmentGroup, against a plain loop over the same simulators that steps, cuts at the time
 // limit and resets. `environments.py` runs it beside Gymnasium and EnvPool.
 //
-//   environment_steps [--seconds 1] [--columns 1 64] [--json] [ENVIRONMENT...]
+//   bench_environment_steps [--seconds 1] [--columns 1 64] [--json] [ENVIRONMENT...]
 
 #include <fmt/format.h>
 
@@ -266,7 +266,7 @@ int main(int argc, char** argv) {
   try {
     return menger::bench::Main(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "environment_steps: {}\n", error.what());
+    fmt::print(stderr, "bench_environment_steps: {}\n", error.what());
     return 1;
   }
 }

@@ -49,7 +49,7 @@ def main():
     arguments = ["--seconds", options.seconds, *options.environments]
     results, others, failures = {}, [], 0
     programs = {
-        "native": lambda: measure.run([measure.BUILD / "bench" / "environment_steps", "--json", *arguments], limit_s),
+        "native": lambda: measure.run([measure.BUILD / "bench" / "bench_environment_steps", "--json", *arguments], limit_s),
         "gymnasium": lambda: measure.peer("gymnasium", "gymnasium_steps.py", arguments, limit_s),
         "envpool": lambda: measure.peer("envpool", "envpool_steps.py", arguments, limit_s),
     }

@@ -45,7 +45,7 @@ def run(command, limit_s, cwd=ROOT):
     """Runs a command in its own process group; ends it, and all it started, at the limit."""
     command = [str(part) for part in command]
     if not os.access(command[0], os.X_OK):
-        raise Failed(f"{command[0]} is not there: build it (make build, or bench/peers/setup.sh PEER)")
+        raise Failed(f"{command[0]} is not there: `make bench-all` builds it, bench/peers/setup.sh PEER sets a peer up")
     busy, start = busy_seconds(), time.perf_counter()
     own = os.times()
     process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -2,7 +2,7 @@
 // Zoo out of the public pieces that Ppo itself is made of, with a clock around each, and checks the
 // sum against Ppo's own loop without clocks.
 //
-//   ppo_breakdown [--task cartpole lunarlander] [--iterations 200] [--threads 1 2]
+//   bench_ppo_breakdown [--task cartpole lunarlander] [--iterations 200] [--threads 1 2]
 
 #include <fmt/format.h>
 
@@ -317,7 +317,7 @@ int main(int argc, char** argv) {
   try {
     return menger::bench::Main(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "ppo_breakdown: {}\n", error.what());
+    fmt::print(stderr, "bench_ppo_breakdown: {}\n", error.what());
     return 1;
   }
 }
