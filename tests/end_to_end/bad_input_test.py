@@ -94,6 +94,19 @@ class BadInputTest(ProgramTest):
     def test_a_folder_without_a_run_cannot_be_evaluated(self):
         self.refuse("evaluate", "nowhere", saying=["nowhere", "experiment.toml"])
 
+    def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        self.refuse("evaluate", "run", "--checkpoint", "5", saying=["'5'", "newest, best, 1792, 2048"])
+
+    def test_a_negative_seed_is_refused(self):
+        self.refuse("train", "quick.toml", "--seed", "-1", "--out", "run", saying=["error: --seed: ", "-1"])
+        self.refuse("rollout", "CartPole-v1", "--seed", "-1", "--out", "trace.csv", saying=["--seed", "-1"])
+        self.refuse("evaluate", "run", "--seed", "-1", saying=["--seed", "-1"])
+
+    def test_an_unknown_command_is_refused_with_the_nearest_one(self):
+        self.refuse("trian", saying=["'trian'", "did you mean 'train'?"])
+        self.refuse(saying=["subcommand is required", "--help"])
+
     def test_training_nothing_is_refused(self):
         self.refuse("train", saying=["RECIPE", "--resume"])
 
@@ -104,7 +117,7 @@ class BadInputTest(ProgramTest):
         self.refuse("train", "quick.toml", "--devce", "cpu", saying=["--devce"])
 
     def test_an_unknown_name_cannot_be_described(self):
-        self.refuse("describe", "CartPole", saying=["CartPole", "CartPole-v1"])
+        self.refuse("describe", "CartPole", saying=["'CartPole'", "did you mean 'CartPole-v1'?"])
 
     def test_an_unknown_policy_is_refused(self):
         self.refuse("rollout", "CartPole-v1", "--policy", "nobody", "--out", "trace.csv", saying=["nobody", "random"])
@@ -113,6 +126,11 @@ class BadInputTest(ProgramTest):
         (self.folder / "actions.csv").write_text("action_0\n1\n0.5\n")
         self.refuse("rollout", "CartPole-v1", "--policy", "actions.csv", "--out", "trace.csv",
                     saying=["actions.csv:3", "0.5", "whole numbers"])
+
+    def test_recorded_actions_of_another_shape_are_refused(self):
+        (self.folder / "actions.csv").write_text("action_0,action_1\n1,1\n")
+        self.refuse("rollout", "CartPole-v1", "--policy", "actions.csv", "--out", "trace.csv",
+                    saying=["actions.csv:1", "a column 'action_1'", "1 element"])
 
     def test_a_discrete_action_out_of_range_is_refused_by_the_environment(self):
         (self.folder / "actions.csv").write_text("action_0\n1\n2\n")

@@ -1,6 +1,7 @@
 """A run that stops, however it stops, goes on as if it had not."""
 
 import random
+import shutil
 import signal
 import unittest
 
@@ -85,6 +86,25 @@ class ResumeTest(ProgramTest):
         self.succeed("train", "--resume", "run", "--set", "steps=4096")
         self.assertEqual(newest_checkpoint(self.folder / "run"), 4096)
         self.assertIn("steps = 4096", (self.folder / "run" / "experiment.toml").read_text())
+
+    def test_resuming_a_finished_run_says_how_to_train_it_longer(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        shutil.copytree(self.folder / "run", self.folder / "before")
+        self.assertIn("nothing is left to do; --set steps=N", self.succeed("train", "--resume", "run").stderr)
+        self.assert_same_result(self.folder / "before", self.folder / "run")
+
+    def test_what_a_run_is_cannot_change_half_way(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        text = (self.folder / "run" / "experiment.toml").read_text()
+        for setting, saying in (("seed=9", "seed = 9"), ("optimiser.kind=rmsprop", "optimiser.kind = rmsprop"),
+                                ("environment=MountainCar-v0", "environment = MountainCar-v0")):
+            self.refuse("train", "--resume", "run", "--set", setting, saying=[saying, "'run'", "--init-from run"])
+        self.assertEqual(text, (self.folder / "run" / "experiment.toml").read_text())
+
+    def test_a_run_that_ended_before_its_first_checkpoint_says_what_to_do(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        shutil.rmtree(self.folder / "run" / "checkpoints")
+        self.refuse("train", "--resume", "run", saying=["'run' has no checkpoint", "remove it"])
 
     def test_a_truncated_checkpoint_is_named_and_an_older_one_taken(self):
         self.succeed("train", "quick.toml", "--out", "run")

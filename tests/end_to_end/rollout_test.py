@@ -62,6 +62,11 @@ class RolloutTest(ProgramTest):
         self.succeed("rollout", "LunarLander-v3", "--seed", 5, "--policy", "first.csv", "--out", "second.csv")
         self.assertEqual((self.folder / "first.csv").read_text(), (self.folder / "second.csv").read_text())
 
+    def test_a_trace_can_go_to_standard_output(self):
+        self.succeed("rollout", "Pendulum-v1", "--seed", 5, "--steps", 3, "--out", "trace.csv")
+        piped = self.succeed("rollout", "Pendulum-v1", "--seed", 5, "--steps", 3, "--out", "-")
+        self.assertEqual(piped.stdout, (self.folder / "trace.csv").read_text())
+
     def test_the_actions_of_a_recorded_gymnasium_episode_give_its_observations(self):
         environment = gymnasium.make("CartPole-v1")
         observation, _ = environment.reset(seed=42)

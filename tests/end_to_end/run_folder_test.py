@@ -4,7 +4,7 @@ import json
 import subprocess
 import unittest
 
-from program import ProgramTest, archive_entries, newest_checkpoint, rows_without_time
+from program import PROGRAM, ProgramTest, archive_entries, newest_checkpoint, rows_without_time
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -85,6 +85,22 @@ class RunFolderTest(ProgramTest):
         self.assertRegex(first, r"mean [\d.]+, standard deviation [\d.]+, minimum [\d.]+, maximum [\d.]+ over 5 episodes")
         self.assertIn("checkpoints/best", self.succeed(*arguments, "--checkpoint", "best").stdout)
 
+    def test_a_policy_with_a_memory_is_trained_resumed_evaluated_and_watched(self):
+        short = ("--set", "collector.horizon=8", "--set", "ppo.minibatch_size=64", "--set", "evaluation.episodes=1")
+        trained = self.run_program("train", "cartpole_masked_ppo_lstm", "--set", "steps=256", *short, "--out", "run")
+        if "needs the torch library" in trained.stderr:
+            self.skipTest("this program was built without torch")
+        self.assertEqual(trained.returncode, 0, trained.stderr)
+        self.succeed("train", "--resume", "run", "--set", "steps=512")
+        evaluated = self.succeed("evaluate", "run", "--episodes", 2, "--seed", 3).stdout
+        self.assertEqual(evaluated, self.succeed("evaluate", "run", "--episodes", 2, "--seed", 3).stdout)
+        # Greedy from the same seed and state, a rollout plays the episode that an evaluation scores.
+        played = self.succeed("rollout", "MaskedCartPole-v1", "--policy", "run", "--seed", 3, "--steps", 500, "--out", "-")
+        ends = [line.split(",")[3:5] for line in played.stdout.splitlines()[2:]]
+        length = 1 + next(i for i, end in enumerate(ends) if "1" in end)
+        scored = self.succeed("evaluate", "run", "--episodes", 1, "--seed", 3).stdout
+        self.assertIn(f"episode length: mean {length}.0", scored)
+
     def test_every_recipe_can_be_described_and_begun(self):
         for recipe in self.succeed("list", "recipes", "--names").stdout.split():
             self.succeed("describe", recipe)
@@ -96,6 +112,15 @@ class RunFolderTest(ProgramTest):
     def test_completion_scripts_are_what_the_shells_accept(self):
         script = self.succeed("completion", "bash").stdout
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+        # As bash calls it, with the program under its own name.
+        for words, expected in ((["tr"], "train"), (["train", "cartpole_ppo_f"], "cartpole_ppo_fast"),
+                                (["rollout", "Pend"], "Pendulum-v1"), (["describe", "coll"], "collector"),
+                                (["evaluate", "run", "--checkpoint", "b"], "best")):
+            asked = f"""menger() {{ '{PROGRAM}' "$@"; }}
+                {script}
+                COMP_WORDS=(menger {' '.join(words)}); COMP_CWORD={len(words)}; _menger; echo "${{COMPREPLY[*]}}" """
+            answer = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+            self.assertEqual(answer.stdout.strip(), expected, words)
         self.assertIn("complete -c menger", self.succeed("completion", "fish").stdout)
         self.assertIn("bashcompinit", self.succeed("completion", "zsh").stdout)
 

@@ -53,9 +53,14 @@ double A2c::LearningRate(double progress, double rows) const {
   return rate * std::sqrt(rows / static_cast<double>(config_.reference_batch));
 }
 
-Metrics A2c::Learn(std::span<Slab* const> slabs, UpdateRule& update, double progress) {
-  batch_.Prepare(slabs, config_.discount, config_.gae_lambda);
-  if (batch_.valid_rows().empty()) return {};
+struct A2c::Losses {
+  double policy = 0;
+  double value = 0;
+  double entropy = 0;
+  double gradient_norm = 0;
+};
+
+A2c::Losses A2c::TakeStep(UpdateRule& update, double learning_rate) {
   columns_.resize(batch_.columns());
   std::iota(columns_.begin(), columns_.end(), 0);
   Minibatch minibatch = model_.network().state_width() > 0 ? batch_.GatherSequences(columns_)
@@ -64,24 +69,28 @@ Metrics A2c::Learn(std::span<Slab* const> slabs, UpdateRule& update, double prog
 
   if (config_.normalise_advantage)
     NormaliseAdvantages(minibatch.advantages, minibatch.weights, update);
-  const double policy_loss =
-      PolicyGradientLoss(gradient_.log_probabilities(), minibatch.advantages, minibatch.weights,
-                         gradient_.log_probability_gradient());
-  const double value_loss =
+  Losses losses;
+  losses.policy = PolicyGradientLoss(gradient_.log_probabilities(), minibatch.advantages,
+                                     minibatch.weights, gradient_.log_probability_gradient());
+  losses.value =
       ClippedValueLoss(gradient_.values(), minibatch.values, minibatch.returns, minibatch.weights,
                        /*clip=*/0, config_.value_coefficient, gradient_.value_gradient());
-  const double entropy = WeightedSum(gradient_.entropies(), minibatch.weights);
+  losses.entropy = WeightedSum(gradient_.entropies(), minibatch.weights);
+  losses.gradient_norm =
+      gradient_.Step(minibatch, config_.entropy_coefficient, learning_rate, update);
+  return losses;
+}
 
+Metrics A2c::Learn(std::span<Slab* const> slabs, UpdateRule& update, double progress) {
+  batch_.Prepare(slabs, config_.discount, config_.gae_lambda);
   const double learning_rate =
       LearningRate(progress, static_cast<double>(batch_.valid_rows().size()));
-  const double norm = gradient_.Step(minibatch, config_.entropy_coefficient, learning_rate, update);
+  Losses losses;
+  if (!batch_.valid_rows().empty()) losses = TakeStep(update, learning_rate);
   batch_.UpdateObservationStatistics();
-  return {{"policy_loss", policy_loss},
-          {"value_loss", value_loss},
-          {"entropy", entropy},
-          {"gradient_norm", norm},
-          {"learning_rate", learning_rate},
-          {"explained_variance", batch_.explained_variance()},
+  return {{"policy_loss", losses.policy},     {"value_loss", losses.value},
+          {"entropy", losses.entropy},        {"gradient_norm", losses.gradient_norm},
+          {"learning_rate", learning_rate},   {"explained_variance", batch_.explained_variance()},
           {"mean_value", batch_.mean_value()}};
 }
 

@@ -14,8 +14,9 @@
 
 namespace menger {
 
-// Options of section [a2c]. Defaults are those of Mnih et al. 2016 as OpenAI Baselines ran them;
-// use [optimiser] kind = "rmsprop" with them.
+// Options of section [a2c]. Defaults are those of Stable-Baselines3's A2C: OpenAI Baselines' for
+// Mnih et al. 2016, but without their entropy bonus (0.01) and with a constant learning rate. Use
+// [optimiser] kind = "rmsprop" with them.
 struct A2cConfig {
   double discount = 0.99;
   double gae_lambda = 1.0;
@@ -54,7 +55,10 @@ class A2c final : public SlabAlgorithm {
   }
 
  private:
+  struct Losses;  // What one gradient step reports.
+
   double LearningRate(double progress, double rows) const;
+  Losses TakeStep(UpdateRule& update, double learning_rate);
 
   const A2cConfig config_;
   mutable ActorCritic model_;

@@ -21,6 +21,19 @@ const LeafSpec& OnlyAction(const EnvironmentSpec& environment) {
   return environment.action[0];
 }
 
+// Masks are read by the logit, so one of another size would be read beyond its end.
+void CheckMask(const EnvironmentSpec& environment, int mask_leaf, const LeafSpec& action) {
+  if (mask_leaf < 0) return;
+  std::int64_t choices = 0;
+  for (const std::int64_t count : action.counts) choices += count;
+  const LeafSpec& mask = environment.observation[mask_leaf];
+  if (mask.dtype == DataType::kUint8 && mask.elements() == choices) return;
+  throw InvalidArgument(
+      "{}: observation '{}' has {} elements of {}; it must have one uint8 flag for each of the {} "
+      "choices of action '{}'",
+      environment.name, mask.name, mask.elements(), NameOf(mask.dtype), choices, action.name);
+}
+
 std::unique_ptr<Network> MakeActorCriticNetwork(const AlgorithmContext& context,
                                                 const LeafSpec& observation,
                                                 const Distribution& distribution) {
@@ -41,6 +54,7 @@ ActorCritic::ActorCritic(const AlgorithmContext& context, double discount, doubl
       encoder_(std::make_shared<ObservationEncoder>(context.environment.observation)),
       distribution_(MakeDistribution(OnlyAction(context.environment), initial_log_std)),
       network_(MakeActorCriticNetwork(context, encoder_->encoded(), *distribution_)) {
+  CheckMask(context.environment, encoder_->mask_leaf(), OnlyAction(context.environment));
   policy_spec_.columns = Spec({LeafSpec::Scalar("log_probability", DataType::kFloat32),
                                LeafSpec::Scalar("value", DataType::kFloat32)});
   if (network_->state_width() > 0) {

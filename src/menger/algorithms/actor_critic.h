@@ -28,7 +28,8 @@ class ActorCritic {
   static constexpr int kLogProbability = 0;  // float32, of the action taken.
   static constexpr int kValue = 1;           // float32, V of the observation acted on.
 
-  // `policy_gain` and the rest follow Huang et al. 2022: hidden sqrt(2), policy .01, value 1.
+  // Initial gains follow Huang et al. 2022: hidden sqrt(2), policy .01, value 1. Throws
+  // InvalidArgument for observations, actions, masks or transforms that do not fit together.
   ActorCritic(const AlgorithmContext& context, double discount, double initial_log_std);
 
   Network& network() { return *network_; }

@@ -53,7 +53,8 @@ class Algorithm {
   virtual std::int64_t parameter_count() const = 0;
 
   // Parameters, normalisation statistics, random streams and counters. Optimiser state is the
-  // update rule's.
+  // update rule's. Loading throws FailedPrecondition, naming the first difference, if the archive
+  // is of another architecture.
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
   // Parameters and statistics only: another run's result as a start.
@@ -66,7 +67,10 @@ class SlabAlgorithm : public Algorithm {
   DataRule data_rule() const final { return DataRule::kSlabs; }
 
   // One update from one slab a collector (usually one). `progress` in [0, 1] is the share of the
-  // run's steps collected before these slabs, for schedules.
+  // run's steps collected before these slabs, for schedules. Reports the same names in the same
+  // order every time; without a valid row the parameters stay as they are. Throws InvalidArgument
+  // if the slabs differ in horizon, Internal if the gradient is not finite: the parameters are
+  // then those of the last good step.
   virtual Metrics Learn(std::span<Slab* const> slabs, UpdateRule& update, double progress) = 0;
 };
 

@@ -1,6 +1,8 @@
 // The part of the learning ladder that runs in seconds: real tasks learned to their known scores.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -116,6 +118,48 @@ struct MaskedGroup final : EnvironmentGroup {
   Random random;
   const EnvironmentSpec spec_ = Spec();
 };
+
+TEST(LearningTest, AMaskThatDoesNotFitTheActionsIsRefused) {
+  for (const auto& entry : AllAlgorithms()) {
+    Options options(entry->name());
+    entry->Declare(options);
+    AlgorithmContext context{.environment = MaskedGroup::Spec()};
+    EXPECT_NO_THROW(entry->Make(context));
+    context.environment.action = Spec({LeafSpec::Discrete("action", 5)});
+    EXPECT_THROW(entry->Make(context), Error) << entry->name();
+    context.environment.action =
+        Spec({LeafSpec::Box("action", DataType::kFloat32, {4}, {-1}, {1})});
+    EXPECT_THROW(entry->Make(context), Error) << entry->name();
+  }
+}
+
+TEST(LearningTest, ASlabWithoutAValidRowChangesNoParametersAndIsReportedUnderTheSameNames) {
+  const EnvironmentCatalog catalog = NativeEnvironments();
+  const EnvironmentEntry& environment = catalog.Find("CartPole-v1");
+  for (const char* const name : {"ppo", "a2c"}) {
+    const TrainingSetup setup{.algorithm = name, .environments = 2, .horizon = 4, .steps = 8};
+    TrainedAlgorithm trained(setup, environment);
+    SlabAlgorithm& algorithm = trained.algorithm();
+    Slab slab({.observation = environment.spec.observation,
+               .state = algorithm.policy_spec().state,
+               .action = environment.spec.action,
+               .policy = algorithm.policy_spec().columns,
+               .horizon = 4,
+               .columns = ColumnLayout::Single(2)});
+    Slab* const slabs[] = {&slab};
+    const auto before = algorithm.publication().Latest();
+    const auto update = MakeLocalUpdateRule({}, algorithm.parameter_count());
+    const Metrics metrics = algorithm.Learn(slabs, *update, 0.5);
+    ASSERT_EQ(metrics.size(), trained.last_metrics().size()) << name;
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+      EXPECT_EQ(metrics[i].first, trained.last_metrics()[i].first);
+      EXPECT_TRUE(std::isfinite(metrics[i].second)) << name << " " << metrics[i].first;
+    }
+    algorithm.Publish();
+    const auto after = algorithm.publication().Latest();
+    EXPECT_TRUE(std::ranges::equal(before->values(), after->values())) << name;
+  }
+}
 
 TEST(LearningTest, AMaskedPolicyNeverTakesAForbiddenActionAndLearnsTheBestAllowedOne) {
   const EnvironmentEntry environment{.spec = MaskedGroup::Spec(),

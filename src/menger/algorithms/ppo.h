@@ -16,7 +16,7 @@
 namespace menger {
 
 // Options of section [ppo]. Defaults are those of Huang et al. 2022 ("The 37 implementation
-// details").
+// details"), but without clipping of the value loss, which they found not to help.
 struct PpoConfig {
   double discount = 0.99;
   double gae_lambda = 0.95;

@@ -111,8 +111,11 @@ void RewardNormaliser::Update(std::span<Slab* const> slabs) {
       double count = 0;
       for (int environment = 0; environment < columns.columns(); ++environment) {
         const int position = columns.PositionOf(environment);
-        if (slab->valid(row)[position] == 0) continue;
         double& running = returns_[first + environment];
+        if (slab->valid(row)[position] == 0) {
+          running = 0;  // The episode was cut, or is over: what follows is another one.
+          continue;
+        }
         running = running * discount_ + slab->reward(row)[position];
         sum += running;
         squares += running * running;

@@ -68,14 +68,16 @@ class ObservationNormaliser {
   RunningMoments moments_;
 };
 
-// Rewards divided by the standard deviation of the running discounted return (as Gymnasium's
-// NormalizeReward and Engstrom et al. 2020), clipped. The running return of each environment is
-// kept across slabs.
+// Rewards divided by the standard deviation of the running discounted return (Engstrom et al. 2020;
+// as Stable-Baselines3's VecNormalize, whose returns start anew with each episode; Gymnasium's
+// NormalizeReward goes on across truncations), clipped. The running return of each environment is
+// kept across slabs; an invalid row ends it. One thread.
 class RewardNormaliser {
  public:
   RewardNormaliser(int environments, double discount);
 
-  // Merges one step after another of all environments of the slabs, in column order.
+  // Merges one step after another of all environments of the slabs, in column order. Throws
+  // InvalidArgument if the slabs have more environments than it was made for.
   void Update(std::span<Slab* const> slabs);
   double scale() const;  // 1 / sqrt(variance + 1e-8)
 

@@ -82,6 +82,36 @@ TEST(TransformsTest, RewardsAreScaledByTheDeviationOfTheDiscountedReturn) {
   EXPECT_NEAR(normaliser.scale(), 1 / std::sqrt(squares - mean * mean + 1e-8), 1e-12);
 }
 
+TEST(TransformsTest, AnInvalidRowEndsTheDiscountedReturnAndDoesNotCount) {
+  SlabSpec spec{.observation = Spec({LeafSpec::Scalar("observation", DataType::kFloat32)}),
+                .action = Spec({LeafSpec::Discrete("action", 2)}),
+                .horizon = 4,
+                .columns = ColumnLayout::Single(2)};
+  Slab slab(spec);
+  // Column 0 fails at row 1, as an environment that is restarted does; column 1 goes on.
+  const double rewards[4][2] = {{8, 1}, {0, 1}, {2, 1}, {2, 1}};
+  for (int row = 0; row < 4; ++row) {
+    for (int column = 0; column < 2; ++column) {
+      slab.reward(row)[column] = rewards[row][column];
+      slab.valid(row)[column] = 1;
+    }
+  }
+  slab.valid(1)[0] = 0;
+  slab.truncated(1)[0] = 1;
+  RewardNormaliser normaliser(2, 0.5);
+  Slab* const slabs[] = {&slab};
+  normaliser.Update(slabs);
+  // Discounted returns: column 0: 8 | 2, 3; column 1: 1, 1.5, 1.75, 1.875.
+  const std::vector<double> returns = {8, 2, 3, 1, 1.5, 1.75, 1.875};
+  double mean = 0;
+  double squares = 0;
+  for (const double value : returns) {
+    mean += value / 7;
+    squares += value * value / 7;
+  }
+  EXPECT_NEAR(normaliser.scale(), 1 / std::sqrt(squares - mean * mean + 1e-8), 1e-12);
+}
+
 TEST(ObservationEncoderTest, LeavesAreJoinedAndCodesAreOneHot) {
   SlabSpec spec{
       .observation = Spec({LeafSpec::Box("speed", DataType::kFloat64, {2}, {-1}, {1}),

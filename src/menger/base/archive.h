@@ -27,8 +27,17 @@ namespace menger {
 // and is given its own names by its owner: `ArchiveWriter scope = archive.Scope("optimiser");
 // optimiser.Save(scope);`
 
+// What is saved as its bytes. Spans and views are trivially copyable too, but theirs are an
+// address: they are refused, but for a span of constants, whose elements are written.
 template <typename T>
-concept ArchiveItem = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>;
+inline constexpr bool kIsView = false;
+template <typename T, std::size_t kExtent>
+inline constexpr bool kIsView<std::span<T, kExtent>> = true;
+template <typename T>
+inline constexpr bool kIsView<std::basic_string_view<T>> = true;
+
+template <typename T>
+concept ArchiveItem = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !kIsView<T>;
 
 // A handle on an archive that is being written; copies and scopes share it. The last handle to go
 // without Commit removes what was written. One thread at a time; one writer a path at a time.

@@ -24,6 +24,10 @@ struct Plain {
   float b = 0;
 };
 
+// Written as bytes, these would save an address.
+static_assert(ArchiveItem<Plain> && !ArchiveItem<int*> && !ArchiveItem<std::string_view> &&
+              !ArchiveItem<std::span<float>> && !ArchiveItem<std::span<const float, 2>>);
+
 class ArchiveTest : public testing::Test {
  protected:
   ArchiveTest() {

@@ -123,6 +123,9 @@ Error TranslateCurrentException() {
   }
 }
 
+// Fewer characters than this at the beginning of a name are no hint of it.
+constexpr size_t kBeginningMin = 4;
+
 std::string NearestName(std::string_view wrong, std::span<const std::string> candidates) {
   // More than a third of the characters wrong is another word, not a slip.
   size_t best_distance = std::max<size_t>(2, wrong.size() / 3) + 1;
@@ -133,6 +136,11 @@ std::string NearestName(std::string_view wrong, std::span<const std::string> can
       best_distance = distance;
       best = candidate;
     }
+  }
+  if (!best.empty() || wrong.size() < kBeginningMin) return best;
+  for (const std::string& candidate : candidates) {  // Perhaps just the rest is missing.
+    if (!candidate.starts_with(wrong)) continue;
+    if (best.empty() || candidate.size() < best.size()) best = candidate;
   }
   return best;
 }

@@ -104,8 +104,8 @@ Error WithContext(const Error& error, std::string_view context);
 // system_error follows its errno; every other exception becomes Internal with its text.
 Error TranslateCurrentException();
 
-// The candidate with the smallest edit distance to `wrong`, or "" if none is near enough to be what
-// was meant.
+// The candidate with the smallest edit distance to `wrong`, else the shortest that begins with it,
+// or "" if none is near enough to be what was meant.
 std::string NearestName(std::string_view wrong, std::span<const std::string> candidates);
 
 // " (did you mean 'x'?)" if a candidate is near, else "": the tail of an error about an unknown

@@ -70,6 +70,8 @@ TEST(ErrorTest, TheNearestNameIsOfferedOnlyIfItIsNear) {
   EXPECT_EQ(NearestName("learning_rat", names), "learning_rate");
   EXPECT_EQ(NearestName("epoch", names), "epochs");
   EXPECT_EQ(NearestName("momentum", names), "");
+  EXPECT_EQ(NearestName("learn", names), "learning_rate");
+  EXPECT_EQ(NearestName("epo", names), "");
   EXPECT_EQ(NearestName("b", names), "");
   EXPECT_EQ(NearestName("x", {}), "");
   EXPECT_EQ(DidYouMean("epoch", names), " (did you mean 'epochs'?)");

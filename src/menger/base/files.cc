@@ -97,10 +97,16 @@ std::string ReadFile(const std::string& path) {
 }
 
 void WriteFileAtomically(const std::string& path, std::string_view text) {
+  const auto bytes = std::as_bytes(std::span<const char>(text));
+  std::error_code error;
+  const std::filesystem::file_status old = std::filesystem::symlink_status(path, error);
+  if (std::filesystem::exists(old) && !std::filesystem::is_regular_file(old)) {
+    return WriteAll(CreateFile(path), bytes, path);
+  }
   const std::string partial = path + ".partial";
   try {
     FileDescriptor file = CreateFile(partial);
-    WriteAll(file, std::as_bytes(std::span<const char>(text)), partial);
+    WriteAll(file, bytes, partial);
     SyncFile(file, partial);
     file.Close();
     if (rename(partial.c_str(), path.c_str()) != 0) {

@@ -48,7 +48,9 @@ void SyncFolder(const std::string& path);
 
 std::string ReadFile(const std::string& path);
 
-// Whoever reads `path` sees the old text or the new one, also after a crash at any moment.
+// Whoever reads `path` sees the old text or the new one, also after a crash at any moment. A
+// device, a pipe or a link, which a new file must not take the place of, is written where it is
+// instead.
 void WriteFileAtomically(const std::string& path, std::string_view text);
 
 // Makes the folder and those above it; it may exist already.

@@ -43,6 +43,20 @@ TEST_F(FilesTest, AFileReadsAsItWasWritten) {
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
 
+TEST_F(FilesTest, WhatANewFileMustNotReplaceIsWrittenWhereItIs) {
+  const std::string link = folder_ + "/link";
+  WriteFileAtomically(folder_ + "/target", "old");
+  std::filesystem::create_symlink("target", link);
+  WriteFileAtomically(link, "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(ReadFile(folder_ + "/target"), "new");
+
+  const std::string full = folder_ + "/full";
+  std::filesystem::create_symlink("/dev/full", full);  // Never the device itself: a fault costs it.
+  EXPECT_EQ(CodeOf([&] { WriteFileAtomically(full, "x"); }), ErrorCode::kUnavailable);
+  EXPECT_TRUE(std::filesystem::is_symlink(full));
+}
+
 TEST_F(FilesTest, FailuresNameThePathAndSayWhatCanBeDone) {
   EXPECT_EQ(CodeOf([&] { ReadFile(folder_ + "/none"); }), ErrorCode::kNotFound);
   EXPECT_EQ(CodeOf([&] { ReadFile(folder_); }), ErrorCode::kFailedPrecondition);

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 
 #include "menger/environments/catalog.h"
 
 namespace menger {
+
+constexpr std::int64_t kSeedMax = 1'000'000'000'000'000;  // As in recipes.
 
 // What every command may use. Outlives the parsing of the command line.
 struct CommandContext {

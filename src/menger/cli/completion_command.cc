@@ -15,6 +15,7 @@ _menger() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words=""
   case $previous in
     --device) words="cpu cuda" ;;
+    --checkpoint) words="newest best" ;;
     --resume|--init-from|--out|--policy) COMPREPLY=($(compgen -f -- "$word")); return ;;
     train) words="$(menger list recipes --names 2>/dev/null)" ;;
     rollout) words="$(menger list environments --names 2>/dev/null)" ;;

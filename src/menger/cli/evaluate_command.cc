@@ -12,7 +12,7 @@ struct EvaluateArguments {
   std::string run;
   std::string checkpoint = "newest";
   std::int64_t episodes = 100;
-  std::optional<std::uint64_t> seed;
+  std::optional<std::int64_t> seed;
 };
 
 void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& context) {
@@ -21,7 +21,7 @@ void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& c
   plan.episodes = static_cast<int>(arguments.episodes);
   // By default as far again from the evaluations during training as those are from training.
   plan.seed = arguments.seed
-                  ? *arguments.seed
+                  ? static_cast<std::uint64_t>(*arguments.seed)
                   : plan.seed + static_cast<std::uint64_t>(run.experiment->evaluation.seed_offset);
   const auto policy = run.algorithm->MakePolicy(PolicyMode::kGreedy, plan.seed);
   const EvaluationResult result = Evaluate(plan, *run.environment, *policy);
@@ -43,7 +43,8 @@ void AddEvaluateCommand(CLI::App& app, CommandContext& context) {
   command
       ->add_option("--seed", arguments->seed,
                    "Episode i is seeded with N + i; default: seeds that training never uses")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, kSeedMax));
   command
       ->add_option("--checkpoint", arguments->checkpoint,
                    "newest, best (by the evaluations during training), or a number of steps")

@@ -29,6 +29,18 @@ int ExitCodeOf(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kNotFound ? 2 : 1;
 }
 
+// What to say of a line that CLI11 refused; an unknown command it would call a missing one.
+std::string TextOf(const CLI::ParseError& error, const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining();
+  if (!app.get_subcommands().empty() || extras.empty() || extras[0].starts_with('-')) {
+    return fmt::format("{} (see `menger --help`)", error.what());
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return fmt::format("there is no command '{}'{}; there are: {}", extras[0],
+                     DidYouMean(extras[0], names), fmt::join(names, ", "));
+}
+
 int Report(const std::string& text, int exit_code) {
   std::string line = text;
   for (char& character : line) {
@@ -65,7 +77,7 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
     return context.exit_code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version.
-    return Report(fmt::format("{} (see `menger --help`)", error.what()), 2);
+    return Report(TextOf(error, app), 2);
   } catch (...) {
     const Error error = TranslateCurrentException();
     return Report(error.what(), ExitCodeOf(error.code()));

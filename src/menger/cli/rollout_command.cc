@@ -29,7 +29,7 @@ Examples:
 struct RolloutArguments {
   std::string environment;
   std::string policy = "random";
-  std::uint64_t seed = 0;
+  std::int64_t seed = 0;
   std::optional<std::int64_t> steps;
   std::string out;
 };
@@ -67,7 +67,7 @@ std::string TrainedTrace(TraceOptions options, const EnvironmentEntry& environme
 
 std::string TraceOf(const RolloutArguments& arguments, const CommandContext& context) {
   const EnvironmentEntry& environment = context.environments.Find(arguments.environment);
-  const TraceOptions options{.seed = arguments.seed,
+  const TraceOptions options{.seed = static_cast<std::uint64_t>(arguments.seed),
                              .steps = arguments.steps.value_or(kStepsWhenNotAsked)};
   std::error_code error;
   if (arguments.policy == "random") return RandomTrace(options, environment);
@@ -95,18 +95,25 @@ void AddRolloutCommand(CLI::App& app, CommandContext& context) {
                    "Where actions come from: random, a run folder, or a CSV of actions")
       ->type_name("random|RUN|FILE.csv");
   command->add_option("--seed", arguments->seed, "Of the environment and of random actions")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, kSeedMax));
   command
       ->add_option("--steps", arguments->steps,
                    fmt::format("How many; default: {}, or all of the CSV's", kStepsWhenNotAsked))
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000'000}));
-  command->add_option("--out", arguments->out, "The file to write")
+  command->add_option("--out", arguments->out, "The file to write; - is standard output")
       ->type_name("TRACE.csv")
       ->required();
   command->footer(kFooter);
-  command->callback(
-      [arguments, &context] { WriteFileAtomically(arguments->out, TraceOf(*arguments, context)); });
+  command->callback([arguments, &context] {
+    const std::string trace = TraceOf(*arguments, context);
+    if (arguments->out == "-") {
+      fmt::print("{}", trace);
+    } else {
+      WriteFileAtomically(arguments->out, trace);
+    }
+  });
 }
 
 }  // namespace menger

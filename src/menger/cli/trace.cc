@@ -128,15 +128,16 @@ std::vector<std::string> CellsOf(const std::string& line) {
 std::vector<std::size_t> ActionColumns(const std::vector<std::string>& header, int elements,
                                        const std::string& path) {
   std::vector<std::size_t> columns;
-  for (int i = 0; i < elements; ++i) {
+  for (int i = 0; i <= elements; ++i) {  // One more, which must be missing.
     const std::string name = fmt::format("action_{}", i);
     const auto found = std::find(header.begin(), header.end(), name);
-    if (found == header.end()) {
+    if ((found == header.end()) != (i == elements)) {
       throw InvalidArgument(
-          "{}:1: there is no column '{}'; this environment's actions have {} "
+          "{}:1: there is {} column '{}'; this environment's actions have {} "
           "element{}, in columns action_0, ...",
-          path, name, elements, elements == 1 ? "" : "s");
+          path, i == elements ? "a" : "no", name, elements, elements == 1 ? "" : "s");
     }
+    if (i == elements) break;
     columns.push_back(static_cast<std::size_t>(found - header.begin()));
   }
   return columns;

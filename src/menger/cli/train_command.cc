@@ -45,8 +45,8 @@ std::vector<Assignment> AssignmentsOf(const TrainArguments& arguments) {
   for (const std::string& text : arguments.assignments) {
     assignments.push_back(Assignment::Parse(text));
   }
-  if (arguments.seed) assignments.push_back({"", "seed", *arguments.seed});
-  if (arguments.device) assignments.push_back({"", "device", *arguments.device});
+  if (arguments.seed) assignments.push_back({"", "seed", *arguments.seed, "--seed"});
+  if (arguments.device) assignments.push_back({"", "device", *arguments.device, "--device"});
   return assignments;
 }
 
@@ -76,9 +76,10 @@ void PrintOutcome(const RunOutcome& outcome, int signal, const std::string& prog
              counters.steps, counters.training_seconds, rate);
   fmt::print(
       "final evaluation: mean {:.1f}, standard deviation {:.1f}, minimum {:.1f}, maximum "
-      "{:.1f} over {} episodes\n",
+      "{:.1f} over {} episode{}\n",
       counters.evaluation_mean, counters.evaluation_deviation, counters.evaluation_minimum,
-      counters.evaluation_maximum, counters.evaluation_episodes);
+      counters.evaluation_maximum, counters.evaluation_episodes,
+      counters.evaluation_episodes == 1 ? "" : "s");
   fmt::print("best evaluation: mean {:.1f} at {} steps\n", counters.best_mean, counters.best_at);
   fmt::print("run folder: {}\n", outcome.folder);
 }
@@ -107,7 +108,7 @@ class Trainer {
  private:
   std::unique_ptr<Experiment> Read(const Recipe& recipe, std::optional<std::int64_t> seed) const {
     std::vector<Assignment> assignments = assignments_;
-    if (seed) assignments.push_back({"", "seed", std::to_string(*seed)});
+    if (seed) assignments.push_back({"", "seed", std::to_string(*seed), "--seeds"});
     return std::make_unique<Experiment>(ReadFile(recipe.path), recipe.path, assignments,
                                         AllAlgorithms());
   }
@@ -189,6 +190,7 @@ void AddTrainCommand(CLI::App& app, CommandContext& context) {
       ->add_option("--set", arguments->assignments,
                    "Change an option: section.key=value, or key=value for the top level")
       ->type_name("KEY=VALUE")
+      ->default_str("")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--resume", arguments->resume, "Go on with a run from its newest checkpoint")
@@ -202,6 +204,7 @@ void AddTrainCommand(CLI::App& app, CommandContext& context) {
       ->add_option("--seeds", arguments->seeds,
                    "Train so many seeds, from the run's seed upward, one after the other")
       ->type_name("N")
+      ->default_str("")
       ->check(CLI::Range(1, 1000));
   command->add_option("--out", arguments->out, "The run folder; default: runs/<recipe>-<number>")
       ->type_name("DIR");

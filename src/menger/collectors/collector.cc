@@ -11,6 +11,8 @@ namespace {
 constexpr std::array kKinds = {CollectorKind::kSerial, CollectorKind::kLocal,
                                CollectorKind::kSynchronous, CollectorKind::kAlternating};
 constexpr int kWorkersMax = 1024;
+constexpr int kEnvironmentsPerWorkerMax = 1'000'000;  // Times kWorkersMax is an int still.
+constexpr int kStepsMax = 1'000'000'000;              // What is an int in the plan.
 
 void CheckAtLeast(const char* name, std::int64_t value, std::int64_t minimum) {
   if (value < minimum) {
@@ -58,6 +60,7 @@ void CollectorOptions::Declare(Options& options) {
        .consequence = "threads that simulate; more than there are cores slow each other down"});
   options.Add("environments_per_worker", &environments_per_worker,
               {.minimum = 1,
+               .maximum = kEnvironmentsPerWorkerMax,
                .consequence = "times workers = environments: the width of a slab, and with the "
                               "horizon the batch of an update"});
   options.Add("groups", &groups,
@@ -68,6 +71,7 @@ void CollectorOptions::Declare(Options& options) {
   options.Add(
       "horizon", &horizon,
       {.minimum = 1,
+       .maximum = kStepsMax,
        .unit = "steps",
        .consequence = "steps of each environment in a slab; longer means fewer, larger updates"});
   options.Add("reset_between_slabs", &reset_between_slabs,
@@ -75,6 +79,7 @@ void CollectorOptions::Declare(Options& options) {
                               "rows there are not learned from"});
   options.Add("decorrelation_steps", &decorrelation_steps,
               {.minimum = 0,
+               .maximum = kStepsMax,
                .unit = "steps",
                .consequence = "each environment first takes up to so many random steps, so that "
                               "episodes do not end together"});

@@ -97,7 +97,9 @@ class Collector {
   // Since construction; for benchmarks and the progress line.
   virtual CollectorTimes times() const = 0;
 
-  // Everything needed to go on bit-identically from between two slabs.
+  // Everything needed to go on bit-identically from between two slabs. Save throws
+  // FailedPrecondition after an error; Load does for another number of environments, workers or
+  // groups, and a Load that throws leaves the collector unusable.
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
 };

@@ -35,6 +35,7 @@ class Policy {
 
   // Acts on `row` for the given positions (padding among them is harmless: whatever is written
   // there is invalid). Writes action, policy columns and version of `row`, and state of row + 1.
+  // Throws InvalidArgument where an action mask allows nothing.
   virtual void Act(Slab& slab, int row, PositionRange positions) = 0;
 };
 

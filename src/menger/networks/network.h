@@ -57,7 +57,8 @@ struct Matrix {
   float* row(int index) const { return data + static_cast<std::ptrdiff_t>(index) * stride; }
 };
 
-// A batch for a network, in host memory, borrowed for the call.
+// A batch for a network, in host memory, borrowed for the call; the observations given to Forward
+// must stay as they are until its Backward.
 //
 // Feed-forward: `rows` independent rows. Recurrent: rows = steps x sequences, step-major; `state`
 // is what each sequence carries into its first step, zeroed by the network where is_first says so,
@@ -78,7 +79,8 @@ struct NetworkInput {
 // networks run on kernels of ours. Outputs and next_state stay valid until the next Forward or
 // Infer of this object. One thread calls a network; it may use more inside (`threads` of its
 // factory). Parameters and gradients are host memory; after writing parameters() call
-// ParametersChanged().
+// ParametersChanged(). Batches and gradients of the wrong shape are InvalidArgument, a Backward
+// without its Forward is FailedPrecondition.
 class Network {
  public:
   virtual ~Network() = default;
@@ -95,7 +97,7 @@ class Network {
   virtual std::span<const Matrix> Infer(const NetworkInput& input) = 0;
 
   // Overwrites gradients() with d(loss)/d(parameters) of the last Forward, given
-  // d(loss)/d(outputs), shaped as the outputs.
+  // d(loss)/d(outputs), shaped as the outputs. At most once a Forward.
   virtual void Backward(std::span<const Matrix> output_gradients) = 0;
 
   // Recurrent state: floats a sequence (0: none), and what the last Forward or Infer left,

@@ -37,6 +37,9 @@ Error CannotLoad(const NetworkSpec& spec, const std::string& path) {
 
 std::unique_ptr<Network> MakeTorchNetwork(const NetworkSpec& spec, Random& random, int threads) {
   const std::string path = TorchLibraryPath();
+  // Torch's threads would otherwise spin at every barrier, which takes the CPU from the thread they
+  // wait for where cores are shared: measured 40 times slower. Read once, as the library loads.
+  setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw CannotLoad(spec, path);
   void* const symbol = dlsym(library, kTorchNetworkSymbol);

@@ -31,9 +31,10 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // Takes network.gradients() of `rows` rows, averages it over learners, clips its norm, changes
+  // Takes network.gradients(), averages it over learners, clips its norm, changes
   // network.parameters() and tells the network. Returns the norm before clipping (Euclidean, over
-  // all learners).
+  // all learners). Throws Internal, naming the parameter, if a gradient is not finite, and
+  // InvalidArgument if the network has another number of parameters; then nothing has changed.
   virtual double Step(Network& network, double learning_rate) = 0;
 
   // Sums each entry over all learners, in place: for statistics that must be global (advantage

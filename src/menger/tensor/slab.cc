@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "menger/base/error.h"
@@ -32,6 +33,14 @@ void SlabSpec::Check() const {
   if (history < 0) throw InvalidArgument("slab history is {}; it must be at least 0", history);
   if (observation.size() == 0) throw InvalidArgument("a slab needs at least one observation leaf");
   if (action.size() == 0) throw InvalidArgument("a slab needs at least one action leaf");
+  // final_index and the row numbers of learners are 32 bits.
+  const std::int64_t rows = static_cast<std::int64_t>(horizon) * columns.positions();
+  if (rows > std::numeric_limits<std::int32_t>::max()) {
+    throw InvalidArgument(
+        "a slab of horizon {} and {} columns (padding included) has {} rows; it must have less "
+        "than 2^31",
+        horizon, columns.positions(), rows);
+  }
 }
 
 std::size_t Slab::LayOut() {

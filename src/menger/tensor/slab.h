@@ -22,7 +22,8 @@ struct SlabSpec {
   int history = 0;   // Frames kept before row 0: frame stack - 1.
   ColumnLayout columns = ColumnLayout::Single(1);
 
-  void Check() const;  // Throws InvalidArgument that names the field.
+  // Throws InvalidArgument that names the field; so do horizon x columns beyond 2^31 - 1.
+  void Check() const;
 };
 
 // What one collection pass fills: rows (steps) by columns (environments), one array a leaf,

@@ -94,6 +94,11 @@ TEST(SlabTest, BadSpecsAndSmallMemoryAreRefused) {
   SlabSpec spec = SmallSpec(ColumnLayout::Single(1));
   spec.horizon = 0;
   EXPECT_THROW(Slab{spec}, Error);
+  spec = SmallSpec(ColumnLayout::Single(1 << 11));
+  spec.horizon = (1 << 20) - 1;
+  EXPECT_NO_THROW(spec.Check());
+  spec.horizon = 1 << 20;  // 2^31 slots of final observations, which final_index cannot number.
+  EXPECT_THROW(spec.Check(), Error);
   EXPECT_THROW(Slab(SmallSpec(ColumnLayout::Single(1)), AllocatePlainMemory(10)), Error);
 }
 

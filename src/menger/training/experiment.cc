@@ -165,7 +165,7 @@ Experiment::Experiment(std::string_view toml, const std::string& origin,
   }
   for (const Assignment& assignment : assignments) {
     if (!assignment.section.empty()) continue;
-    At("--set", [&] { sections_[0].SetFromText(assignment.name, assignment.text); });
+    At(assignment.origin, [&] { sections_[0].SetFromText(assignment.name, assignment.text); });
   }
   if (environment.empty() || algorithm.empty()) {
     throw InvalidArgument("{}: '{}' is missing; a recipe names an environment and an algorithm",
@@ -185,8 +185,8 @@ Experiment::Experiment(std::string_view toml, const std::string& origin,
   }
   for (const Assignment& assignment : assignments) {
     if (assignment.section.empty()) continue;
-    Options& section = Section(assignment.section, "--set");
-    At("--set", [&] { section.SetFromText(assignment.name, assignment.text); });
+    Options& section = Section(assignment.section, assignment.origin);
+    At(assignment.origin, [&] { section.SetFromText(assignment.name, assignment.text); });
   }
 }
 

@@ -48,6 +48,7 @@ struct Assignment {
   std::string section;  // "" for the top level.
   std::string name;
   std::string text;
+  std::string origin = "--set";  // What the user wrote, for errors.
 
   // Throws InvalidArgument if there is no '=' or no key.
   static Assignment Parse(std::string_view argument);

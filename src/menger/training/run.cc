@@ -65,9 +65,29 @@ RunOutcome Finish(const Experiment& experiment, const RunFolder& folder, Synchro
 
 ArchiveReader OpenCheckpoint(const RunFolder& folder, const std::string& checkpoint) {
   if (checkpoint == "newest") return folder.NewestWholeCheckpoint();
+  if (!folder.Contains("checkpoints/" + checkpoint)) {
+    throw NotFound("'{}' has no checkpoint '{}'; there are: newest{}, {}", folder.path(),
+                   checkpoint, folder.Contains("checkpoints/best") ? ", best" : "",
+                   fmt::join(folder.Checkpoints(), ", "));
+  }
   ArchiveReader archive(folder.checkpoint(checkpoint));
   archive.Verify();
   return archive;
+}
+
+// What a run is cannot change half-way: its checkpoint would go on as something else, and its
+// resolved configuration would name what the first half was not.
+void CheckSameRun(const std::string& run, const Experiment& was, const Experiment& now) {
+  const auto check = [&](std::string_view option, const auto& before, const auto& after) {
+    if (before == after) return;
+    throw InvalidArgument(
+        "{} = {} cannot replace {} of '{}': a run resumes with its own; `menger train RECIPE "
+        "--init-from {}` starts another run from its parameters",
+        option, after, before, run, run);
+  };
+  check("environment", was.environment, now.environment);
+  check("seed", was.seed, now.seed);
+  check("optimiser.kind", was.optimiser.kind, now.optimiser.kind);
 }
 
 }  // namespace
@@ -108,8 +128,10 @@ RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunC
   SynchronousLoop loop(experiment, environment, parts, folder, context.progress,
                        context.stop_requested);
   loop.Restore(checkpoint);
-  context.progress.Say(fmt::format("resuming '{}' at {} of {} steps", folder.path(),
-                                   loop.counters().steps, experiment.steps));
+  const std::int64_t done = loop.counters().steps;
+  context.progress.Say(fmt::format(
+      "resuming '{}' at {} of {} steps{}", folder.path(), done, experiment.steps,
+      done < experiment.steps ? "" : ": nothing is left to do; --set steps=N trains longer"));
   WriteExperiment(experiment, folder);
   return Finish(experiment, folder, loop);
 }
@@ -117,7 +139,10 @@ RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunC
 std::unique_ptr<Experiment> ExperimentOf(const RunFolder& folder,
                                          std::span<const Assignment> assignments) {
   const std::string path = folder.file("experiment.toml");
-  return std::make_unique<Experiment>(ReadFile(path), path, assignments, AllAlgorithms());
+  const std::string text = ReadFile(path);
+  auto experiment = std::make_unique<Experiment>(text, path, assignments, AllAlgorithms());
+  CheckSameRun(folder.path(), Experiment(text, path, {}, AllAlgorithms()), *experiment);
+  return experiment;
 }
 
 TrainedRun LoadRun(const std::string& path, const std::string& checkpoint,

@@ -39,7 +39,8 @@ RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& ma
 // `experiment` is the folder's own, perhaps with assignments on top; it is written back.
 RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunContext& context);
 
-// The experiment of a run folder, with assignments on top.
+// The experiment of a run folder, with assignments on top. Throws InvalidArgument if they change
+// what the run is: its environment, seed or optimiser.
 std::unique_ptr<Experiment> ExperimentOf(const RunFolder& folder,
                                          std::span<const Assignment> assignments);
 

@@ -86,7 +86,9 @@ std::vector<std::int64_t> RunFolder::Checkpoints() const {
 ArchiveReader RunFolder::NewestWholeCheckpoint() const {
   const std::vector<std::int64_t> found = Checkpoints();
   if (found.empty()) {
-    throw NotFound("'{}' has no checkpoint: the run ended before the first one", path_);
+    throw NotFound(
+        "'{}' has no checkpoint: the run ended before the first one; remove it, and train again",
+        path_);
   }
   std::string damage;
   for (auto steps = found.rbegin(); steps != found.rend(); ++steps) {
@@ -104,11 +106,12 @@ ArchiveReader RunFolder::NewestWholeCheckpoint() const {
                  damage);
 }
 
-void RunFolder::Prune(std::int64_t keep) const {
-  const std::vector<std::int64_t> found = Checkpoints();
+void RunFolder::Prune(std::int64_t keep, std::int64_t newest) const {
+  std::vector<std::int64_t> found = Checkpoints();
+  std::erase_if(found, [newest](std::int64_t steps) { return steps > newest; });
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < found.size(); ++i) {
     // First out of the way in one step, so that a killed process leaves no half checkpoint.
-    const std::string path = checkpoint(found[i]);
+    std::string path = checkpoint(found[i]);
     std::error_code error;
     fs::rename(path, path + kRemoving, error);
     Remove(error ? path : path + kRemoving);
@@ -118,7 +121,7 @@ void RunFolder::Prune(std::int64_t keep) const {
 std::string MakeNumberedFolder(const std::string& parent, const std::string& name) {
   CreateFolders(parent);
   for (int number = 1; number <= kRunsMax; ++number) {
-    const std::string path = fmt::format("{}/{}-{}", parent, name, number);
+    std::string path = fmt::format("{}/{}-{}", parent, name, number);
     if (mkdir(path.c_str(), 0777) == 0) return path;
     if (errno != EEXIST) throw FromErrno(fmt::format("cannot make folder '{}'", path), errno);
   }

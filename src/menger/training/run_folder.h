@@ -42,8 +42,9 @@ class RunFolder {
   // damaged.
   ArchiveReader NewestWholeCheckpoint() const;
 
-  // Removes all numbered checkpoints but the `keep` newest.
-  void Prune(std::int64_t keep) const;
+  // Of the checkpoints up to `newest` steps, removes all but the `keep` last. Later ones stay: they
+  // are what a run left that now goes on from before them.
+  void Prune(std::int64_t keep, std::int64_t newest) const;
 
  private:
   explicit RunFolder(std::string path) : path_(std::move(path)) {}

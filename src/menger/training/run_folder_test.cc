@@ -48,9 +48,15 @@ TEST_F(RunFolderTest, AFolderThatHoldsARunIsNotTakenAgain) {
 TEST_F(RunFolderTest, OnlyTheNewestCheckpointsStayBesideTheBest) {
   const RunFolder folder = MakeRun({9, 10, 100});
   fs::create_directory(folder.checkpoint("best"));
-  folder.Prune(/*keep=*/2);
+  folder.Prune(/*keep=*/2, /*newest=*/100);
   EXPECT_THAT(folder.Checkpoints(), testing::ElementsAre(10, 100));
   EXPECT_TRUE(folder.Contains("checkpoints/best"));
+}
+
+TEST_F(RunFolderTest, ARunThatGoesOnFromBeforeADamagedCheckpointKeepsWhatItSaves) {
+  const RunFolder folder = MakeRun({9, 10, 100});
+  folder.Prune(/*keep=*/1, /*newest=*/10);
+  EXPECT_THAT(folder.Checkpoints(), testing::ElementsAre(10, 100));
 }
 
 TEST_F(RunFolderTest, ADamagedCheckpointIsPassedOverAloud) {

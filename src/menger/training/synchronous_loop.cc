@@ -113,11 +113,12 @@ void SynchronousLoop::CollectAndLearn() {
 Slab& SynchronousLoop::Collect() {
   try {
     return parts_.collector->Collect();
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = TranslateCurrentException();
     // In the middle of a slab the environments cannot be saved, but what was learned can. An older
     // checkpoint of the same moment has the environments too, so it stays.
     const std::string path = folder_.checkpoint(counters_.steps);
-    if (counters_.slabs == 0) throw;
+    if (counters_.slabs == 0) throw error;
     if (!folder_.Contains("checkpoints/" + std::to_string(counters_.steps))) {
       SaveTo(path, /*with_collector=*/false);
     }
@@ -173,7 +174,7 @@ void SynchronousLoop::WriteRow() {
 
 void SynchronousLoop::SaveCheckpoint() {
   SaveTo(folder_.checkpoint(counters_.steps), /*with_collector=*/true);
-  folder_.Prune(experiment_.checkpoint.keep);
+  folder_.Prune(experiment_.checkpoint.keep, counters_.steps);
 }
 
 void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {

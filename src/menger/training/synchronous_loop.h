@@ -33,8 +33,9 @@ class SynchronousLoop {
   // FailedPrecondition if the checkpoint is of another architecture or collection plan.
   void Restore(ArchiveReader checkpoint);
 
-  // A checkpoint is left however the run ends; after an error of an environment too, without the
-  // environments' state. A completed run is evaluated.
+  // A checkpoint is left when the run completes, is stopped, or collection fails (then without the
+  // environments' state); an error while learning leaves the last one as it is. A completed run is
+  // evaluated.
   LoopEnd Run();
 
   const LoopCounters& counters() const { return counters_; }
