@@ -16,11 +16,12 @@
 #include <vector>
 
 #include "delayed_environment.h"
+#include "measuring_policies.h"
+#include "menger/algorithms/actor_critic.h"
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
 #include "menger/collectors/collector.h"
 #include "menger/environments/catalog.h"
-#include "stand_in_policies.h"
 
 namespace menger::bench {
 namespace {
@@ -160,15 +161,18 @@ int Main(int argc, char** argv) {
   const EnvironmentCatalog catalog = NativeEnvironments();
   const EnvironmentEntry& environment = catalog.Find(settings.environment);
   const PolicyFactory constant = [] { return std::make_unique<ConstantPolicy>(); };
-  const PolicyFactory perceptron = [&environment] {
-    return std::make_unique<PerceptronPolicy>(environment.spec);
+  // What PPO and A2C act with: separate 64-64 networks for policy and value, sampled actions.
+  const ActorCritic model({.environment = environment.spec}, /*discount=*/0.99,
+                          /*initial_log_std=*/0);
+  const PolicyFactory perceptron = [&model] {
+    return model.MakePolicy(PolicyMode::kSample, /*seed=*/1);
   };
   fmt::print("{}, horizon {}, {} s a cell\n", settings.environment, kHorizon, settings.seconds);
   for (const std::string& table : settings.tables) {
     if (table == "none") {
       PrintThroughput("no inference", settings, environment, constant);
     } else if (table == "network") {
-      PrintThroughput("64-64 network (plain loops)", settings, environment, perceptron);
+      PrintThroughput("64-64 networks for policy and value", settings, environment, perceptron);
     } else if (table == "delays") {
       PrintDelays(settings, environment, constant);
     } else {

@@ -52,14 +52,15 @@ bool EpochCounter::Spin(uint32_t epoch) const {
   return false;
 }
 
-// After one long wait spins are short, and short waits lengthen them step by step: so a machine
-// that is too busy for spinning pays little for trying. A wait that slept although a full spin
+// Long waits shorten the spins to come and short ones lengthen them, one step each: a machine that
+// is too busy for spinning soon pays little for trying, and one long wait among many short ones (a
+// pool that idles while collection runs) costs nothing. A wait that slept although a full spin
 // would have been enough is a short one, else two sides that both gave up spinning would each be
 // too slow for the other's short spin and never find back.
 void EpochCounter::LearnFrom(int64_t wait_nanoseconds) {
   const uint32_t debt = spin_debt_.load(std::memory_order_relaxed);
   if (wait_nanoseconds > kSpinNanosecondsMax) {
-    if (debt != kSpinDebtMax) spin_debt_.store(kSpinDebtMax, std::memory_order_relaxed);
+    if (debt < kSpinDebtMax) spin_debt_.store(debt + 1, std::memory_order_relaxed);
   } else if (debt > 0) {
     spin_debt_.store(debt - 1, std::memory_order_relaxed);
   }
