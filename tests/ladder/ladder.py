@@ -9,7 +9,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 PROGRAM = pathlib.Path("build/release/menger")
 
@@ -30,12 +29,11 @@ RUNGS = [
 def run(recipe, seed, episodes, folder):
     """Trains one seed; returns (steps, training seconds, evaluation's mean, sd)."""
     out = pathlib.Path(folder) / f"{recipe}-{seed}"
-    began = time.time()
-    subprocess.run([PROGRAM, "train", recipe, "--seed", str(seed), "--out", str(out), "--set",
+    subprocess.run([PROGRAM, "--log", "error", "train", recipe, "--seed", str(seed), "--out", str(out), "--set",
                     f"evaluation.episodes={episodes}"], check=True, stdout=subprocess.DEVNULL)
     summary = json.loads((out / "summary.json").read_text())
-    final = summary["final_evaluation"]
-    return summary["steps"], summary.get("seconds", time.time() - began), final["mean"], final["standard_deviation"]
+    final = summary["evaluation"]
+    return summary["steps"], summary["training_seconds"], final["return_mean"], final["return_standard_deviation"]
 
 
 def main():

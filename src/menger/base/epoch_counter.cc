@@ -15,9 +15,9 @@
 namespace menger {
 namespace {
 
-// About what a sleep and a wake cost: spinning longer than that can never be better than twice the
-// best choice.
-constexpr int64_t kSpinNanosecondsMax = 20'000;
+// About what a sleep and a wake cost (12 to 50 us on a virtual machine): spinning longer than that
+// can never be better than twice the best choice.
+constexpr int64_t kSpinNanosecondsMax = 50'000;
 constexpr uint32_t kSpinDebtMax = 16;  // Each four halve the spin.
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free && sizeof(std::atomic<uint32_t>) == 4);
@@ -54,9 +54,9 @@ bool EpochCounter::Spin(uint32_t epoch) const {
 
 // Long waits shorten the spins to come and short ones lengthen them, one step each: a machine that
 // is too busy for spinning soon pays little for trying, and one long wait among many short ones (a
-// pool that idles while collection runs) costs nothing. A wait that slept although a full spin
-// would have been enough is a short one, else two sides that both gave up spinning would each be
-// too slow for the other's short spin and never find back.
+// pool that idles while collection runs) costs nothing. What counts is when the counter was
+// advanced, not when the sleeper ran again: else slow wakes would keep spins short, and short spins
+// waking.
 void EpochCounter::LearnFrom(int64_t wait_nanoseconds) {
   const uint32_t debt = spin_debt_.load(std::memory_order_relaxed);
   if (wait_nanoseconds > kSpinNanosecondsMax) {
@@ -68,11 +68,15 @@ void EpochCounter::LearnFrom(int64_t wait_nanoseconds) {
 
 bool EpochCounter::SlowWait(uint32_t epoch, std::chrono::nanoseconds timeout) {
   if (timeout <= std::chrono::nanoseconds::zero()) return HasReached(value(), epoch);
-  const Stopwatch watch;
+  const int64_t start = MonotonicNanoseconds();
   const Deadline deadline = Deadline::After(timeout);
-  bool reached = Spin(epoch);
-  if (!reached) reached = Sleep(epoch, deadline);
-  LearnFrom(watch.nanoseconds());
+  if (Spin(epoch)) {
+    LearnFrom(0);
+    return true;
+  }
+  const bool reached = Sleep(epoch, deadline);
+  const int64_t woken = woken_at_.load(std::memory_order_relaxed);
+  LearnFrom((woken >= start ? woken : MonotonicNanoseconds()) - start);
   return reached;
 }
 
@@ -91,6 +95,7 @@ bool EpochCounter::Sleep(uint32_t epoch, const Deadline& deadline) {
 }
 
 void EpochCounter::WakeAll() {
+  woken_at_.store(MonotonicNanoseconds(), std::memory_order_relaxed);
   syscall(SYS_futex, FutexWord(epoch_), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 

@@ -68,6 +68,7 @@ class alignas(64) EpochCounter {
   std::atomic<uint32_t> epoch_{0};
   std::atomic<uint32_t> waiters_{0};    // Who sleeps or is about to.
   std::atomic<uint32_t> spin_debt_{0};  // A hint: how much shorter to spin, after long waits.
+  std::atomic<int64_t> woken_at_{0};    // A hint: when sleepers were last woken, monotonic ns.
 };
 
 static_assert(sizeof(EpochCounter) == 64);

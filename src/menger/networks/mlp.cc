@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kTileRows = 64;      // Two tiles of a 64-wide network stay in the first-level cache.
 constexpr int kGradientRows = 12;  // Weight rows of one GradientTask.
-constexpr int kSummedRows = 256;   // Batch rows whose products are summed before the next weights.
+constexpr int kAllBranches = -1;
+constexpr int kSummedRows = 256;  // Batch rows whose products are summed before the next weights.
 constexpr double kWorthThreads = 2e5;  // Multiply-adds below which waking threads costs more.
 
 }  // namespace
@@ -59,6 +60,7 @@ void MlpNetwork::AddLayers() {
     return source;
   };
   const int trunk = spec_.options.shared_trunk ? add_hidden("trunk") : -1;
+  int separate = 0;  // Heads with layers, so far.
   for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
     const HeadSpec& spec = spec_.heads[head];
     constant_bias_.push_back(-1);
@@ -71,7 +73,12 @@ void MlpNetwork::AddLayers() {
     const int last =
         AddLayer(spec.name + "/" + std::to_string(own), source, spec.width, /*hidden=*/false);
     layers_[last].head = static_cast<int>(head);
+    for (int i = last; i >= 0 && !spec_.options.shared_trunk; i = layers_[i].source) {
+      layers_[i].branch = separate;
+    }
+    ++separate;
   }
+  if (!spec_.options.shared_trunk) branches_ = std::max(1, separate);
   // Backward goes through the layers from last to first.
   std::vector<bool> has_gradient(layers_.size());
   for (std::size_t i = layers_.size(); i-- > 0;) {
@@ -192,10 +199,19 @@ void MlpNetwork::FillConstantHeads(int rows) {
   constant_rows_ = rows;
 }
 
+bool MlpNetwork::WorthThreads(int rows) const {
+  return static_cast<double>(packed_.size()) * rows >= kWorthThreads;
+}
+
+// Separate networks for separate threads: nothing that one core writes is read by another, which
+// cutting by rows cannot have (each piece of a weight's gradient reads every row).
+bool MlpNetwork::SplitsByBranch(int rows) const {
+  return pool_.threads() > 1 && branches_ >= pool_.threads() && WorthThreads(rows);
+}
+
 // No result depends on how the rows are cut, so the cut may depend on the number of threads.
 void MlpNetwork::RunTiles(int rows, FunctionRef<void(int, Rows)> function) {
-  const double work = static_cast<double>(packed_.size()) * rows;
-  const int threads = work < kWorthThreads ? 1 : pool_.threads();
+  const int threads = WorthThreads(rows) ? pool_.threads() : 1;
   const int share = Padded((rows + threads - 1) / threads);
   const int tile = std::min(kTileRows, share);
   const auto run = [&](int task) {
@@ -235,6 +251,20 @@ void MlpNetwork::CheckRows(const NetworkInput& input) const {
   if (input.rows < 1) throw InvalidArgument("a batch of {} rows; at least 1 is needed", input.rows);
 }
 
+void MlpNetwork::ForwardTile(int branch, Rows rows) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& layer = layers_[i];
+    if (branch != kAllBranches && layer.branch != branch) continue;
+    const std::ptrdiff_t stride =
+        layer.source < 0 ? layer.inputs : static_cast<std::ptrdiff_t>(Padded(layer.inputs));
+    const float* const from = layer.source < 0 ? observations_ : activations_[layer.source].data();
+    ApplyLayer(
+        layer, from + rows.begin * stride, stride,
+        activations_[i].data() + static_cast<std::ptrdiff_t>(rows.begin) * Padded(layer.outputs),
+        rows.count());
+  }
+}
+
 std::span<const Matrix> MlpNetwork::Forward(const NetworkInput& input) {
   CheckRows(input);
   Pack();
@@ -244,19 +274,15 @@ std::span<const Matrix> MlpNetwork::Forward(const NetworkInput& input) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     activations_[i].Reserve(static_cast<std::ptrdiff_t>(input.rows) * Padded(layers_[i].outputs));
   }
-  RunTiles(input.rows, [&](int, Rows rows) {
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-      const Layer& layer = layers_[i];
-      const std::ptrdiff_t stride =
-          layer.source < 0 ? layer.inputs : static_cast<std::ptrdiff_t>(Padded(layer.inputs));
-      const float* const from =
-          layer.source < 0 ? observations_ : activations_[layer.source].data();
-      ApplyLayer(
-          layer, from + rows.begin * stride, stride,
-          activations_[i].data() + static_cast<std::ptrdiff_t>(rows.begin) * Padded(layer.outputs),
-          rows.count());
-    }
-  });
+  if (SplitsByBranch(input.rows)) {
+    pool_.Run(branches_, [&](int branch) {
+      for (int begin = 0; begin < input.rows; begin += kTileRows) {
+        ForwardTile(branch, {begin, std::min(begin + kTileRows, input.rows)});
+      }
+    });
+  } else {
+    RunTiles(input.rows, [&](int, Rows rows) { ForwardTile(kAllBranches, rows); });
+  }
   for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
     const int width = spec_.heads[head].width;
     forward_outputs_[head] = {constants_[head].data(), input.rows, width, width};
@@ -329,16 +355,26 @@ void MlpNetwork::Backward(std::span<const Matrix> output_gradients) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     deltas_[i].Reserve(static_cast<std::ptrdiff_t>(forward_rows_) * Padded(layers_[i].outputs));
   }
-  RunTiles(forward_rows_, [&](int, Rows rows) { BackwardTile(output_gradients, rows); });
-
   // Each piece of the weights sums over all rows by itself: no partial sums, no dependence on the
   // threads.
-  const double work = static_cast<double>(packed_.size()) * forward_rows_;
-  const int tasks = static_cast<int>(gradient_tasks_.size());
-  if (work < kWorthThreads) {
-    for (const GradientTask& task : gradient_tasks_) WeightGradient(task);
+  if (SplitsByBranch(forward_rows_)) {
+    pool_.Run(branches_, [&](int branch) {
+      for (int begin = 0; begin < forward_rows_; begin += kTileRows) {
+        BackwardTile(output_gradients, branch, {begin, std::min(begin + kTileRows, forward_rows_)});
+      }
+      for (const GradientTask& task : gradient_tasks_) {
+        if (layers_[task.layer].branch == branch) WeightGradient(task);
+      }
+    });
   } else {
-    pool_.Run(tasks, [&](int task) { WeightGradient(gradient_tasks_[task]); });
+    RunTiles(forward_rows_,
+             [&](int, Rows rows) { BackwardTile(output_gradients, kAllBranches, rows); });
+    if (WorthThreads(forward_rows_)) {
+      pool_.Run(static_cast<int>(gradient_tasks_.size()),
+                [&](int task) { WeightGradient(gradient_tasks_[task]); });
+    } else {
+      for (const GradientTask& task : gradient_tasks_) WeightGradient(task);
+    }
   }
   for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
     if (constant_bias_[head] < 0) continue;
@@ -352,11 +388,12 @@ void MlpNetwork::Backward(std::span<const Matrix> output_gradients) {
 }
 
 // deltas_ of the rows: the gradient of what each layer gives before its activation function.
-void MlpNetwork::BackwardTile(std::span<const Matrix> output_gradients, Rows rows) {
+void MlpNetwork::BackwardTile(std::span<const Matrix> output_gradients, int branch, Rows rows) {
   const bool tanh = spec_.options.activation == "tanh";
   const auto activation_gradient = tanh ? kernels_.tanh_gradient : kernels_.relu_gradient;
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
+    if (branch != kAllBranches && layer.branch != branch) continue;
     const std::ptrdiff_t width = Padded(layer.outputs);
     float* const delta = deltas_[i].data() + rows.begin * width;
     if (layer.head >= 0) {

@@ -57,6 +57,7 @@ class MlpNetwork : public Network {
     int outputs = 0;
     bool hidden = false;          // Followed by the activation function.
     int head = -1;                // The head whose output it is.
+    int branch = 0;               // Layers of different branches have nothing in common.
     int depth = 0;                // Layers between it and the observation.
     bool adds_to_source = false;  // Another layer gives its source a gradient before it does.
     std::int64_t weight = 0;      // Offsets into the parameters,
@@ -90,11 +91,14 @@ class MlpNetwork : public Network {
   void Pack();
   void PackTransposed();
   void FillConstantHeads(int rows);
+  bool WorthThreads(int rows) const;
+  bool SplitsByBranch(int rows) const;
   void RunTiles(int rows, FunctionRef<void(int thread, Rows rows)> function);
+  void ForwardTile(int branch, Rows rows);
   void ApplyLayer(const Layer& layer, const float* input, std::ptrdiff_t stride, float* output,
                   int rows) const;
   void InferTile(const float* observations, float* scratch, Rows rows);
-  void BackwardTile(std::span<const Matrix> output_gradients, Rows rows);
+  void BackwardTile(std::span<const Matrix> output_gradients, int branch, Rows rows);
   void WeightGradient(const GradientTask& task);
   void CheckRows(const NetworkInput& input) const;
   void CheckShapes(std::span<const Matrix> output_gradients) const;
@@ -104,6 +108,7 @@ class MlpNetwork : public Network {
   int observation_size_;
   ParameterManifest manifest_;
   std::vector<Layer> layers_;
+  int branches_ = 1;
   std::vector<std::int64_t> constant_bias_;  // One a head: where a constant one's bias lies, or -1.
   std::vector<GradientTask> gradient_tasks_;
   int widest_ = 0;  // The largest padded number of outputs.
