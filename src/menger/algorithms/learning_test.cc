@@ -35,7 +35,7 @@ double Metric(const Metrics& metrics, const std::string& name) {
   return 0;
 }
 
-TEST(LearningTest, PpoBalancesCartPoleFromTwoSeeds) {
+TEST(LearningSlowTest, PpoBalancesCartPoleFromTwoSeeds) {
   const EnvironmentCatalog catalog = NativeEnvironments();
   for (const std::uint64_t seed : {1, 2}) {
     TrainedAlgorithm trained(ZooCartPole(seed), catalog.Find("CartPole-v1"));
