@@ -41,13 +41,12 @@ struct Settings {
 
 struct Measured {
   double steps_per_second = 0;
-  double busy = 0;  // (simulation + inference) / (threads x wall).
+  double busy = 0;  // (simulation + inference) / (both + waiting).
 };
 
 Measured Measure(const CollectorPlan& plan, const EnvironmentEntry& environment,
                  const PolicyFactory& policies, double seconds) {
   const auto collector = MakeCollector(plan, environment, policies);
-  const int threads = plan.workers + (plan.kind == CollectorKind::kAlternating ? 1 : 0);
   collector->Collect();  // Touches all memory and wakes the threads.
   Measured best;
   const Stopwatch total;
@@ -61,10 +60,10 @@ Measured Measure(const CollectorPlan& plan, const EnvironmentEntry& environment,
     } while (watch.seconds() < kWindow);
     const double wall = watch.seconds();
     if (steps / wall < best.steps_per_second) continue;
-    const CollectorTimes times = collector->times();
+    const CollectorTimes after = collector->times();
+    const double busy = after.simulation - before.simulation + after.inference - before.inference;
     best = {.steps_per_second = steps / wall,
-            .busy = (times.simulation - before.simulation + times.inference - before.inference) /
-                    (threads * wall)};
+            .busy = busy / (busy + after.waiting - before.waiting)};
   } while (total.seconds() < seconds);
   return best;
 }

@@ -33,8 +33,10 @@ class ConstantPolicy : public Policy {
 class DevicePolicy : public Policy {
  public:
   DevicePolicy(std::unique_ptr<Policy> policy, double seconds)
-      : policy_(std::move(policy)), duration_(seconds) {}
-  const PolicySpec& spec() const override { return policy_->spec(); }
+      : policy_(std::move(policy)), spec_(policy_->spec()), duration_(seconds) {
+    spec_.waits_for_device = true;
+  }
+  const PolicySpec& spec() const override { return spec_; }
   void Refresh() override { policy_->Refresh(); }
   void Act(Slab& slab, int row, PositionRange positions) override {
     std::this_thread::sleep_for(duration_);
@@ -43,6 +45,7 @@ class DevicePolicy : public Policy {
 
  private:
   const std::unique_ptr<Policy> policy_;
+  PolicySpec spec_;
   const std::chrono::duration<double> duration_;
 };
 

@@ -55,6 +55,7 @@ ActorCritic::ActorCritic(const AlgorithmContext& context, double discount, doubl
       distribution_(MakeDistribution(OnlyAction(context.environment), initial_log_std)),
       network_(MakeActorCriticNetwork(context, encoder_->encoded(), *distribution_)) {
   CheckMask(context.environment, encoder_->mask_leaf(), OnlyAction(context.environment));
+  policy_spec_.waits_for_device = context.device != "cpu";
   policy_spec_.columns = Spec({LeafSpec::Scalar("log_probability", DataType::kFloat32),
                                LeafSpec::Scalar("value", DataType::kFloat32)});
   if (network_->state_width() > 0) {
@@ -140,7 +141,7 @@ void ActorCritic::Save(ArchiveWriter archive) const {
   if (reward_normaliser_) reward_normaliser_->Save(archive.Scope("reward_statistics"));
 }
 
-void ActorCritic::LoadParameters(ArchiveReader archive) {
+void ActorCritic::LoadModel(const ArchiveReader& archive) {
   std::string manifest;
   archive.Read("manifest", manifest);
   publication_->manifest().CheckEqual(ParameterManifest::FromText(manifest),
@@ -148,11 +149,15 @@ void ActorCritic::LoadParameters(ArchiveReader archive) {
   archive.Read("parameters", network_->parameters());
   network_->ParametersChanged();
   if (normaliser_) normaliser_->Load(archive.Scope("observation_statistics"));
+}
+
+void ActorCritic::LoadParameters(ArchiveReader archive) {
+  LoadModel(archive);
   Publish();
 }
 
 void ActorCritic::Load(ArchiveReader archive) {
-  LoadParameters(archive);
+  LoadModel(archive);
   if (reward_normaliser_) reward_normaliser_->Load(archive.Scope("reward_statistics"));
   ParameterVersion version;
   archive.Read("incarnation", version.incarnation);

@@ -36,7 +36,8 @@ void ApplyTrial(const CalibrationTrial& trial, CollectorPlan& plan) {
 std::vector<int> WorkerChoices(const CollectorOptions& options, CollectorKind kind, int cpus) {
   if (!options.workers.is_auto) return {static_cast<int>(options.workers.value)};
   if (kind == CollectorKind::kSerial) return {1};
-  // The caller of an alternating collector needs a CPU of its own, unless it waits for a device.
+  // The caller of an alternating collector has a CPU of its own, waits for a device, or is worker
+  // 0.
   if (kind == CollectorKind::kAlternating && cpus > 1) return {cpus - 1, cpus};
   return {cpus};
 }

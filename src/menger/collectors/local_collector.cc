@@ -1,7 +1,6 @@
 // Each worker acts on its own environments with its own policy; workers meet once a slab. The
 // caller is worker 0.
 
-#include "menger/base/error.h"
 #include "menger/collectors/slab_collector.h"
 
 namespace menger {
@@ -11,8 +10,7 @@ class LocalCollector : public SlabCollector {
  public:
   LocalCollector(const CollectorPlan& plan, const EnvironmentEntry& environment,
                  const PolicyFactory& policies)
-      : SlabCollector(plan, environment, policies, /*policies=*/plan.workers,
-                      /*threads=*/plan.workers),
+      : SlabCollector(plan, environment, policies, /*policies=*/plan.workers),
         team_(TeamOptions(/*first_worker=*/1), [this](int worker, int /*round*/) {
           FillBlock(worker, [this, worker] { team_.ReportProgress(worker); });
         }) {}
@@ -21,12 +19,7 @@ class LocalCollector : public SlabCollector {
   void Fill() override {
     team_.BeginSlab();
     team_.StartRound();
-    try {
-      FillBlock(/*worker=*/0, [] {});
-    } catch (...) {
-      team_.Halt();
-      throw WithContext(TranslateCurrentException(), "collector worker 0");
-    }
+    team_.AsWorker0([this] { FillBlock(/*worker=*/0, [] {}); });
     team_.WaitFor(/*rounds=*/1);
   }
 

@@ -8,10 +8,11 @@
 
 namespace menger {
 
-// The leaves that a policy adds to a slab.
+// The leaves that a policy adds to a slab, and how it works.
 struct PolicySpec {
   Spec state;    // Recurrent state; empty without one.
   Spec columns;  // What it says about each action, for example log_probability and value.
+  bool waits_for_device = false;  // Act mostly waits, and leaves its core to others meanwhile.
 };
 
 // Chooses actions: observations, is_first, recurrent state and action masks in; actions, its

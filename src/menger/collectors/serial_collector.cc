@@ -9,7 +9,7 @@ class SerialCollector : public SlabCollector {
  public:
   SerialCollector(const CollectorPlan& plan, const EnvironmentEntry& environment,
                   const PolicyFactory& policies)
-      : SlabCollector(plan, environment, policies, /*policies=*/1, /*threads=*/1) {}
+      : SlabCollector(plan, environment, policies, /*policies=*/1) {}
 
  private:
   void Fill() override {

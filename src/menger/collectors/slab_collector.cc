@@ -94,13 +94,13 @@ void Unpack(const ColumnLayout& columns, std::size_t item, const std::byte* from
 }  // namespace
 
 SlabCollector::SlabCollector(const CollectorPlan& plan, const EnvironmentEntry& environment,
-                             const PolicyFactory& factory, int policies, int threads)
+                             const PolicyFactory& factory, int policies)
     : plan_(plan),
       policies_(MakePolicies(factory, policies)),
       slab_(SpecOf(plan, environment.spec, policies_.front()->spec())),
       random_steps_(DrawRandomSteps(plan)),
       tracker_(plan.environments),
-      clocks_(threads) {
+      clocks_(plan.workers) {
   if (plan.restart_budget > 0) errors_.emplace(plan.restart_budget);
   for (const ColumnBlock& block : slab_.columns().blocks()) {
     groups_.push_back(environment.make_group({.columns = block,

@@ -28,9 +28,9 @@ class SlabCollector : public Collector {
   void Load(ArchiveReader& archive) final;
 
  protected:
-  // `policies`: how many threads act. `threads`: how many collect, the caller included.
+  // `policies`: how many threads act.
   SlabCollector(const CollectorPlan& plan, const EnvironmentEntry& environment,
-                const PolicyFactory& factory, int policies, int threads);
+                const PolicyFactory& factory, int policies);
 
   // Fills rows 0 .. T-1 of slab(). When it throws, threads may still work; the destructor of the
   // kind joins them.
@@ -52,6 +52,7 @@ class SlabCollector : public Collector {
   Policy& policy(int index) { return *policies_[index]; }
   // Threads: the workers, then the caller where it is not one of them.
   PhaseClock& clock(int thread) { return clocks_[thread].clock; }
+  void AddClockOfCaller() { clocks_.emplace_back(); }  // By a kind whose caller is no worker.
   WorkerTeamOptions TeamOptions(int first_worker) const;
 
  private:

@@ -1,7 +1,6 @@
 // Lock-step: one batched inference for all environments, then every worker simulates its own. The
 // caller infers and is also worker 0, so that no thread idles while workers simulate.
 
-#include "menger/base/error.h"
 #include "menger/collectors/slab_collector.h"
 
 namespace menger {
@@ -11,7 +10,7 @@ class SynchronousCollector : public SlabCollector {
  public:
   SynchronousCollector(const CollectorPlan& plan, const EnvironmentEntry& environment,
                        const PolicyFactory& policies)
-      : SlabCollector(plan, environment, policies, /*policies=*/1, /*threads=*/plan.workers),
+      : SlabCollector(plan, environment, policies, /*policies=*/1),
         team_(TeamOptions(/*first_worker=*/1),
               [this](int worker, int round) { Work(worker, round); }) {}
 
@@ -26,22 +25,12 @@ class SynchronousCollector : public SlabCollector {
     }
   }
 
-  template <typename Function>
-  void AsWorker0(Function function) {
-    team_.StartRound();
-    try {
-      function();
-    } catch (...) {
-      team_.Halt();
-      throw WithContext(TranslateCurrentException(), "collector worker 0");
-    }
-  }
-
   void Fill() override {
     const PositionRange all = slab().columns().group(0);
     PhaseClock& time = clock(0);
     team_.BeginSlab();
-    AsWorker0([this] { BeginBlock(/*group=*/0, /*worker=*/0); });
+    team_.StartRound();
+    team_.AsWorker0([this] { BeginBlock(/*group=*/0, /*worker=*/0); });
     policy(0).Refresh();
     const Stopwatch watch;
     for (int row = 0; row < plan().horizon; ++row) {
@@ -50,7 +39,8 @@ class SynchronousCollector : public SlabCollector {
       time.Lap(PhaseClock::kWaiting);
       policy(0).Act(slab(), row, all);
       time.Lap(PhaseClock::kInference);
-      AsWorker0([this, row] { group(0, 0).Step(slab(), row); });
+      team_.StartRound();
+      team_.AsWorker0([this, row] { group(0, 0).Step(slab(), row); });
       time.Lap(PhaseClock::kSimulation);
     }
     team_.WaitFor(plan().horizon + 1);

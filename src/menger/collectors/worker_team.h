@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "menger/base/epoch_counter.h"
+#include "menger/base/error.h"
 #include "menger/base/thread.h"
 
 namespace menger {
@@ -18,6 +19,7 @@ struct WorkerTeamOptions {
   int workers = 0;       // Threads: workers first_worker .. first_worker + workers - 1. May be 0.
   bool pin = true;       // One CPU each, where every thread and the caller can have one of its own.
   std::chrono::nanoseconds patience = std::chrono::seconds(60);
+  std::chrono::nanoseconds grace = std::chrono::seconds(10);  // See ~WorkerTeam.
 };
 
 // The threads of a collector. They work in rounds: the caller starts rounds, each worker runs them
@@ -30,7 +32,10 @@ struct WorkerTeamOptions {
 //
 // A worker that throws goes on through its rounds without working, so that nobody waits for it in
 // vain; WaitFor rethrows the error with the worker's number before it. The destructor halts and
-// joins: it waits for the job that each worker is in.
+// joins: it waits for the job that each worker is in. But a worker that was found to hang may never
+// end its job, and what it uses must not go away under it: if it has not ended after `grace`, the
+// destructor names it and ends the process with status 1. Whoever has better to do (save, say more)
+// does it before, and may leave a team that hangs undestroyed until the process ends.
 class WorkerTeam {
  public:
   using Job = std::function<void(int worker, int round)>;
@@ -58,6 +63,18 @@ class WorkerTeam {
   // destroyed.
   void Halt();
 
+  // What the caller does as worker 0 of a team whose first_worker is 1. An error halts the team and
+  // goes on with the worker's number before it, as WaitFor does for the others.
+  template <typename Function>
+  void AsWorker0(Function function) {
+    try {
+      function();
+    } catch (...) {
+      Halt();
+      throw WithContext(TranslateCurrentException(), "collector worker 0");
+    }
+  }
+
   // Called by a worker in a long job, so that the caller's patience does not run out.
   void ReportProgress(int worker) {
     std::atomic<std::uint32_t>& progress = stations_[worker - options_.first_worker].progress;
@@ -75,6 +92,7 @@ class WorkerTeam {
 
   void Run(int index);
   void RethrowFailure() const;
+  void WaitOrExit() const;
 
   const WorkerTeamOptions options_;
   const Job job_;
@@ -83,6 +101,7 @@ class WorkerTeam {
   std::uint32_t slab_start_ = 0;  // Written by the caller while all workers are between rounds.
   std::atomic<bool> halted_{false};
   std::atomic<bool> closing_{false};  // Halt was called: nobody waits for rounds any more.
+  bool hangs_ = false;                // The caller has lost patience with a worker.
   std::unique_ptr<Station[]> stations_;
   std::vector<Thread> threads_;  // Last: joined before what they use goes away.
 };
