@@ -4,7 +4,7 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help train test build setup ladder bench check format clean
+.PHONY: help train test build atari mujoco setup ladder bench check format clean
 
 RECIPE ?= cartpole_ppo
 ARGS ?=
@@ -13,6 +13,9 @@ export TORCH
 
 # A run that is interrupted ends as the program says (130 or 143, with how to resume), so nothing may be wrapped around it.
 train: build  ## Train a policy: make train RECIPE=lunarlander_ppo ARGS="--seed 3"
+	@if grep -qsE '^environment *= *"ALE/' $(RECIPE) experiments/$(RECIPE).toml; then $(MAKE) atari; fi
+	@if grep -qsE '^environment *= *"(HalfCheetah|Hopper|Walker2d|Ant|Humanoid|InvertedPendulum)-v5"' \
+	  $(RECIPE) experiments/$(RECIPE).toml; then $(MAKE) mujoco; fi
 	build/release/menger train $(RECIPE) $(ARGS)
 
 build:  ## Build the program: build/release/menger
@@ -20,6 +23,17 @@ build:  ## Build the program: build/release/menger
 	@tools/setup.sh python build
 	@tools/configure.sh
 	@tools/build.sh build/release "3 minutes the first time" menger menger_torch
+
+atari: build  ## Fetch and build the Atari emulator (3 minutes; Atari recipes do it by themselves)
+	@tools/setup.sh packages atari
+	@tools/fetch_ale.sh
+	@tools/configure.sh atari
+	@tools/build.sh build/release "half a minute" menger-atari-host
+
+mujoco: build  ## Fetch MuJoCo and build its environments (a minute; MuJoCo recipes do it by themselves)
+	@tools/setup.sh python mujoco
+	@tools/configure.sh mujoco
+	@tools/build.sh build/release "half a minute" menger_mujoco
 
 test: build-tests  ## Build and run all tests
 	@tools/step.sh "Running the tests" "5 minutes at most" \
@@ -44,6 +58,9 @@ ladder: build  ## Train the longer learning tiers and print a table (about an ho
 
 bench: setup-benchmarks  ## Run every benchmark, peers included (about an hour); one alone: make bench-NAME
 	@tools/bench.sh
+
+bench-atari bench-atari_steps: atari
+bench-mujoco: mujoco
 
 bench-%: setup-benchmarks
 	@tools/bench.sh $*

@@ -1,4 +1,4 @@
-"""The set-up behind `make train` and `make test`, as somebody meets it who is neither root nor able to use sudo."""
+"""The set-up behind `make train` and `make test`, as somebody meets it who is not root."""
 
 import os
 import pathlib
@@ -11,7 +11,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 NOBODY = 65534
 
 
-class SetupTest(unittest.TestCase):
+class SetUpCase(unittest.TestCase):
+    """Runs the set-up by somebody who is not root, in a copy of its folder."""
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
@@ -35,19 +37,8 @@ class SetupTest(unittest.TestCase):
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
         )
 
-    @unittest.skipUnless(shutil.which("dpkg-query"), "packages are looked up on Debian only")
-    def test_missing_packages_are_named_with_the_command_that_installs_them(self):
-        done = self.run_setup("build dpkg x\nbuild no-such-menger-a x\ntest no-such-menger-b x\n", "packages", "build")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("missing Debian packages: no-such-menger-a\n", done.stderr)
-        self.assertIn("apt-get install --no-install-recommends no-such-menger-a\n", done.stderr)
-        self.assertNotIn("no-such-menger-b", done.stderr)
 
-    @unittest.skipUnless(shutil.which("dpkg-query"), "packages are looked up on Debian only")
-    def test_nothing_is_said_when_nothing_is_missing(self):
-        done = self.run_setup("build dpkg x\n", "packages", "build")
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
-
+class SetupTest(SetUpCase):
     def test_another_distribution_is_told_what_to_install(self):
         (self.bin / "dpkg-query").unlink(missing_ok=True)
         done = self.run_setup("build g++ x\nbuild cmake x\n", "packages", "build")
@@ -68,6 +59,31 @@ class SetupTest(unittest.TestCase):
         self.assertIn("TORCH is 'maybe'; it must be ON, OFF or CUDA", done.stderr)
 
 
+class DebianSetupTest(SetUpCase):
+    def test_missing_packages_are_named_with_the_command_that_installs_them(self):
+        done = self.run_setup("build dpkg x\nbuild no-such-menger-a x\ntest no-such-menger-b x\n", "packages", "build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("missing Debian packages: no-such-menger-a\n", done.stderr)
+        self.assertIn("apt-get install --no-install-recommends no-such-menger-a\n", done.stderr)
+        self.assertNotIn("no-such-menger-b", done.stderr)
+
+    def test_nothing_is_said_when_nothing_is_missing(self):
+        done = self.run_setup("build dpkg x\n", "packages", "build")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_sudo_installs_what_is_missing(self):
+        sudo = self.bin / "sudo"
+        sudo.write_text('#!/bin/sh\n[ "$*" = "-n true" ] || echo "as root: $*"\n')
+        sudo.chmod(0o755)
+        (self.bin / "sh").symlink_to("/bin/sh")
+        done = self.run_setup("build dpkg x\nbuild no-such-menger-a x\nbuild no-such-menger-b x\n", "packages", "build")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        calls = [line for line in done.stderr.splitlines() if line.startswith("as root: ")]
+        self.assertEqual(len(calls), 2, done.stderr)
+        self.assertRegex(calls[0], "apt-get .* update$")
+        self.assertRegex(calls[1], "apt-get .* install -y --no-install-recommends no-such-menger-a no-such-menger-b$")
+
+
 class StepTest(unittest.TestCase):
     def test_a_failed_step_keeps_its_status_and_says_what_to_do(self):
         step = [str(ROOT / "tools" / "step.sh"), "Trying", "1 s", "Try harder.", "bash", "-c", "exit 7"]
@@ -75,6 +91,12 @@ class StepTest(unittest.TestCase):
         self.assertEqual(done.returncode, 7)
         self.assertIn("==> Trying (about 1 s)", done.stdout)
         self.assertIn("What to do: Try harder.", done.stderr)
+
+
+def load_tests(loader, _, __):
+    """Packages can be looked up where there is dpkg, and nowhere else."""
+    cases = [SetupTest, StepTest] + [DebianSetupTest] * bool(shutil.which("dpkg-query"))
+    return unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ def main():
         relative = path.relative_to(sources.ROOT / "src").as_posix()
         if path.suffix != ".h" or (relative.startswith("menger/networks/torch/") and not options.torch):
             continue
+        if relative.startswith("menger/environments/mujoco/") and path.parent not in flags_of_folder:
+            continue  # Configured without MuJoCo, so its headers are not there.
         # Included from an empty file, because a header compiled as the main file is warned of its #pragma once.
         command = [*flags_of_folder.get(path.parent, DEFAULT), "-fsyntax-only", "-x", "c++", "-"]
         digest = sources.content_hash(path, *command)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# configure.sh [tests] [benchmarks]: configures build/release with at least these, or does nothing if it has them already.
+# configure.sh [tests] [benchmarks] [atari] [mujoco]: configures build/release with at least these, or does nothing if it has them already.
 # What an earlier call turned on stays on, so `make train` after `make test` does not throw the tests away.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,7 +15,7 @@ want() {  # want OPTION VALUE: adds the option unless the cache has it.
 }
 
 [[ $torch == OFF ]] && want MENGER_TORCH OFF || want MENGER_TORCH ON
-for what in tests benchmarks; do
+for what in tests benchmarks atari mujoco; do
   if [[ " $* " == *" $what "* ]]; then
     want "MENGER_${what^^}" ON
   elif [[ ! -f $cache ]]; then

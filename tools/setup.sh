@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # setup.sh packages GROUP...  installs the missing Debian packages of these groups of tools/packages.txt
-# setup.sh python build|test  makes .venv with the pinned wheels that a build, or the tests as well, need
+# setup.sh python build|test|mujoco  makes .venv with the pinned wheels that a build, or the tests as well, need
 #
 # Prints nothing and takes a few hundredths of a second when nothing is missing.
 # Environment: TORCH=OFF installs no torch, TORCH=CUDA torch with all its CUDA packages (for --device cuda);
@@ -34,6 +34,12 @@ missing_of() {  # Those of the given packages that are not installed, one a line
   done
 }
 
+sudo_with_password() {  # Asks for it, where there is somebody to ask.
+  [[ -z ${CI:-} ]] && { : </dev/tty; } 2>/dev/null || return 1
+  echo "==> Debian packages are missing; sudo asks for your password to install them" >&2
+  sudo -v
+}
+
 install_packages() {
   [[ ${SKIP_PACKAGES:-0} == 1 ]] && return
   local wanted missing
@@ -47,12 +53,12 @@ install_packages() {
 
   local become=()
   if ((EUID != 0)); then
-    # `sudo -n true` succeeds where no password is needed; on a terminal sudo may ask for one.
-    if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [[ -t 0 && -z ${CI:-} ]]; }; then
+    if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || sudo_with_password; }; then
       become=(sudo)
     else
       fail "missing Debian packages: ${missing[*]}" \
-        "You are neither root nor able to use sudo. Ask somebody who is to run" \
+        "You are not root, and sudo is missing, refuses you, or has no terminal to ask for a password." \
+        "Let an administrator run" \
         "  apt-get update && apt-get install --no-install-recommends ${missing[*]}" \
         "and then run the same command again."
     fi
@@ -104,7 +110,7 @@ install_torch() {
     install_wheels tools/requirements.txt "5 minutes; 3 GB to fetch"
     return
   fi
-  install_wheels tools/requirements.txt "1 minute; 200 MB to fetch, 750 MB on disk" --no-deps
+  install_wheels tools/requirements.txt "1 minute; up to 530 MB to fetch and 1.2 GB on disk" --no-deps
   local libraries=("$venv"/lib/python3*/site-packages/torch/lib/libtorch_cuda.so)
   if [[ -e ${libraries[0]} ]]; then
     install_wheels tools/requirements_cuda_runtime.txt "5 s; 13 MB to fetch" --no-deps
@@ -122,9 +128,12 @@ case "${1:-}" in
       OFF) ;;
       *) fail "TORCH is '$torch'; it must be ON, OFF or CUDA" ;;
     esac
+    if [[ ${2:-} == mujoco ]]; then
+      install_wheels tools/requirements_mujoco.txt "10 s; 20 MB to fetch" --no-deps
+    fi
     if [[ ${2:-} == test ]]; then install_wheels tools/requirements_test.txt "20 s" --no-deps; fi
     ;;
   *)
-    fail "usage: tools/setup.sh packages GROUP... | python build|test"
+    fail "usage: tools/setup.sh packages GROUP... | python build|test|mujoco"
     ;;
 esac

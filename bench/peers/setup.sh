@@ -2,14 +2,14 @@
 # setup.sh PEER...  makes .peers/PEER, the virtual environment of a peer, from PEER_requirements.txt beside this file;
 # does nothing where it is there already.
 #
-# PEER is gymnasium, envpool, sb3, cleanrl, puffer or all (every one but puffer, which is built from patched source and may
+# PEER is gymnasium, envpool, ale, sb3, cleanrl, puffer or all (every one but puffer, which is built from patched source and may
 # take 10 minutes). torch comes first and alone: a range such as "torch>=2.8" would replace it by whatever is newest.
 # Environment: MENGER_SYSTEM_PYTHON is the interpreter to make them with (3.11 or 3.12; EnvPool 1.2.5 needs 3.11).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 readonly python=${MENGER_SYSTEM_PYTHON:-python3}
-readonly names="gymnasium envpool sb3 cleanrl puffer"
+readonly names="gymnasium envpool ale sb3 cleanrl puffer"
 
 fail() {
   printf '*** %s\n' "$1" >&2
@@ -40,7 +40,7 @@ setup() {
 (($#)) || fail "usage: bench/peers/setup.sh PEER...; there are: $names, and all (without puffer)"
 for peer in "$@"; do
   if [[ $peer == all ]]; then
-    for each in gymnasium envpool sb3 cleanrl; do setup "$each"; done
+    for each in gymnasium envpool ale sb3 cleanrl; do setup "$each"; done
   else
     setup "$peer"
   fi

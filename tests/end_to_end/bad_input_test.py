@@ -60,7 +60,9 @@ class BadInputTest(ProgramTest):
         self.assertFalse((self.folder / "run").exists())
 
     def test_environments_that_workers_cannot_share_are_refused(self):
-        self.refuse_setting("collector.workers=3", "workers = 3", "kind = serial")
+        self.refuse_setting("collector.workers=3", "workers = 3", "serial has one thread", "kind to local")
+        self.refuse("train", "quick.toml", "--set", "collector.kind=alternating", "--set", "collector.groups=3", "--out", "run",
+                    saying=["alternating", "multiple of workers"])
 
     def test_cuda_where_there_is_none_is_refused(self):
         if os.path.exists("/dev/nvidiactl"):
@@ -112,6 +114,11 @@ class BadInputTest(ProgramTest):
 
     def test_seeds_and_resume_exclude_each_other(self):
         self.refuse("train", "--resume", "run", "--seeds", "2", saying=["--resume", "--seeds"])
+
+    def test_a_folder_without_a_name_is_refused(self):
+        for option in ("--out", "--resume", "--init-from"):
+            self.refuse("train", "quick.toml", option, "", saying=[f"{option}: the name of the folder is empty"])
+        self.assertFalse((self.folder / "runs").exists())
 
     def test_an_unknown_option_of_the_command_line_is_refused(self):
         self.refuse("train", "quick.toml", "--devce", "cpu", saying=["--devce"])

@@ -1,10 +1,9 @@
 """What a run leaves behind can be read by others, and is enough to do it again."""
 
 import json
-import subprocess
 import unittest
 
-from program import PROGRAM, ProgramTest, archive_entries, newest_checkpoint, rows_without_time
+from program import ProgramTest, archive_entries, newest_checkpoint, rows_without_time
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -101,6 +100,22 @@ class RunFolderTest(ProgramTest):
         scored = self.succeed("evaluate", "run", "--episodes", 1, "--seed", 3).stdout
         self.assertIn(f"episode length: mean {length}.0", scored)
 
+    def test_a_run_ends_with_the_first_slab_that_reaches_its_steps_and_describe_says_so(self):
+        finished = self.succeed("train", "quick.toml", "--set", "steps=100", "--out", "run")  # Slabs of 4 x 32 steps.
+        self.assertIn("completed after 128 steps", finished.stdout)
+        self.assertIn("at the first end of a slab", self.succeed("describe", "experiment").stdout)
+
+    def test_describe_teaches_the_form_of_a_recipe(self):
+        text = self.succeed("describe", "experiment").stdout
+        self.assertRegex(text, r"environment +\(required\) +text")
+        self.assertRegex(text, r"algorithm +\(required\) +text")
+        self.assertIn("sections: collector, network,", text)
+        self.assertIn("--set collector.kind=auto", self.succeed("describe", "collector").stdout)
+        # Its example can be trained.
+        example = text[text.index("  environment = "):text.index("`menger train FILE`")]
+        (self.folder / "example.toml").write_text(example)
+        self.succeed("train", "example.toml", "--set", "steps=1", "--set", "evaluation.episodes=1", "--out", "run")
+
     def test_every_recipe_can_be_described_and_begun(self):
         for recipe in self.succeed("list", "recipes", "--names").stdout.split():
             self.succeed("describe", recipe)
@@ -108,21 +123,6 @@ class RunFolderTest(ProgramTest):
                                      "--set", "collector.horizon=4")
             # A program built without torch says so.
             self.assertTrue(begun.returncode == 0 or "needs the torch library" in begun.stderr, begun.stderr)
-
-    def test_completion_scripts_are_what_the_shells_accept(self):
-        script = self.succeed("completion", "bash").stdout
-        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
-        # As bash calls it, with the program under its own name.
-        for words, expected in ((["tr"], "train"), (["train", "cartpole_ppo_f"], "cartpole_ppo_fast"),
-                                (["rollout", "Pend"], "Pendulum-v1"), (["describe", "coll"], "collector"),
-                                (["evaluate", "run", "--checkpoint", "b"], "best")):
-            asked = f"""menger() {{ '{PROGRAM}' "$@"; }}
-                {script}
-                COMP_WORDS=(menger {' '.join(words)}); COMP_CWORD={len(words)}; _menger; echo "${{COMPREPLY[*]}}" """
-            answer = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
-            self.assertEqual(answer.stdout.strip(), expected, words)
-        self.assertIn("complete -c menger", self.succeed("completion", "fish").stdout)
-        self.assertIn("bashcompinit", self.succeed("completion", "zsh").stdout)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,11 @@ void A2cConfig::Declare(Options& options) {
       {.minimum = 0,
        .unit = "rows",
        .consequence = "the learning rate is multiplied by sqrt(rows / this); 0: it is not"});
-  options.Add("value_coefficient", &value_coefficient,
-              {.minimum = 0, .consequence = "weight of the value loss"});
+  options.Add(
+      "value_coefficient", &value_coefficient,
+      {.minimum = 0,
+       .consequence = "weight of the value loss, which is half the squared error: twice the "
+                      "vf_coef of other libraries"});
   options.Add("entropy_coefficient", &entropy_coefficient,
               {.minimum = 0, .consequence = "larger explores longer"});
   options.Add("normalise_advantage", &normalise_advantage,

@@ -16,14 +16,14 @@ namespace menger {
 
 // Options of section [a2c]. Defaults are those of Stable-Baselines3's A2C: OpenAI Baselines' for
 // Mnih et al. 2016, but without their entropy bonus (0.01) and with a constant learning rate. Use
-// [optimiser] kind = "rmsprop" with them.
+// [optimiser] kind = "rmsprop" with them, or "torch_rmsprop" as Stable-Baselines3 does.
 struct A2cConfig {
   double discount = 0.99;
   double gae_lambda = 1.0;
   double learning_rate = 7e-4;
   std::string learning_rate_schedule = "constant";
   std::int64_t reference_batch = 0;
-  double value_coefficient = 0.5;
+  double value_coefficient = 1.0;  // Their 0.5: our value loss is half the squared error.
   double entropy_coefficient = 0.0;
   bool normalise_advantage = false;
   double initial_log_std = 0;
@@ -38,6 +38,7 @@ class A2c final : public SlabAlgorithm {
  public:
   A2c(const A2cConfig& config, const AlgorithmContext& context);
 
+  int history() const override { return model_.encoder().history(); }
   const PolicySpec& policy_spec() const override { return model_.policy_spec(); }
   std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) override {
     return model_.MakePolicy(mode, seed);

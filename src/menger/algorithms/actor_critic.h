@@ -61,6 +61,8 @@ class ActorCritic {
   void LoadParameters(ArchiveReader archive);
 
  private:
+  void LoadModel(const ArchiveReader& archive);  // Without publishing it.
+
   AlgorithmContext context_;
   std::shared_ptr<const ObservationEncoder> encoder_;  // Shared with policies, immutable.
   std::shared_ptr<const Distribution> distribution_;   // Shared with policies, immutable.

@@ -25,7 +25,8 @@ void Convert(const std::byte* item, std::int64_t elements, float* out) {
 
 }  // namespace
 
-ObservationEncoder::ObservationEncoder(const Spec& observation) : observation_(observation) {
+ObservationEncoder::ObservationEncoder(const Spec& observation, int frame_stack)
+    : observation_(observation), frame_stack_(frame_stack) {
   int elements = 0;
   for (int i = 0; i < observation.size(); ++i) {
     const LeafSpec& leaf = observation[i];
@@ -50,9 +51,19 @@ ObservationEncoder::ObservationEncoder(const Spec& observation) : observation_(o
       (IsImage(first) || (first.dtype == DataType::kFloat32 && !IsCode(first)))) {
     identity_leaf_ = parts_[0].leaf;
   }
+  frame_bytes_ = first.bytes();
   if (parts_.size() == 1 && IsImage(first)) {
     encoded_ = first;
+    encoded_.shape[0] *= frame_stack;
+    encoded_.low = {0};
+    encoded_.high = {255};
     return;
+  }
+  if (frame_stack > 1 && identity_leaf_ < 0) {
+    throw InvalidArgument(
+        "transforms.frame_stack = {}, but the observation is neither pixels nor one float32 leaf; "
+        "set it to 1",
+        frame_stack);
   }
   for (const Part& part : parts_) {
     if (IsImage(observation[part.leaf])) {
@@ -61,7 +72,8 @@ ObservationEncoder::ObservationEncoder(const Spec& observation) : observation_(o
     }
   }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  encoded_ = LeafSpec::Box("encoded", DataType::kFloat32, {elements}, {-kInfinity}, {kInfinity});
+  encoded_ = LeafSpec::Box("encoded", DataType::kFloat32, {elements * frame_stack}, {-kInfinity},
+                           {kInfinity});
 }
 
 void ObservationEncoder::EncodeLeaf(const LeafSpec& leaf, const std::byte* item, float* out) const {
@@ -89,10 +101,29 @@ void ObservationEncoder::EncodeLeaf(const LeafSpec& leaf, const std::byte* item,
   }
 }
 
+// Writes the newest `count` frames of a stack: `row` and the rows before it, back to the start of
+// its episode. `out` begins at the oldest of them.
+void ObservationEncoder::StackFrames(const Slab& slab, int row, int position, int count,
+                                     std::byte* out) const {
+  int frame = count - 1;
+  for (; frame >= 0; --frame, --row) {
+    std::memcpy(out + frame * frame_bytes_, slab.observation(identity_leaf_, row, position),
+                frame_bytes_);
+    if (slab.is_first(row)[position] != 0) break;
+  }
+  if (frame > 0) std::memset(out, 0, frame * frame_bytes_);
+}
+
 void ObservationEncoder::Encode(const Slab& slab, int row, int position, int count,
                                 std::byte* out) const {
   if (identity()) {
     std::memcpy(out, slab.observation(identity_leaf_, row, position), count * bytes());
+    return;
+  }
+  if (frame_stack_ > 1) {
+    for (int i = 0; i < count; ++i) {
+      StackFrames(slab, row, position + i, frame_stack_, out + i * bytes());
+    }
     return;
   }
   auto* const rows = reinterpret_cast<float*>(out);
@@ -108,6 +139,14 @@ void ObservationEncoder::Encode(const Slab& slab, int row, int position, int cou
 void ObservationEncoder::EncodeFinal(const Slab& slab, int slot, std::byte* out) const {
   if (identity()) {
     std::memcpy(out, slab.final_observation(identity_leaf_, slot), bytes());
+    return;
+  }
+  if (frame_stack_ > 1) {
+    const int row = slot / slab.positions();
+    const int position = slot % slab.positions();
+    StackFrames(slab, row, position, frame_stack_ - 1, out);
+    std::memcpy(out + (frame_stack_ - 1) * frame_bytes_,
+                slab.final_observation(identity_leaf_, slot), frame_bytes_);
     return;
   }
   for (const Part& part : parts_) {

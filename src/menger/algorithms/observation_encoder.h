@@ -12,14 +12,21 @@ namespace menger {
 //
 // Number leaves are concatenated as float32 in the order of the spec, Discrete and MultiDiscrete
 // ones as one-hot codes; action masks and lengths are left out. A single uint8 leaf of three
-// dimensions [frames, height, width] stays uint8. With statistics, each number is scaled, shifted
-// and clipped. Immutable; any thread.
+// dimensions [frames, height, width] stays uint8. Immutable; any thread.
+//
+// A stack of frames is the last few encodings of an episode one after the other, the newest last,
+// with zeros for what was before its start (as Dopamine and Stable-Baselines3 do). The slab holds
+// each frame once; stacks are put together here, from the rows before (history() of them).
 class ObservationEncoder {
  public:
-  // Throws InvalidArgument when there is nothing to encode or pixels are mixed with other leaves.
-  explicit ObservationEncoder(const Spec& observation);
+  // Throws InvalidArgument when there is nothing to encode, pixels are mixed with other leaves, or
+  // frames of something else than pixels or one float32 leaf are to be stacked.
+  explicit ObservationEncoder(const Spec& observation, int frame_stack = 1);
 
-  // The network's input: float32 [elements], or the image leaf itself.
+  int history() const { return frame_stack_ - 1; }
+
+  // The network's input: float32 [frame_stack x elements], or uint8 images
+  // [frame_stack x frames, height, width].
   const LeafSpec& encoded() const { return encoded_; }
   int elements() const { return static_cast<int>(encoded_.elements()); }
   std::size_t bytes() const { return encoded_.bytes(); }
@@ -27,13 +34,13 @@ class ObservationEncoder {
 
   // True when a leaf's memory already is the encoding: the slab can be given to the network as it
   // stands.
-  bool identity() const { return identity_leaf_ >= 0; }
+  bool identity() const { return identity_leaf_ >= 0 && frame_stack_ == 1; }
   int identity_leaf() const { return identity_leaf_; }
 
   // Index of the action mask leaf, or -1.
   int mask_leaf() const { return mask_leaf_; }
 
-  // Encodes `count` neighbouring positions of a row into `out` [count, encoded].
+  // Encodes `count` neighbouring positions of a row >= 0 into `out` [count, encoded].
   void Encode(const Slab& slab, int row, int position, int count, std::byte* out) const;
 
   // Encodes one final observation.
@@ -46,8 +53,11 @@ class ObservationEncoder {
     int elements = 0;  // Encoded.
   };
   void EncodeLeaf(const LeafSpec& leaf, const std::byte* item, float* out) const;
+  void StackFrames(const Slab& slab, int row, int position, int count, std::byte* out) const;
 
   Spec observation_;
+  int frame_stack_ = 1;
+  std::size_t frame_bytes_ = 0;  // Of one observation of a stack.
   LeafSpec encoded_;
   std::vector<Part> parts_;
   int identity_leaf_ = -1;

@@ -42,6 +42,7 @@ class Ppo final : public SlabAlgorithm {
  public:
   Ppo(const PpoConfig& config, const AlgorithmContext& context);
 
+  int history() const override { return model_.encoder().history(); }
   const PolicySpec& policy_spec() const override { return model_.policy_spec(); }
   std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) override {
     return model_.MakePolicy(mode, seed);

@@ -27,8 +27,10 @@ void GatherItems(std::span<const T> from, std::span<const std::int32_t> rows, st
 }  // namespace
 
 void SlabBatch::CopyRow(const Slab& slab, int row, int position, int index) {
-  const std::size_t observation_bytes = model_.encoder().bytes();
-  model_.encoder().Encode(slab, row, position, 1, observations_.data() + index * observation_bytes);
+  if (!observations_.empty()) {
+    model_.encoder().Encode(slab, row, position, 1,
+                            observations_.data() + index * model_.encoder().bytes());
+  }
   const std::size_t action_bytes = slab.spec().action[0].bytes();
   std::memcpy(actions_.data() + index * action_bytes, slab.action(0, row, position), action_bytes);
   const int mask_leaf = model_.encoder().mask_leaf();
@@ -135,16 +137,21 @@ void SlabBatch::ComputeNextValues(std::span<Slab* const> slabs) {
 void SlabBatch::Prepare(std::span<Slab* const> slabs, double discount, double lambda) {
   steps_ = slabs[0]->horizon();
   columns_ = 0;
+  sources_.clear();
   for (const Slab* const slab : slabs) {
     if (slab->horizon() != steps_) {
       throw InvalidArgument("slabs of one update have horizons {} and {}; they must be equal",
                             steps_, slab->horizon());
     }
-    columns_ += slab->columns().columns();
+    const ColumnLayout& layout = slab->columns();
+    for (int environment = 0; environment < layout.columns(); ++environment) {
+      sources_.push_back({.slab = slab, .position = layout.PositionOf(environment)});
+    }
+    columns_ += layout.columns();
   }
   const auto size = static_cast<std::size_t>(rows());
   const Spec& observation = slabs[0]->spec().observation;
-  observations_.resize(size * model_.encoder().bytes());
+  if (!model_.encoder().is_image()) observations_.resize(size * model_.encoder().bytes());
   actions_.resize(size * slabs[0]->spec().action[0].bytes());
   const int mask_leaf = model_.encoder().mask_leaf();
   masks_.resize(mask_leaf < 0 ? 0 : size * observation[mask_leaf].bytes());
@@ -184,9 +191,23 @@ void SlabBatch::Prepare(std::span<Slab* const> slabs, double discount, double la
   }
 }
 
+void SlabBatch::GatherObservations(std::span<const std::int32_t> rows) {
+  const std::size_t bytes = model_.encoder().bytes();
+  if (!model_.encoder().is_image()) {
+    return GatherItems<std::byte>(observations_, rows, bytes, batch_observations_);
+  }
+  batch_observations_.resize(rows.size() * bytes);
+  std::byte* target = batch_observations_.data();
+  for (const std::int32_t row : rows) {
+    const Column& source = sources_[row % columns_];
+    model_.encoder().Encode(*source.slab, row / columns_, source.position, 1, target);
+    target += bytes;
+  }
+}
+
 void SlabBatch::Collect(std::span<const std::int32_t> rows) {
   const auto size = static_cast<std::size_t>(this->rows());
-  GatherItems<std::byte>(observations_, rows, model_.encoder().bytes(), batch_observations_);
+  GatherObservations(rows);
   GatherItems<std::byte>(actions_, rows, actions_.size() / size, batch_actions_);
   if (!masks_.empty()) GatherItems<std::uint8_t>(masks_, rows, masks_.size() / size, batch_masks_);
   GatherItems<float>(log_probabilities_, rows, 1, batch_log_probabilities_);

@@ -26,7 +26,8 @@ struct Minibatch {
 
 // The slabs of one update as flat arrays [T, C] (C: environments of all slabs, in order; padding
 // left out), with advantages and returns, from which minibatches are gathered. Buffers are kept
-// from update to update; nothing is allocated in between.
+// from update to update; nothing is allocated in between. Images are not copied here: minibatches
+// gather them, stacks of frames too, from the slabs, which must stay as they are meanwhile.
 class SlabBatch {
  public:
   explicit SlabBatch(ActorCritic& model) : model_(model) {}
@@ -55,19 +56,27 @@ class SlabBatch {
       const;  // 1 - Var(returns - values) / Var(returns): 1 is perfect, 0 no better than the mean.
 
  private:
+  // Where a column of the batch stands.
+  struct Column {
+    const Slab* slab;
+    int position;
+  };
+
   void CopyColumns(const Slab& slab, int first_column);
   void CopyRow(const Slab& slab, int row, int position, int index);
   void ComputeNextValues(std::span<Slab* const> slabs);
   void AddFinalValues(const Slab& slab, int first_column);
   void Collect(std::span<const std::int32_t> rows);
+  void GatherObservations(std::span<const std::int32_t> rows);
   Minibatch View(int rows);
 
   ActorCritic& model_;
   int steps_ = 0;
   int columns_ = 0;
+  std::vector<Column> sources_;  // By column.
 
   // [T, C] each.
-  std::vector<std::byte> observations_;  // Encoded and normalised.
+  std::vector<std::byte> observations_;  // Encoded and normalised; empty for images.
   std::vector<float> raw_observations_;  // Encoded only; kept when statistics need them.
   std::vector<std::byte> actions_;
   std::vector<std::uint8_t> masks_;

@@ -26,6 +26,12 @@ void TransformOptions::Declare(Options& options) {
               {.minimum = 0,
                .above_minimum = true,
                .consequence = "normalised or clipped rewards never exceed this"});
+  options.Add("frame_stack", &frame_stack,
+              {.minimum = 1,
+               .maximum = 16,
+               .unit = "observations",
+               .consequence = "how many the network sees at once, so that it sees motion; frames "
+                              "before an episode's start are zeros"});
   options.Add(
       "actions", &actions,
       {.choices = {"clip", "none"},
@@ -112,6 +118,7 @@ void RewardNormaliser::Update(std::span<Slab* const> slabs) {
       for (int environment = 0; environment < columns.columns(); ++environment) {
         const int position = columns.PositionOf(environment);
         double& running = returns_[first + environment];
+        if (slab->is_first(row)[position] != 0) running = 0;  // The old episode may be lost.
         if (slab->valid(row)[position] == 0) {
           running = 0;  // The episode was cut, or is over: what follows is another one.
           continue;

@@ -17,6 +17,7 @@ struct TransformOptions {
   std::vector<std::string> apply;  // normalise_observation, normalise_reward, clip_reward
   double observation_clip = 10;    // Normalised observations are clipped to +- this.
   double reward_clip = 10;         // Normalised or clipped rewards are clipped to +- this.
+  std::int64_t frame_stack = 1;    // Observations that a network sees at once, the newest last.
   std::string actions = "clip";    // How bounded actions reach the environment: clip or none.
 
   void Declare(Options& options);
@@ -71,7 +72,8 @@ class ObservationNormaliser {
 // Rewards divided by the standard deviation of the running discounted return (Engstrom et al. 2020;
 // as Stable-Baselines3's VecNormalize, whose returns start anew with each episode; Gymnasium's
 // NormalizeReward goes on across truncations), clipped. The running return of each environment is
-// kept across slabs; an invalid row ends it. One thread.
+// kept across slabs; an invalid row ends it, and so does a first row, with which the slab of a
+// collector starts that was made anew after an error. One thread.
 class RewardNormaliser {
  public:
   RewardNormaliser(int environments, double discount);

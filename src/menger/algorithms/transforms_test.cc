@@ -112,6 +112,25 @@ TEST(TransformsTest, AnInvalidRowEndsTheDiscountedReturnAndDoesNotCount) {
   EXPECT_NEAR(normaliser.scale(), 1 / std::sqrt(squares - mean * mean + 1e-8), 1e-12);
 }
 
+TEST(TransformsTest, AnEpisodeThatWasLostLeavesNothingInTheDiscountedReturn) {
+  SlabSpec spec{.observation = Spec({LeafSpec::Scalar("observation", DataType::kFloat32)}),
+                .action = Spec({LeafSpec::Discrete("action", 2)}),
+                .horizon = 2,
+                .columns = ColumnLayout::Single(1)};
+  Slab slab(spec);
+  slab.is_first(0)[0] = 1;
+  for (int row = 0; row < 2; ++row) {
+    slab.reward(row)[0] = 4;
+    slab.valid(row)[0] = 1;
+  }
+  RewardNormaliser normaliser(1, 0.5);
+  Slab* const slabs[] = {&slab};
+  normaliser.Update(slabs);
+  normaliser.Update(slabs);  // Begins with a first row although no episode has ended.
+  // Discounted returns: 4, 6 | 4, 6, of variance 1.
+  EXPECT_NEAR(normaliser.scale(), 1, 1e-8);
+}
+
 TEST(ObservationEncoderTest, LeavesAreJoinedAndCodesAreOneHot) {
   SlabSpec spec{
       .observation = Spec({LeafSpec::Box("speed", DataType::kFloat64, {2}, {-1}, {1}),

@@ -16,7 +16,8 @@ namespace menger {
 // Any number of threads may push and pop. A producer that is faster than its consumers waits in
 // `Push`, so memory stays bounded. After `Close` nothing more goes in; what is inside still comes
 // out. Items are moved, never copied. One lock an operation: fine for metrics and evaluation jobs,
-// wrong for the hot path, where workers meet through EpochCounter.
+// wrong for the hot path, where workers meet through EpochCounter. Timeouts are of the steady
+// clock: setting the machine's time neither ends nor prolongs a wait.
 template <typename T>
 class BoundedQueue {
  public:
@@ -31,7 +32,7 @@ class BoundedQueue {
   bool Push(T item, std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     const auto ready = [this] { return closed_ || std::ssize(items_) < capacity_; };
-    if (!has_room_.wait_until(lock, std::chrono::system_clock::now() + timeout, ready)) {
+    if (!has_room_.wait_for(lock, timeout, ready)) {
       throw DeadlineExceeded("a queue of {} stayed full for {} ms", capacity_, timeout.count());
     }
     if (closed_) return false;
@@ -45,7 +46,7 @@ class BoundedQueue {
   std::optional<T> Pop(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     const auto ready = [this] { return closed_ || !items_.empty(); };
-    if (!has_items_.wait_until(lock, std::chrono::system_clock::now() + timeout, ready)) {
+    if (!has_items_.wait_for(lock, timeout, ready)) {
       throw DeadlineExceeded("a queue stayed empty for {} ms", timeout.count());
     }
     if (items_.empty()) return std::nullopt;

@@ -12,59 +12,147 @@ constexpr const char* kBash =
     R"SCRIPT(# menger completion for bash: source <(menger completion bash)
 _menger() {
   local sections="experiment collector network optimiser transforms evaluation checkpoint progress"
-  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words=""
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words="" files=""
+  # --option=value arrives as three words.
+  if [[ $word == = ]]; then
+    word=""
+  elif [[ $previous == = ]]; then
+    previous=${COMP_WORDS[COMP_CWORD-2]}
+  fi
   case $previous in
     --device) words="cpu cuda" ;;
     --checkpoint) words="newest best" ;;
-    --resume|--init-from|--out|--policy) COMPREPLY=($(compgen -f -- "$word")); return ;;
-    train) words="$(menger list recipes --names 2>/dev/null)" ;;
+    --log) words="debug info warning error off" ;;
+    --policy) words="random" files=-f ;;
+    --resume|--init-from) files=-d ;;
+    --out) files=-f ;;
+    --set|--seed|--seeds|--episodes|--steps) return ;;
+    train) words="$(menger list recipes --names 2>/dev/null)" files=-f ;;
     rollout) words="$(menger list environments --names 2>/dev/null)" ;;
     describe) words="$(menger list --names 2>/dev/null) $sections" ;;
-    list) words="environments algorithms recipes" ;;
+    list) words="all environments algorithms recipes" ;;
     completion) words="bash zsh fish" ;;
-    evaluate) COMPREPLY=($(compgen -d -- "${word:-runs/}")); return ;;
-    *) case ${COMP_WORDS[1]} in
-         train) words="--set --resume --init-from --device --seed --seeds --out --help" ;;
-         evaluate) words="--episodes --seed --checkpoint --help" ;;
-         rollout) words="--policy --seed --steps --out --help" ;;
-         *) words="train evaluate rollout list describe completion --version --help" ;;
-       esac ;;
+    evaluate) files=-d; [[ -z $word && -d runs ]] && word=runs/ ;;
   esac
+  if [[ $word == -* || -z $words$files ]]; then
+    case ${COMP_WORDS[1]} in
+      train) words="--set --resume --init-from --device --seed --seeds --out --help" ;;
+      evaluate) words="--episodes --seed --checkpoint --help" ;;
+      rollout) words="--policy --seed --steps --out --help" ;;
+      list) words="--names --help" ;;
+      describe|completion) words="--help" ;;
+      *) words="train evaluate rollout list describe completion --version --log --help" ;;
+    esac
+  fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
-  [[ ${#COMPREPLY[@]} -eq 0 ]] && COMPREPLY=($(compgen -f -- "$word"))
+  if [[ -n $files ]]; then
+    compopt -o filenames 2>/dev/null
+    local IFS=$'\n'
+    COMPREPLY+=($(compgen $files -- "$word"))
+  fi
 }
-complete -o filenames -F _menger menger
+complete -F _menger menger
 )SCRIPT";
 
 constexpr const char* kZsh = R"SCRIPT(#compdef menger
-# menger completion for zsh: source <(menger completion zsh)
-autoload -U +X bashcompinit && bashcompinit
+# menger completion for zsh: source <(menger completion zsh), or save it as _menger in fpath
+_menger_recipes() {
+  _alternative "recipes:recipe:($(menger list recipes --names 2>/dev/null))" 'files:file:_files'
+}
+_menger_policies() {
+  _alternative 'policies:policy:(random)' 'files:run folder or file of actions:_files'
+}
+_menger() {
+  local context state state_descr line
+  local -A opt_args
+  local -a help=('(- *)'{-h,--help}'[explain the command]') commands=(
+    'train:Train a policy from a recipe'
+    'evaluate:Play greedy episodes with a trained policy'
+    'rollout:Step one environment and write a CSV'
+    'list:List the environments, algorithms and recipes'
+    'describe:Explain an environment, an algorithm, a recipe or a section'
+    'completion:Print a completion script'
+  )
+  _arguments -C $help '(- *)--version[print what this program was built from]' \
+    '--log[how much to say]:level:(debug info warning error off)' \
+    '1:command:{_describe command commands}' '*::argument:->argument' && return
+  [[ $state == argument ]] || return 1
+  case $words[1] in
+    train)
+      _arguments $help '*--set[change an option]:section.key=value:' \
+        '--resume[go on with a run]:run folder:_files -/' \
+        '--init-from[start with the parameters of a run]:run folder:_files -/' \
+        '--device[where to learn]:device:(cpu cuda)' '--seed[the seed of the run]:seed:' \
+        '--seeds[train so many seeds]:number:' '--out[the run folder]:run folder:_files -/' \
+        '1:recipe:_menger_recipes' ;;
+    evaluate)
+      _arguments $help '--episodes[how many]:number:' '--seed[the first seed]:seed:' \
+        '--checkpoint[which, or its number of steps]:checkpoint:(newest best)' \
+        '1:run folder:_files -/' ;;
+    rollout)
+      _arguments $help '--seed[the seed]:seed:' '--steps[how many]:number:' \
+        '--policy[who acts]:policy:_menger_policies' \
+        '--out[the file to write]:file:_files' \
+        '1:environment:($(menger list environments --names 2>/dev/null))' ;;
+    list)
+      _arguments $help '--names[names alone]' '1:kind:(all environments algorithms recipes)' ;;
+    describe)
+      _arguments $help '1:name:($(menger list --names 2>/dev/null) experiment collector network
+        optimiser transforms evaluation checkpoint progress)' ;;
+    completion) _arguments $help '1:shell:(bash zsh fish)' ;;
+  esac
+}
+if [[ $funcstack[1] == _menger ]]; then
+  _menger "$@"  # Loaded from fpath, in the middle of the first completion.
+else
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+  compdef _menger menger
+fi
 )SCRIPT";
 
 constexpr const char* kFish = R"SCRIPT(# menger completion for fish: menger completion fish | source
-complete -c menger -n __fish_use_subcommand -f -a "train evaluate rollout list describe completion"
-complete -c menger -n "__fish_seen_subcommand_from train" -a "(menger list recipes --names)"
-complete -c menger -n "__fish_seen_subcommand_from train" -l set -x -d "section.key=value"
-complete -c menger -n "__fish_seen_subcommand_from train" -l resume -r -d "a run folder"
-complete -c menger -n "__fish_seen_subcommand_from train" -l init-from -r -d "a run folder"
-complete -c menger -n "__fish_seen_subcommand_from train" -l device -x -a "cpu cuda"
-complete -c menger -n "__fish_seen_subcommand_from train" -l seed -x
-complete -c menger -n "__fish_seen_subcommand_from train" -l seeds -x
-complete -c menger -n "__fish_seen_subcommand_from train" -l out -r
-complete -c menger -n "__fish_seen_subcommand_from evaluate" -l episodes -x
-complete -c menger -n "__fish_seen_subcommand_from evaluate" -l seed -x
-complete -c menger -n "__fish_seen_subcommand_from evaluate" -l checkpoint -x -a "newest best"
-complete -c menger -n "__fish_seen_subcommand_from rollout" -a "(menger list environments --names)"
-complete -c menger -n "__fish_seen_subcommand_from rollout" -l policy -r -a "random"
-complete -c menger -n "__fish_seen_subcommand_from rollout" -l seed -x
-complete -c menger -n "__fish_seen_subcommand_from rollout" -l steps -x
-complete -c menger -n "__fish_seen_subcommand_from rollout" -l out -r
-complete -c menger -n "__fish_seen_subcommand_from describe" -f -a "(menger list --names)"
-complete -c menger -n "__fish_seen_subcommand_from describe" -f -a "experiment collector network"
-complete -c menger -n "__fish_seen_subcommand_from describe" -f -a "optimiser transforms evaluation"
-complete -c menger -n "__fish_seen_subcommand_from describe" -f -a "checkpoint progress"
-complete -c menger -n "__fish_seen_subcommand_from list" -f -a "environments algorithms recipes"
-complete -c menger -n "__fish_seen_subcommand_from completion" -f -a "bash zsh fish"
+# Whether the line so far has one of these commands; without arguments, whether it has none yet.
+function __menger_command
+  set -l commands train evaluate rollout list describe completion
+  for word in (commandline -opc)[2..]
+    if contains -- $word $commands
+      test (count $argv) -gt 0; and contains -- $word $argv
+      return
+    end
+  end
+  test (count $argv) -eq 0
+end
+complete -c menger -f
+complete -c menger -s h -l help -d "explain the command"
+complete -c menger -n __menger_command -l version -d "what this program was built from"
+complete -c menger -n __menger_command -l log -x -a "debug info warning error off"
+complete -c menger -n __menger_command -a train -d "Train a policy from a recipe"
+complete -c menger -n __menger_command -a evaluate -d "Play greedy episodes with a policy"
+complete -c menger -n __menger_command -a rollout -d "Step one environment and write a CSV"
+complete -c menger -n __menger_command -a list -d "List environments, algorithms and recipes"
+complete -c menger -n __menger_command -a describe -d "Explain one of them, or a section"
+complete -c menger -n __menger_command -a completion -d "Print a completion script"
+complete -c menger -n "__menger_command train" -F -a "(menger list recipes --names 2>/dev/null)"
+complete -c menger -n "__menger_command train" -l set -x -d "section.key=value"
+complete -c menger -n "__menger_command train" -l resume -x -a "(__fish_complete_directories)"
+complete -c menger -n "__menger_command train" -l init-from -x -a "(__fish_complete_directories)"
+complete -c menger -n "__menger_command train" -l device -x -a "cpu cuda"
+complete -c menger -n "__menger_command train evaluate rollout" -l seed -x
+complete -c menger -n "__menger_command train" -l seeds -x -d "train so many seeds"
+complete -c menger -n "__menger_command train" -l out -x -a "(__fish_complete_directories)"
+complete -c menger -n "__menger_command evaluate" -a "(__fish_complete_directories)"
+complete -c menger -n "__menger_command evaluate" -l episodes -x
+complete -c menger -n "__menger_command evaluate" -l checkpoint -x -a "newest best"
+complete -c menger -n "__menger_command rollout" -a "(menger list environments --names 2>/dev/null)"
+complete -c menger -n "__menger_command rollout" -l policy -r -F -a random
+complete -c menger -n "__menger_command rollout" -l steps -x
+complete -c menger -n "__menger_command rollout" -l out -r -F
+complete -c menger -n "__menger_command list" -a "all environments algorithms recipes"
+complete -c menger -n "__menger_command list" -l names -d "names alone, one a line"
+complete -c menger -n "__menger_command describe" -a "(menger list --names 2>/dev/null)"
+complete -c menger -n "__menger_command describe" -a "experiment collector network optimiser"
+complete -c menger -n "__menger_command describe" -a "transforms evaluation checkpoint progress"
+complete -c menger -n "__menger_command completion" -a "bash zsh fish"
 )SCRIPT";
 
 }  // namespace
@@ -75,13 +163,12 @@ void AddCompletionCommand(CLI::App& app, CommandContext&) {
   command->add_option("shell", *shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->footer("\nExample:\n  source <(menger completion bash)");
+  command->footer(
+      "\nExamples:\n"
+      "  source <(menger completion bash)       in .bashrc; for zsh the same with zsh, in .zshrc\n"
+      "  menger completion fish | source        in config.fish");
   command->callback([shell] {
-    if (*shell == "fish") {
-      fmt::print("{}", kFish);
-    } else {
-      fmt::print("{}{}", *shell == "zsh" ? kZsh : "", kBash);
-    }
+    fmt::print("{}", *shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish);
   });
 }
 

@@ -39,6 +39,11 @@ void PrintOptions(const std::vector<OptionEntry>& entries) {
   PrintTable(rows);
 }
 
+void PrintHowToSet(const OptionEntry& example) {
+  fmt::print("in a recipe below its section's heading, or for one run: --set {}={}\n", example.key,
+             ToText(example.value));
+}
+
 std::string BoundsText(const std::vector<double>& low, const std::vector<double>& high) {
   if (low.size() != high.size() || low.size() > 8) return "";
   std::vector<std::string> bounds;
@@ -55,23 +60,47 @@ std::vector<std::string> LeafRow(const std::string& what, const LeafSpec& leaf) 
   return {what, leaf.name, std::string(NameOf(leaf.dtype)), ToString(leaf.shape), values};
 }
 
+void PrintEnvironment(const EnvironmentSpec& spec) {
+  fmt::print("{}: {}\n", spec.name, spec.description);
+  std::vector<std::vector<std::string>> rows;
+  for (const LeafSpec& leaf : spec.observation.leaves()) {
+    rows.push_back(LeafRow("observation", leaf));
+  }
+  for (const LeafSpec& leaf : spec.action.leaves()) rows.push_back(LeafRow("action", leaf));
+  PrintTable(rows);
+  if (spec.max_episode_steps > 0) {
+    fmt::print("  an episode is truncated after {} steps\n", spec.max_episode_steps);
+  }
+  if (!std::isnan(spec.reward_threshold)) {
+    fmt::print("  solved at a return of {}\n", spec.reward_threshold);
+  }
+}
+
 bool DescribeEnvironment(const std::string& name, const EnvironmentCatalog& environments) {
   for (const EnvironmentEntry& entry : environments.entries()) {
     if (entry.spec.name != name) continue;
-    const EnvironmentSpec& spec = entry.spec;
-    fmt::print("{}: {}\n", spec.name, spec.description);
-    std::vector<std::vector<std::string>> rows;
-    for (const LeafSpec& leaf : spec.observation.leaves()) {
-      rows.push_back(LeafRow("observation", leaf));
+    PrintEnvironment(entry.spec);
+    return true;
+  }
+  return false;
+}
+
+// The section of a family, or one of its environments.
+bool DescribeFamily(const std::string& name, const EnvironmentCatalog& environments) {
+  for (const auto& family : environments.Families()) {
+    if (family->name() == name) {
+      Options options(name);
+      family->Declare(options);
+      fmt::print("section [{}] of a recipe whose environment is one of: {}\n", name,
+                 family->description());
+      if (options.Entries().empty()) return true;
+      PrintOptions(options.Entries());
+      PrintHowToSet(options.Entries().front());
+      return true;
     }
-    for (const LeafSpec& leaf : spec.action.leaves()) rows.push_back(LeafRow("action", leaf));
-    PrintTable(rows);
-    if (spec.max_episode_steps > 0) {
-      fmt::print("  an episode is truncated after {} steps\n", spec.max_episode_steps);
-    }
-    if (!std::isnan(spec.reward_threshold)) {
-      fmt::print("  solved at a return of {}\n", spec.reward_threshold);
-    }
+    if (!family->Serves(name)) continue;
+    PrintEnvironment(family->Open(name, EnvironmentUse::kTraining).spec);
+    fmt::print("  its options: `menger describe {}`\n", family->name());
     return true;
   }
   return false;
@@ -84,54 +113,101 @@ bool DescribeAlgorithm(const std::string& name) {
     entry->Declare(options);
     fmt::print("{}: {}\n", name, entry->description());
     PrintOptions(options.Entries());
+    PrintHowToSet(options.Entries().front());
     return true;
   }
   return false;
+}
+
+constexpr const char* kTopLevel = "experiment";
+
+std::string SectionOf(const std::vector<OptionEntry>& table) {
+  const std::string& key = table.front().key;
+  const std::size_t dot = key.find('.');
+  return dot == std::string::npos ? kTopLevel : key.substr(0, dot);
+}
+
+constexpr const char* kRecipeForm = R"(
+A recipe is a file of TOML. What it leaves out has the value above:
+
+  environment = "CartPole-v1"
+  algorithm = "ppo"
+  steps = 50_000
+
+  [collector]
+  horizon = 64
+
+  [ppo]
+  learning_rate = 1e-3
+
+`menger train FILE` trains it, and --set changes one option for one run: --set steps=100000,
+--set collector.horizon=32.
+)";
+
+// The sections that every recipe may have.
+std::vector<std::string> SectionNames() {
+  std::vector<std::string> names;
+  for (const auto& table : CommonOptionTables()) {
+    const std::string section = SectionOf(table);
+    if (section != kTopLevel) names.push_back(section);
+  }
+  return names;
+}
+
+void DescribeExperiment(const std::vector<OptionEntry>& top_level) {
+  fmt::print("the top level of a recipe: what is learned, how, and for how long\n");
+  PrintOptions(top_level);
+  fmt::print("{}\n", kRecipeForm);
+  std::vector<std::string> algorithms;
+  for (const auto& entry : AllAlgorithms()) algorithms.push_back(entry->name());
+  fmt::print("sections: {}, and the algorithm's: {}; `menger describe collector` explains one\n",
+             fmt::join(SectionNames(), ", "), fmt::join(algorithms, ", "));
 }
 
 bool DescribeSection(const std::string& name) {
   const auto tables = CommonOptionTables();
   for (const auto& table : tables) {
-    const std::string& key = table.front().key;
-    const std::size_t dot = key.find('.');
-    const std::string section = dot == std::string::npos ? "experiment" : key.substr(0, dot);
+    const std::string section = SectionOf(table);
     if (section != name) continue;
-    fmt::print("{}\n", section == "experiment" ? "the top level of a recipe" : "[" + section + "]");
-    PrintOptions(table);
+    if (section == kTopLevel) {
+      DescribeExperiment(table);
+    } else {
+      fmt::print("section [{}] of a recipe\n", section);
+      PrintOptions(table);
+      PrintHowToSet(table.front());
+    }
     return true;
   }
   return false;
 }
 
-bool DescribeRecipe(const std::string& name) {
+bool DescribeRecipe(const std::string& name, const EnvironmentCatalog& environments) {
   const auto recipes = AllRecipes();
   if (std::none_of(recipes.begin(), recipes.end(),
                    [&](const Recipe& recipe) { return recipe.name == name; })) {
     return false;
   }
   const Recipe recipe = FindRecipe(name);
-  const Experiment experiment(ReadFile(recipe.path), recipe.path, {}, AllAlgorithms());
+  const Experiment experiment(ReadFile(recipe.path), recipe.path, {}, AllAlgorithms(),
+                              environments);
   fmt::print("{}: {} ({})\n", recipe.name, recipe.description, recipe.path);
   for (const Options& section : experiment.sections()) PrintOptions(section.Entries());
   return true;
 }
 
 std::vector<std::string> KnownNames(const EnvironmentCatalog& environments) {
-  std::vector<std::string> names = {"experiment"};
+  std::vector<std::string> names = {kTopLevel};
   for (const auto& entry : environments.entries()) names.push_back(entry.spec.name);
+  for (const auto& family : environments.Families()) names.push_back(family->name());
   for (const auto& entry : AllAlgorithms()) names.push_back(entry->name());
-  for (const auto& table : CommonOptionTables()) {
-    const std::string& key = table.front().key;
-    const std::size_t dot = key.find('.');
-    if (dot != std::string::npos) names.push_back(key.substr(0, dot));
-  }
+  for (const std::string& section : SectionNames()) names.push_back(section);
   for (const Recipe& recipe : AllRecipes()) names.push_back(recipe.name);
   return names;
 }
 
 void Describe(const std::string& name, const EnvironmentCatalog& environments) {
   if (DescribeEnvironment(name, environments) || DescribeAlgorithm(name) || DescribeSection(name) ||
-      DescribeRecipe(name)) {
+      DescribeRecipe(name, environments) || DescribeFamily(name, environments)) {
     return;
   }
   const auto names = KnownNames(environments);

@@ -24,7 +24,7 @@ void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& c
                   ? static_cast<std::uint64_t>(*arguments.seed)
                   : plan.seed + static_cast<std::uint64_t>(run.experiment->evaluation.seed_offset);
   const auto policy = run.algorithm->MakePolicy(PolicyMode::kGreedy, plan.seed);
-  const EvaluationResult result = Evaluate(plan, *run.environment, *policy);
+  const EvaluationResult result = Evaluate(plan, run.environment, *policy);
   fmt::print("{}\n", run.checkpoint);
   fmt::print("return: {}\n", ToString(result));
   fmt::print("episode length: mean {:.1f}\n", result.mean_length());

@@ -19,6 +19,10 @@ Rows Environments(const EnvironmentCatalog& catalog) {
   for (const EnvironmentEntry& entry : catalog.entries()) {
     rows.emplace_back(entry.spec.name, entry.spec.description);
   }
+  for (const auto& family : catalog.Families()) {
+    const std::vector<std::string> examples = family->examples();
+    for (const std::string& example : examples) rows.emplace_back(example, family->description());
+  }
   return rows;
 }
 

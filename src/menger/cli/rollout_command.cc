@@ -55,9 +55,9 @@ std::string RecordedTrace(TraceOptions options, const EnvironmentEntry& environm
 std::string TrainedTrace(TraceOptions options, const EnvironmentEntry& environment,
                          const RolloutArguments& arguments, const CommandContext& context) {
   const TrainedRun run = LoadRun(arguments.policy, "newest", context.environments);
-  if (run.environment->spec.name != environment.spec.name) {
+  if (run.environment.spec.name != environment.spec.name) {
     throw InvalidArgument("'{}' was trained on {}, not on {}", arguments.policy,
-                          run.environment->spec.name, environment.spec.name);
+                          run.environment.spec.name, environment.spec.name);
   }
   options.clip_actions = run.experiment->transforms.actions == "clip";
   options.history = run.algorithm->history();
@@ -66,7 +66,8 @@ std::string TrainedTrace(TraceOptions options, const EnvironmentEntry& environme
 }
 
 std::string TraceOf(const RolloutArguments& arguments, const CommandContext& context) {
-  const EnvironmentEntry& environment = context.environments.Find(arguments.environment);
+  const EnvironmentEntry environment =
+      context.environments.Open(arguments.environment, EnvironmentUse::kEvaluation);
   const TraceOptions options{.seed = static_cast<std::uint64_t>(arguments.seed),
                              .steps = arguments.steps.value_or(kStepsWhenNotAsked)};
   std::error_code error;

@@ -157,13 +157,14 @@ double NumberOf(const std::string& cell, const std::string& place) {
 std::string RecordTrace(const TraceOptions& options, const EnvironmentEntry& environment,
                         Policy& policy) {
   const EnvironmentSpec& spec = environment.spec;
-  Slab slab({.observation = spec.observation,
-             .state = policy.spec().state,
-             .action = spec.action,
-             .policy = policy.spec().columns,
-             .horizon = 1,
-             .history = options.history,
-             .columns = ColumnLayout::Single(1)});
+  Slab slab = MakeSlab({.observation = spec.observation,
+                        .state = policy.spec().state,
+                        .action = spec.action,
+                        .policy = policy.spec().columns,
+                        .horizon = 1,
+                        .history = options.history,
+                        .columns = ColumnLayout::Single(1)},
+                       environment);
   const auto group = environment.make_group({.columns = slab.columns().block(0, 0),
                                              .seed = options.seed,
                                              .clip_actions = options.clip_actions});

@@ -62,6 +62,12 @@ void CheckTogether(const TrainArguments& arguments) {
   }
 }
 
+// A variable that a script left unset must not mean the default.
+std::string RefuseEmpty(const std::string& text) {
+  return text.empty() ? "the name of the folder is empty; leave the option out for its default"
+                      : "";
+}
+
 void PrintOutcome(const RunOutcome& outcome, int signal, const std::string& program) {
   const LoopCounters& counters = outcome.counters;
   const double rate = static_cast<double>(counters.steps) / counters.training_seconds;
@@ -91,8 +97,7 @@ class Trainer {
         command_(context),
         assignments_(AssignmentsOf(arguments)),
         progress_(ProgressReporter::ForStandardError()),
-        run_({.environments = context.environments,
-              .progress = progress_,
+        run_({.progress = progress_,
               .stop_requested = [this] { return signals_.received() != 0; }}) {}
 
   void Train() {
@@ -110,7 +115,7 @@ class Trainer {
     std::vector<Assignment> assignments = assignments_;
     if (seed) assignments.push_back({"", "seed", std::to_string(*seed), "--seeds"});
     return std::make_unique<Experiment>(ReadFile(recipe.path), recipe.path, assignments,
-                                        AllAlgorithms());
+                                        AllAlgorithms(), command_.environments);
   }
 
   RunFolder MakeFolder(const Recipe& recipe) const { return RunFolder::Create(FolderPath(recipe)); }
@@ -121,7 +126,7 @@ class Trainer {
 
   void Resume() {
     const RunFolder folder = RunFolder::Open(arguments_.resume);
-    const auto experiment = ExperimentOf(folder, assignments_);
+    const auto experiment = ExperimentOf(folder, assignments_, command_.environments);
     if (!arguments_.recipe.empty()) CheckSameTask(*experiment);
     Finished(ResumeRun(*experiment, folder, run_));
   }
@@ -194,9 +199,11 @@ void AddTrainCommand(CLI::App& app, CommandContext& context) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--resume", arguments->resume, "Go on with a run from its newest checkpoint")
-      ->type_name("RUN");
+      ->type_name("RUN")
+      ->check(RefuseEmpty, "");
   command->add_option("--init-from", arguments->init_from, "Start with the parameters of a run")
-      ->type_name("RUN");
+      ->type_name("RUN")
+      ->check(RefuseEmpty, "");
   command->add_option("--device", arguments->device, "Where to learn: cpu or cuda")
       ->type_name("DEVICE");
   command->add_option("--seed", arguments->seed, "The run's seed")->type_name("N");
@@ -207,7 +214,8 @@ void AddTrainCommand(CLI::App& app, CommandContext& context) {
       ->default_str("")
       ->check(CLI::Range(1, 1000));
   command->add_option("--out", arguments->out, "The run folder; default: runs/<recipe>-<number>")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(RefuseEmpty, "");
   command->footer(kFooter);
   command->callback([arguments, &context] { Trainer(*arguments, context).Train(); });
 }

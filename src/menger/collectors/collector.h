@@ -94,6 +94,10 @@ class Collector {
   // Episodes that ended in the last slab.
   virtual std::span<const EpisodeResult> episodes() const = 0;
 
+  // What environments said about episodes that ended since the last call, one entry a name; between
+  // two slabs.
+  virtual std::vector<EnvironmentMetric> TakeMetrics() { return {}; }
+
   // Since construction; for benchmarks and the progress line.
   virtual CollectorTimes times() const = 0;
 

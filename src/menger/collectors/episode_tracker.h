@@ -22,6 +22,13 @@ class EpisodeTracker {
   // is not reported.
   void MarkPartial(int environment) { partial_[environment] = 1; }
 
+  // The environment's episode is lost and another begins at `step` of the run.
+  void Drop(int environment, std::int64_t step) {
+    returns_[environment] = 0;
+    starts_[environment] = step;
+    partial_[environment] = 0;
+  }
+
   // Reads all rows of a slab; slabs come in the order of their first_step.
   void Scan(const Slab& slab);
 

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "menger/base/counter_random.h"
 #include "menger/base/error.h"
+#include "menger/base/log.h"
 
 namespace menger {
 namespace {
@@ -97,7 +99,7 @@ SlabCollector::SlabCollector(const CollectorPlan& plan, const EnvironmentEntry& 
                              const PolicyFactory& factory, int policies)
     : plan_(plan),
       policies_(MakePolicies(factory, policies)),
-      slab_(SpecOf(plan, environment.spec, policies_.front()->spec())),
+      slab_(MakeSlab(SpecOf(plan, environment.spec, policies_.front()->spec()), environment)),
       random_steps_(DrawRandomSteps(plan)),
       tracker_(plan.environments),
       clocks_(plan.workers) {
@@ -108,6 +110,7 @@ SlabCollector::SlabCollector(const CollectorPlan& plan, const EnvironmentEntry& 
                                               .reset_mode = plan.reset_mode,
                                               .clip_actions = plan.clip_actions,
                                               .errors = errors_ ? &*errors_ : nullptr}));
+    fresh_.push_back(1);
   }
 }
 
@@ -133,12 +136,16 @@ Slab& SlabCollector::Collect() {
     failed_ = true;
     throw;
   }
-  if (!started_) {
-    for (int i = 0; i < plan_.environments; ++i) {
-      if (random_steps_[i] > 0) tracker_.MarkPartial(i);
+  for (std::size_t block = 0; block < groups_.size(); ++block) {
+    if (fresh_[block] == 0) continue;
+    const ColumnBlock& columns = slab_.columns().blocks()[block];
+    for (int i = 0; i < columns.count; ++i) {
+      const int environment = columns.first_environment + i;
+      if (random_steps_[environment] > 0) tracker_.MarkPartial(environment);
     }
-    started_ = true;
+    fresh_[block] = 0;
   }
+  started_ = true;
   carried_row_ = plan_.horizon;
   tracker_.Scan(slab_);
   return slab_;
@@ -148,7 +155,7 @@ void SlabCollector::BeginBlock(int group, int worker) {
   const ColumnBlock& block = slab_.columns().block(group, worker);
   EnvironmentGroup& environments = this->group(group, worker);
   const Stopwatch watch;
-  if (!started_) {
+  if (fresh_[group * plan_.workers + worker] != 0) {
     environments.Reset(slab_, /*row=*/0);
     if (plan_.decorrelation_steps > 0) {
       const std::span<const int> steps(random_steps_.data() + block.first_environment,
@@ -243,9 +250,42 @@ void SlabCollector::Load(ArchiveReader& archive) {
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     ArchiveReader scope = archive.Scope(fmt::format("group_{}", i));
     groups_[i]->Load(scope);
+    fresh_[i] = groups_[i]->resumable() ? 0 : 1;
+    if (fresh_[i] != 0) PlanFreshEpisodes(i);
+  }
+  const auto fresh = std::count(fresh_.begin(), fresh_.end(), 1);
+  if (fresh > 0) {
+    LogInfo("{} keeps no state that could be saved: its episodes begin anew",
+            groups_.front()->spec().name);
   }
   started_ = true;
   failed_ = false;
+}
+
+// The episodes that were running when the state was saved are nowhere: they are not reported.
+void SlabCollector::PlanFreshEpisodes(std::size_t block) {
+  const ColumnBlock& columns = slab_.columns().blocks()[block];
+  for (int i = 0; i < columns.count; ++i) {
+    tracker_.Drop(columns.first_environment + i, slab_.first_step());
+  }
+}
+
+std::vector<EnvironmentMetric> SlabCollector::TakeMetrics() {
+  std::vector<EnvironmentMetric> all;
+  for (const std::unique_ptr<EnvironmentGroup>& group : groups_) {
+    for (EnvironmentMetric& metric : group->TakeMetrics()) {
+      const auto known = std::find_if(all.begin(), all.end(), [&](const EnvironmentMetric& other) {
+        return other.name == metric.name;
+      });
+      if (known == all.end()) {
+        all.push_back(std::move(metric));
+      } else {
+        known->sum += metric.sum;
+        known->count += metric.count;
+      }
+    }
+  }
+  return all;
 }
 
 }  // namespace menger

@@ -26,6 +26,7 @@ class SlabCollector : public Collector {
   CollectorTimes times() const final;
   void Save(ArchiveWriter& archive) const final;
   void Load(ArchiveReader& archive) final;
+  std::vector<EnvironmentMetric> TakeMetrics() final;
 
  protected:
   // `policies`: how many threads act.
@@ -61,12 +62,14 @@ class SlabCollector : public Collector {
   };
 
   std::vector<std::int64_t> SavedShape() const;
+  void PlanFreshEpisodes(std::size_t block);
 
   const CollectorPlan plan_;
   std::optional<ErrorBudget> errors_;  // Empty: the first environment error ends the run.
   std::vector<std::unique_ptr<Policy>> policies_;
   Slab slab_;
   std::vector<std::unique_ptr<EnvironmentGroup>> groups_;  // As slab_.columns().blocks().
+  std::vector<std::uint8_t> fresh_;                        // Blocks that the next slab resets.
   std::vector<int> random_steps_;                          // By environment.
   EpisodeTracker tracker_;
   std::vector<OwnClock> clocks_;

@@ -2,15 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <thread>
 #include <utility>
 
+#include "menger/base/clock.h"
 #include "menger/base/error.h"
+#include "menger/base/log.h"
 
 namespace menger {
 namespace {
 
 // How often an idle worker looks whether it is still wanted; only matters if its wake-up were lost.
 constexpr std::chrono::seconds kIdleCheck{1};
+constexpr std::chrono::milliseconds kHangCheck{5};
 
 // The CPU of each thread: the last ones, which leaves the first to the caller; none if they do not
 // go round, because a pinned thread that shares its CPU cannot be moved to one that falls idle.
@@ -41,7 +46,24 @@ WorkerTeam::WorkerTeam(const WorkerTeamOptions& options, Job job)
   }
 }
 
-WorkerTeam::~WorkerTeam() { Halt(); }
+WorkerTeam::~WorkerTeam() {
+  Halt();
+  if (hangs_) WaitOrExit();
+}
+
+void WorkerTeam::WaitOrExit() const {
+  const Deadline deadline = Deadline::After(options_.grace);
+  for (const Thread& thread : threads_) {
+    while (!thread.finished()) {
+      if (deadline.expired()) {
+        LogError("thread '{}' still hangs in its environment: the process ends without it",
+                 thread.name());
+        std::_Exit(1);  // Not exit: that would destroy what the thread may use.
+      }
+      std::this_thread::sleep_for(kHangCheck);
+    }
+  }
+}
 
 void WorkerTeam::Halt() {
   closing_.store(true, std::memory_order_relaxed);
@@ -80,6 +102,7 @@ void WorkerTeam::WaitFor(int rounds) {
       const std::uint32_t now =
           station.progress.load(std::memory_order_relaxed) + station.done.value();
       if (now == seen) {
+        hangs_ = true;
         Halt();
         throw DeadlineExceeded(
             "collector worker {} made no progress for {} s: one of its environments hangs, or is "

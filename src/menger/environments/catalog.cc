@@ -1,5 +1,6 @@
 #include "menger/environments/catalog.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,22 +18,64 @@
 namespace menger {
 
 void EnvironmentCatalog::Add(EnvironmentEntry entry) {
-  for (const EnvironmentEntry& known : entries_) {
-    if (known.spec.name == entry.spec.name) {
-      throw InvalidArgument("environment '{}' is in the catalog already", entry.spec.name);
-    }
+  if (Contains(entry.spec.name)) {
+    throw InvalidArgument("environment '{}' is in the catalog already", entry.spec.name);
   }
   entries_.push_back(std::move(entry));
 }
 
-const EnvironmentEntry& EnvironmentCatalog::Find(std::string_view name) const {
+void EnvironmentCatalog::AddFamily(FamilyFactory factory) {
+  families_.push_back(std::move(factory));
+}
+
+bool EnvironmentCatalog::Contains(std::string_view name) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [name](const EnvironmentEntry& entry) { return entry.spec.name == name; });
+}
+
+std::unique_ptr<EnvironmentFamily> EnvironmentCatalog::FamilyOf(std::string_view name) const {
+  if (Contains(name)) return nullptr;
+  for (auto& family : Families()) {
+    if (family->Serves(name)) return std::move(family);
+  }
+  return nullptr;
+}
+
+EnvironmentEntry EnvironmentCatalog::Open(const std::string& name, EnvironmentUse use) const {
+  return Open(name, use, FamilyOf(name).get());
+}
+
+EnvironmentEntry EnvironmentCatalog::Open(const std::string& name, EnvironmentUse use,
+                                          const EnvironmentFamily* family) const {
+  if (family == nullptr) return Find(name);
+  try {
+    return family->Open(name, use);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what() + DidYouMean(name, KnownNames()));
+  }
+}
+
+std::vector<std::string> EnvironmentCatalog::KnownNames() const {
   std::vector<std::string> names;
+  for (const EnvironmentEntry& entry : entries_) names.push_back(entry.spec.name);
+  for (const auto& family : Families()) {
+    for (std::string& example : family->examples()) names.push_back(std::move(example));
+  }
+  return names;
+}
+
+std::vector<std::unique_ptr<EnvironmentFamily>> EnvironmentCatalog::Families() const {
+  std::vector<std::unique_ptr<EnvironmentFamily>> families;
+  for (const FamilyFactory& factory : families_) families.push_back(factory());
+  return families;
+}
+
+const EnvironmentEntry& EnvironmentCatalog::Find(std::string_view name) const {
   for (const EnvironmentEntry& entry : entries_) {
     if (entry.spec.name == name) return entry;
-    names.push_back(entry.spec.name);
   }
   throw NotFound("there is no environment '{}'{}; `menger list` shows all", name,
-                 DidYouMean(name, names));
+                 DidYouMean(name, KnownNames()));
 }
 
 EnvironmentCatalog NativeEnvironments() {

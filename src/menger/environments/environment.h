@@ -7,6 +7,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "menger/base/archive.h"
 #include "menger/tensor/slab.h"
@@ -55,6 +57,14 @@ struct GroupOptions {
   ErrorBudget* errors = nullptr;  // Borrowed; null: the first error ends the run.
 };
 
+// What environments say about their episodes besides the return ("is_success"): the sum over the
+// episodes that ended.
+struct EnvironmentMetric {
+  std::string name;
+  double sum = 0;
+  std::int64_t count = 0;
+};
+
 // Simulators of one kind stepped together over a block of columns of a slab: the hot interface.
 //
 // A native simulator (one struct with Reset and Step) becomes a group through SimulatorGroup;
@@ -89,15 +99,27 @@ class EnvironmentGroup {
   virtual void StepRandomly(Slab& slab, int row, std::span<const int> steps,
                             std::uint64_t seed) = 0;
 
-  // Complete state, so that a loaded group goes on bit-identically.
+  // Complete state, so that a loaded group goes on bit-identically; where it is not `resumable`,
+  // only what keeps it from repeating its episodes, and after Load it must be Reset.
+  virtual bool resumable() const { return true; }
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
+
+  // What has been said since the last call, one entry a name.
+  virtual std::vector<EnvironmentMetric> TakeMetrics() { return {}; }
 };
 
 // How to make an environment by name. Cheap to copy.
 struct EnvironmentEntry {
   EnvironmentSpec spec;
   std::function<std::unique_ptr<EnvironmentGroup>(const GroupOptions&)> make_group;
+  // Groups step in processes of their own: the slab must lie in shared memory (MakeSlab).
+  bool shares_memory = false;
 };
+
+// A slab that groups of the entry can step.
+inline Slab MakeSlab(SlabSpec spec, const EnvironmentEntry& entry) {
+  return entry.shares_memory ? Slab::Shared(std::move(spec)) : Slab(std::move(spec));
+}
 
 }  // namespace menger

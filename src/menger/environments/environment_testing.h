@@ -13,12 +13,13 @@ namespace menger {
 // For tests: a group of an environment over a slab of its own, one block of columns.
 struct GroupUnderTest {
   GroupUnderTest(const EnvironmentEntry& entry, int columns, int horizon, GroupOptions options = {})
-      : slab({.observation = entry.spec.observation,
-              .state = {},
-              .action = entry.spec.action,
-              .policy = {},
-              .horizon = horizon,
-              .columns = ColumnLayout::Single(columns)}) {
+      : slab(MakeSlab({.observation = entry.spec.observation,
+                       .state = {},
+                       .action = entry.spec.action,
+                       .policy = {},
+                       .horizon = horizon,
+                       .columns = ColumnLayout::Single(columns)},
+                      entry)) {
     options.columns = slab.columns().block(0, 0);
     group = entry.make_group(options);
   }

@@ -33,6 +33,12 @@ constexpr double kSideAway = 12;
 constexpr double kSideHeight = 14;
 constexpr double kSideDepth = 17;  // Not kSideHeight: an oddity of the original that is kept.
 constexpr double kStartForce = 1000.0;
+constexpr int kIterations = 6 * 30;  // Of Box2D's velocity solver, as in the original.
+// While a leg stands on the ground. Box2D 2.4 solves a joint's limit apart from its anchor, 2.3
+// solved both at once; with 180 iterations a leg pushed beyond its limit is not at rest yet and
+// throws the lander back into the air, spinning.
+constexpr int kIterationsOnGround = 500;
+constexpr int kPositionIterations = 2 * 30;
 constexpr std::uint16_t kGroundCategory = 0x0001;
 constexpr std::uint16_t kLanderCategory = 0x0010;
 constexpr std::uint16_t kLegCategory = 0x0020;
@@ -210,7 +216,9 @@ void LunarLander::World::Step(LanderThrust thrust, double dispersion0, double di
                                        position.y + y + cosine * kSideHeight / kScale),
                                 true);
   }
-  world_->Step(static_cast<float>(1.0 / kFramesPerSecond), 6 * 30, 2 * 30);
+  const bool on_ground = touches_[0] || touches_[1];
+  world_->Step(static_cast<float>(1.0 / kFramesPerSecond),
+               on_ground ? kIterationsOnGround : kIterations, kPositionIterations);
 }
 
 std::array<double, LunarLander::kObservationSize> LunarLander::World::Observe() const {

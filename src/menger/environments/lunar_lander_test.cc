@@ -175,6 +175,26 @@ TEST(LunarLanderSlowTest, ContinuousHeuristicReturnsAreDistributedAsGymnasiums) 
   ExpectEqualDistributions<ContinuousLunarLander>("LunarLanderContinuous-v3", /*heuristic=*/true);
 }
 
+// A rare fault that the test above cannot see: legs that throw the lander back when it touches down
+// hard. The lowest of 2,700 random returns on Gymnasium was -693; with the fault 1 in 150 was
+// lower.
+TEST(LunarLanderSlowTest, NoRandomReturnIsLowerThanGymnasiums) {
+  DiscreteLunarLander lander;
+  Random actions = Random::FromSeed(9);
+  for (int episode = 0; episode < 1000; ++episode) {
+    Random random = Random::FromSeed(episode);
+    float observation[DiscreteLunarLander::kObservationSize];
+    lander.Reset(random, observation);
+    double total = 0;
+    for (int step = 0; step < 1000; ++step) {
+      const StepResult result = StepUniformly(lander, random, actions, observation);
+      total += result.reward;
+      if (result.terminated) break;
+    }
+    EXPECT_GT(total, -750) << "seed " << episode;
+  }
+}
+
 TEST(LunarLanderTest, AnEpisodeDependsOnItsStartAndActionsAlone) {
   DiscreteLunarLander used, fresh;
   float observation[8], expected[8];

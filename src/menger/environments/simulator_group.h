@@ -1,9 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -19,47 +17,10 @@
 #include "menger/base/error.h"
 #include "menger/base/random.h"
 #include "menger/environments/environment.h"
+#include "menger/environments/simulator.h"
 #include "menger/tensor/slab.h"
 
 namespace menger {
-
-// What one step of a simulator gives besides its observation. Time limits are the group's business.
-struct StepResult {
-  double reward = 0;
-  bool terminated = false;
-};
-
-// One native environment, as a plain struct:
-//
-//   static constexpr int kObservationSize;           // Floats, the only observation leaf.
-//   static constexpr int kActions;                   // Discrete: actions are 0 .. kActions - 1,
-//   static constexpr int kActionSize;                // or continuous: so many floats.
-//   static EnvironmentSpec Spec();
-//   void Reset(Random& random, float* observation);  // Draws the start state, writes all floats.
-//   StepResult Step(Action action, Random& random, float* observation);
-//
-// Action is int (discrete) or const float* (continuous). A simulator need not check actions, count
-// steps or reset itself, and may throw. If it is trivially copyable its bytes are its state; any
-// other one also has Save(ArchiveWriter&) const and Load(ArchiveReader&).
-template <typename S>
-concept DiscreteSimulator = requires(S simulator, Random& random, float* observation) {
-  { S::kObservationSize } -> std::convertible_to<int>;
-  { S::kActions } -> std::convertible_to<int>;
-  { S::Spec() } -> std::same_as<EnvironmentSpec>;
-  simulator.Reset(random, observation);
-  { simulator.Step(0, random, observation) } -> std::same_as<StepResult>;
-};
-template <typename S>
-concept ContinuousSimulator = requires(S simulator, Random& random, const float* action,
-                                       float* observation) {
-  { S::kObservationSize } -> std::convertible_to<int>;
-  { S::kActionSize } -> std::convertible_to<int>;
-  { S::Spec() } -> std::same_as<EnvironmentSpec>;
-  simulator.Reset(random, observation);
-  { simulator.Step(action, random, observation) } -> std::same_as<StepResult>;
-};
-template <typename S>
-concept Simulator = DiscreteSimulator<S> || ContinuousSimulator<S>;
 
 // The adapter from a simulator to the hot interface: one simulator a column, no virtual call,
 // allocation or lock per step. It adds what Gymnasium's wrappers add:
@@ -77,22 +38,35 @@ concept Simulator = DiscreteSimulator<S> || ContinuousSimulator<S>;
 template <Simulator S>
 class SimulatorGroup final : public EnvironmentGroup {
  public:
-  explicit SimulatorGroup(const GroupOptions& options)
-      : spec_(S::Spec()),
+  using Config = typename ConfigOf<S>::type;
+
+  explicit SimulatorGroup(const GroupOptions& options, const Config& config = {})
+      : spec_(SpecOf<S>(config)),
         options_(options),
         count_(options.columns.count),
         step_limit_(spec_.max_episode_steps > 0 ? spec_.max_episode_steps
                                                 : std::numeric_limits<int>::max()),
-        simulators_(count_),
+        observation_size_(spec_.observation[0].elements()),
+        actions_(kDiscrete ? spec_.action[0].counts[0] : 0),
+        action_items_(kDiscrete ? 1 : static_cast<int>(spec_.action[0].elements())),
         elapsed_(count_, 0),
         parked_(count_, 0) {
-    for (int i = 0; i < count_; ++i) randoms_.push_back(Random::FromSeed(SeedOf(i)));
+    simulators_.reserve(count_);
+    for (int i = 0; i < count_; ++i) {
+      randoms_.push_back(Random::FromSeed(SeedOf(i)));
+      if constexpr (std::is_constructible_v<S, const Config&>) {
+        simulators_.emplace_back(config);
+      } else {
+        simulators_.emplace_back();
+      }
+    }
     if constexpr (!kDiscrete) {
       const LeafSpec& leaf = spec_.action[0];
-      for (int k = 0; k < kActionFloats; ++k) {
-        low_[k] = static_cast<float>(leaf.low[leaf.low.size() == 1 ? 0 : k]);
-        high_[k] = static_cast<float>(leaf.high[leaf.high.size() == 1 ? 0 : k]);
+      for (int k = 0; k < action_items_; ++k) {
+        low_.push_back(static_cast<float>(leaf.low[leaf.low.size() == 1 ? 0 : k]));
+        high_.push_back(static_cast<float>(leaf.high[leaf.high.size() == 1 ? 0 : k]));
       }
+      clipped_.resize(action_items_);
     }
   }
 
@@ -197,32 +171,49 @@ class SimulatorGroup final : public EnvironmentGroup {
   static constexpr bool kDiscrete = DiscreteSimulator<S>;
   static constexpr bool kPlain = std::is_trivially_copyable_v<S>;
   static constexpr std::uint32_t kRandomStepsStream = 0x72616E64;  // "rand": StepRandomly's alone.
-  static constexpr std::size_t kObservationSize = S::kObservationSize;
-  static constexpr std::size_t kObservationBytes = kObservationSize * sizeof(float);
-  static constexpr int kActionFloats = [] {
-    if constexpr (kDiscrete) {
-      return 0;
-    } else {
-      return S::kActionSize;
-    }
-  }();
+  using Number = typename NumberOf<S>::type;
   using ActionItem = std::conditional_t<kDiscrete, std::int64_t, float>;
-  static constexpr int kActionItems = kDiscrete ? 1 : kActionFloats;
+
+  // Sizes: constants where the simulator says them, so that loops over small ones unroll.
+  std::size_t observation_size() const {
+    if constexpr (requires { S::kObservationSize; }) {
+      return S::kObservationSize;
+    } else {
+      return static_cast<std::size_t>(observation_size_);
+    }
+  }
+  std::size_t observation_bytes() const { return observation_size() * sizeof(Number); }
+  std::int64_t actions() const {
+    if constexpr (requires { S::kActions; }) {
+      return S::kActions;
+    } else {
+      return actions_;
+    }
+  }
+  int action_items() const {
+    if constexpr (kDiscrete) {
+      return 1;
+    } else if constexpr (requires { S::kActionSize; }) {
+      return S::kActionSize;
+    } else {
+      return action_items_;
+    }
+  }
 
   // The block's part of one row (and of the observations of the next), bound once a Step. Arrays
   // begin at the block's first column.
   struct Rows {
     const ActionItem* action;
-    const float* observation;
+    const Number* observation;
     double* reward;
     std::uint8_t* terminated;
     std::uint8_t* truncated;
     std::uint8_t* episode_end;
     std::uint8_t* valid;
     std::int32_t* final_index;
-    float* final_observation;
+    Number* final_observation;
     int final_slot;  // Of the first column; the others follow.
-    float* next_observation;
+    Number* next_observation;
     std::uint8_t* next_is_first;
     std::int64_t step;  // Of the whole run, for messages.
   };
@@ -231,16 +222,16 @@ class SimulatorGroup final : public EnvironmentGroup {
     const int first = options_.columns.first_position;
     const int slot = slab.FinalSlot(row, first);
     return {.action = slab.action<ActionItem>(0, row, first),
-            .observation = slab.observation<float>(0, row, first),
+            .observation = slab.observation<Number>(0, row, first),
             .reward = slab.reward(row) + first,
             .terminated = slab.terminated(row) + first,
             .truncated = slab.truncated(row) + first,
             .episode_end = slab.episode_end(row) + first,
             .valid = slab.valid(row) + first,
             .final_index = slab.final_index(row) + first,
-            .final_observation = slab.final_observation<float>(0, slot),
+            .final_observation = slab.final_observation<Number>(0, slot),
             .final_slot = slot,
-            .next_observation = slab.observation<float>(0, row + 1, first),
+            .next_observation = slab.observation<Number>(0, row + 1, first),
             .next_is_first = slab.is_first(row + 1) + first,
             .step = slab.first_step() + row};
   }
@@ -267,64 +258,64 @@ class SimulatorGroup final : public EnvironmentGroup {
   }
 
   void StepColumn(const Rows& rows, int i) {
-    float* const next = rows.next_observation + i * kObservationSize;
+    Number* const next = rows.next_observation + i * observation_size();
     if (parked_count_ > 0 && parked_[i] != 0) {
-      std::memcpy(next, rows.observation + i * kObservationSize, kObservationBytes);
+      std::memcpy(next, rows.observation + i * observation_size(), observation_bytes());
       rows.reward[i] = 0;
       rows.valid[i] = 0;
       rows.next_is_first[i] = 1;
       return;
     }
-    const StepResult result = Apply(i, rows.action + i * kActionItems, next);
+    const StepResult result = Apply(i, rows.action + i * action_items(), next);
     rows.reward[i] = result.reward;
     const bool truncated = ++elapsed_[i] >= step_limit_;
     if (result.terminated || truncated) [[unlikely]] {
       rows.terminated[i] = result.terminated ? 1 : 0;
       rows.truncated[i] = truncated ? 1 : 0;
-      rows.episode_end[i] = 1;
-      EndEpisode(rows, i, next);
+      if (!result.goes_on || truncated) {
+        rows.episode_end[i] = 1;
+        elapsed_[i] = 0;
+      }
+      EndEpisode(rows, i, next, /*may_park=*/rows.episode_end[i] != 0);
     }
   }
 
-  StepResult Apply(int i, const ActionItem* action, float* observation) {
+  StepResult Apply(int i, const ActionItem* action, Number* observation) {
     if constexpr (kDiscrete) {
       return simulators_[i].Step(static_cast<int>(*action), randoms_[i], observation);
     } else {
       if (!options_.clip_actions) return simulators_[i].Step(action, randoms_[i], observation);
-      std::array<float, kActionFloats> clipped;
-      for (int k = 0; k < kActionFloats; ++k) {
-        clipped[k] = std::clamp(action[k], low_[k], high_[k]);
+      for (int k = 0; k < action_items(); ++k) {
+        clipped_[k] = std::clamp(action[k], low_[k], high_[k]);
       }
-      return simulators_[i].Step(clipped.data(), randoms_[i], observation);
+      return simulators_[i].Step(clipped_.data(), randoms_[i], observation);
     }
   }
 
   // Keeps `final_observation` and starts, or parks for, the next episode.
-  void EndEpisode(const Rows& rows, int i, const float* final_observation) {
-    float* const next = rows.next_observation + i * kObservationSize;
-    std::memcpy(rows.final_observation + i * kObservationSize, final_observation,
-                kObservationBytes);
+  void EndEpisode(const Rows& rows, int i, const Number* final_observation, bool may_park) {
+    Number* const next = rows.next_observation + i * observation_size();
+    std::memcpy(rows.final_observation + i * observation_size(), final_observation,
+                observation_bytes());
     rows.final_index[i] = rows.final_slot + i;
     rows.next_is_first[i] = 1;
-    if (options_.reset_mode == ResetMode::kSameStep) {
+    if (options_.reset_mode == ResetMode::kSameStep || !may_park) {
       StartEpisode(i, next);
       return;
     }
-    if (next != final_observation) std::memcpy(next, final_observation, kObservationBytes);
+    if (next != final_observation) std::memcpy(next, final_observation, observation_bytes());
     parked_[i] = 1;
     ++parked_count_;
   }
 
-  void StartEpisode(int i, float* observation) {
-    elapsed_[i] = 0;
-    simulators_[i].Reset(randoms_[i], observation);
-  }
+  void StartEpisode(int i, Number* observation) { simulators_[i].Reset(randoms_[i], observation); }
 
   void ResetInto(Slab& slab, int row, int i) {
     const int position = options_.columns.first_position + i;
     if (parked_[i] != 0) --parked_count_;
     parked_[i] = 0;
-    StartEpisode(i, slab.observation<float>(0, row, position));
+    elapsed_[i] = 0;
+    StartEpisode(i, slab.observation<Number>(0, row, position));
     slab.is_first(row)[position] = 1;
   }
 
@@ -332,13 +323,14 @@ class SimulatorGroup final : public EnvironmentGroup {
   [[gnu::cold, gnu::noinline]] void Restart(const Rows& rows, int i) {
     const std::string step = fmt::format("step {}", rows.step);
     TakeRestart(i, step);
+    elapsed_[i] = 0;
     rows.reward[i] = 0;
     rows.terminated[i] = 0;
     rows.truncated[i] = 1;
     rows.episode_end[i] = 0;
     rows.valid[i] = 0;
     try {
-      EndEpisode(rows, i, rows.observation + i * kObservationSize);
+      EndEpisode(rows, i, rows.observation + i * observation_size(), /*may_park=*/true);
     } catch (...) {
       throw WithContext(TranslateCurrentException(), Describe(i, step));
     }
@@ -352,24 +344,29 @@ class SimulatorGroup final : public EnvironmentGroup {
 
   void StepAtRandom(Slab& slab, int row, int i, const CounterRandom& random, int step) {
     const int environment = options_.columns.first_environment + i;
-    std::array<ActionItem, kActionItems> action;
-    for (int k = 0; k < kActionItems; ++k) {
+    std::vector<ActionItem> action(action_items());
+    for (int k = 0; k < action_items(); ++k) {
       const std::uint32_t word = random.Draw(environment, step, k / 4)[k % 4];
       if constexpr (kDiscrete) {
-        action[k] = static_cast<std::int64_t>((std::uint64_t{word} * S::kActions) >> 32);
+        action[k] = static_cast<std::int64_t>(
+            (std::uint64_t{word} * static_cast<std::uint64_t>(actions())) >> 32);
       } else {
         action[k] = low_[k] + (high_[k] - low_[k]) * CounterRandom::Uniform01(word);
       }
     }
     const int position = options_.columns.first_position + i;
-    const StepResult result = Apply(i, action.data(), slab.observation<float>(0, row, position));
+    const StepResult result = Apply(i, action.data(), slab.observation<Number>(0, row, position));
     slab.is_first(row)[position] = 1;
-    if (result.terminated || ++elapsed_[i] >= step_limit_) ResetInto(slab, row, i);
+    const bool truncated = ++elapsed_[i] >= step_limit_;
+    if (!result.terminated && !truncated) return;
+    const int elapsed = result.goes_on && !truncated ? elapsed_[i] : 0;
+    ResetInto(slab, row, i);
+    elapsed_[i] = elapsed;
   }
 
-  static bool IsGood(ActionItem value) {
+  bool IsGood(ActionItem value) const {
     if constexpr (kDiscrete) {
-      return static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(S::kActions);
+      return static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(actions());
     } else {
       return std::abs(value) <= std::numeric_limits<float>::max();  // False for NaN.
     }
@@ -377,23 +374,23 @@ class SimulatorGroup final : public EnvironmentGroup {
 
   void CheckActions(const Rows& rows) const {
     bool good = true;
-    for (int k = 0; k < count_ * kActionItems; ++k) good &= IsGood(rows.action[k]);
+    for (int k = 0; k < count_ * action_items(); ++k) good &= IsGood(rows.action[k]);
     if (!good) [[unlikely]]
       RefuseActions(rows);
   }
 
   [[gnu::cold, gnu::noinline]] void RefuseActions(const Rows& rows) const {
-    for (int k = 0; k < count_ * kActionItems; ++k) {
-      const int i = k / kActionItems;
+    for (int k = 0; k < count_ * action_items(); ++k) {
+      const int i = k / action_items();
       if (IsGood(rows.action[k]) || parked_[i] != 0) continue;
       const std::string where = fmt::format("{} environment {}, step {}", spec_.name,
                                             options_.columns.first_environment + i, rows.step);
       if constexpr (kDiscrete) {
         throw InvalidArgument("{}: action {} is not one of 0..{}", where, rows.action[k],
-                              S::kActions - 1);
+                              actions() - 1);
       } else {
         throw InvalidArgument("{}: action {} is {}; it must be a finite number", where,
-                              k % kActionItems, rows.action[k]);
+                              k % action_items(), rows.action[k]);
       }
     }
   }
@@ -417,9 +414,9 @@ class SimulatorGroup final : public EnvironmentGroup {
     if (row < 0 || row > last) {
       throw InvalidArgument("row {} of {} is not one of 0..{}", row, spec_.name, last);
     }
-    if (slab.observation_bytes(0) != kObservationBytes) {
+    if (slab.observation_bytes(0) != observation_bytes()) {
       throw InvalidArgument("the slab's observation has {} bytes; {} writes {}",
-                            slab.observation_bytes(0), spec_.name, kObservationBytes);
+                            slab.observation_bytes(0), spec_.name, observation_bytes());
     }
   }
 
@@ -427,8 +424,10 @@ class SimulatorGroup final : public EnvironmentGroup {
   const GroupOptions options_;
   const int count_;
   const int step_limit_;
-  std::array<float, kActionFloats> low_{};  // Bounds of continuous actions.
-  std::array<float, kActionFloats> high_{};
+  const std::int64_t observation_size_;
+  const std::int64_t actions_;
+  const int action_items_;
+  std::vector<float> low_, high_, clipped_;  // Bounds of continuous actions; scratch.
 
   std::vector<S> simulators_;
   std::vector<Random> randoms_;
@@ -440,9 +439,9 @@ class SimulatorGroup final : public EnvironmentGroup {
 
 // The catalog's line for a simulator.
 template <Simulator S>
-EnvironmentEntry EntryOf() {
-  return {.spec = S::Spec(), .make_group = [](const GroupOptions& options) {
-            return std::make_unique<SimulatorGroup<S>>(options);
+EnvironmentEntry EntryOf(const typename ConfigOf<S>::type& config = {}) {
+  return {.spec = SpecOf<S>(config), .make_group = [config](const GroupOptions& options) {
+            return std::make_unique<SimulatorGroup<S>>(options, config);
           }};
 }
 

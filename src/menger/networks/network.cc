@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "menger/base/error.h"
+#include "menger/networks/cnn.h"
 #include "menger/networks/mlp.h"
 #include "menger/networks/torch_library.h"
 
@@ -79,6 +80,10 @@ std::unique_ptr<Network> MakeNetwork(const NetworkSpec& spec, Random& random, in
   CheckSpec(spec, threads);
   if (spec.options.kind == "mlp" && spec.device == "cpu" && spec.precision == "fp32") {
     return std::make_unique<MlpNetwork>(spec, random, threads);
+  }
+  if (spec.options.kind.ends_with("cnn") && spec.device == "cpu" && spec.precision == "bf16" &&
+      HasAvx512Bf16()) {
+    return std::make_unique<CnnNetwork>(spec, random, threads);
   }
   return MakeTorchNetwork(spec, random, threads);
 }

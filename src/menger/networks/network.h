@@ -113,9 +113,10 @@ class Network {
 };
 
 // Makes the network that the spec asks for; weights are initialised orthogonally from `random`
-// (gain sqrt(2) hidden, the head's own gain at the end), biases 0. Multi-layer perceptrons on the
-// CPU in fp32 run on kernels of ours; everything else loads libmenger_torch.so, and throws
-// FailedPrecondition saying how to get it where it is missing.
+// (gain sqrt(2) hidden, the head's own gain at the end), biases 0. On the CPU, multi-layer
+// perceptrons in fp32 and, where the processor has AVX512-BF16, convolutions in bf16 run on kernels
+// of ours; everything else loads libmenger_torch.so, and throws FailedPrecondition saying how to
+// get it where it is missing.
 std::unique_ptr<Network> MakeNetwork(const NetworkSpec& spec, Random& random, int threads);
 
 }  // namespace menger

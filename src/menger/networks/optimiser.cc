@@ -62,26 +62,29 @@ class Adam : public Optimiser {
   std::vector<float> square_;  // Of its square, decaying by beta2.
 };
 
+// The two usual forms; they differ much while gradients are small. With epsilon outside the root
+// and an accumulator that starts at 0, the first steps are ten times the learning rate (decay
+// 0.99); with epsilon inside and a start at 1, they are as small as plain gradient descent's.
+enum class RmsPropForm { kTensorFlow, kTorch };
+
 class RmsProp : public Optimiser {
  public:
-  RmsProp(const OptimiserOptions& options, std::int64_t parameters)
-      : decay_(options.decay),
+  RmsProp(const OptimiserOptions& options, RmsPropForm form, std::int64_t parameters)
+      : form_(form),
+        decay_(options.decay),
         epsilon_(options.epsilon),
-        square_(static_cast<std::size_t>(parameters), 1.0f) {}
+        square_(static_cast<std::size_t>(parameters),
+                form == RmsPropForm::kTensorFlow ? 1.0f : 0.0f) {}
 
   void Step(std::span<float> parameters, std::span<const float> gradients, float gradient_scale,
             double learning_rate) override {
-    const float rate = static_cast<float>(learning_rate);
-    const float decay = static_cast<float>(decay_);
-    const float rest = static_cast<float>(1.0 - decay_);
     const float epsilon = static_cast<float>(epsilon_);
-    float* const __restrict parameter = parameters.data();
-    const float* const __restrict gradient = gradients.data();
-    float* const __restrict square = square_.data();
-    for (std::size_t i = 0; i < square_.size(); ++i) {
-      const float g = gradient[i] * gradient_scale;
-      square[i] = square[i] * decay + g * g * rest;
-      parameter[i] -= rate * g / std::sqrt(square[i] + epsilon);
+    if (form_ == RmsPropForm::kTensorFlow) {
+      Step(parameters, gradients, gradient_scale, learning_rate,
+           [epsilon](float square) { return std::sqrt(square + epsilon); });
+    } else {
+      Step(parameters, gradients, gradient_scale, learning_rate,
+           [epsilon](float square) { return std::sqrt(square) + epsilon; });
     }
   }
 
@@ -89,6 +92,23 @@ class RmsProp : public Optimiser {
   void Load(ArchiveReader& archive) override { archive.Read("square", std::span<float>(square_)); }
 
  private:
+  template <typename Size>
+  void Step(std::span<float> parameters, std::span<const float> gradients, float gradient_scale,
+            double learning_rate, Size size) {
+    const float rate = static_cast<float>(learning_rate);
+    const float decay = static_cast<float>(decay_);
+    const float rest = static_cast<float>(1.0 - decay_);
+    float* const __restrict parameter = parameters.data();
+    const float* const __restrict gradient = gradients.data();
+    float* const __restrict square = square_.data();
+    for (std::size_t i = 0; i < square_.size(); ++i) {
+      const float g = gradient[i] * gradient_scale;
+      square[i] = square[i] * decay + g * g * rest;
+      parameter[i] -= rate * g / size(square[i]);
+    }
+  }
+
+  const RmsPropForm form_;
   const double decay_;
   const double epsilon_;
   std::vector<float> square_;  // Of the gradient, decaying.
@@ -101,8 +121,14 @@ std::unique_ptr<Optimiser> MakeOptimiser(const OptimiserOptions& options, std::i
     throw InvalidArgument("an optimiser for {} parameters; at least 1 is needed", parameters);
   }
   if (options.kind == "adam") return std::make_unique<Adam>(options, parameters);
-  if (options.kind == "rmsprop") return std::make_unique<RmsProp>(options, parameters);
-  throw InvalidArgument("optimiser.kind is \"{}\"; it must be adam or rmsprop", options.kind);
+  if (options.kind == "rmsprop") {
+    return std::make_unique<RmsProp>(options, RmsPropForm::kTensorFlow, parameters);
+  }
+  if (options.kind == "torch_rmsprop") {
+    return std::make_unique<RmsProp>(options, RmsPropForm::kTorch, parameters);
+  }
+  throw InvalidArgument("optimiser.kind is \"{}\"; it must be adam, rmsprop or torch_rmsprop",
+                        options.kind);
 }
 
 }  // namespace menger

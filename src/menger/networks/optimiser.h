@@ -27,6 +27,7 @@ class Optimiser {
 
 // "adam": Kingma and Ba 2015 with bias correction, as torch.optim.Adam.
 // "rmsprop": as TensorFlow's, without momentum: epsilon inside the root, accumulator starts at 1.
+// "torch_rmsprop": as torch.optim.RMSprop: epsilon outside the root, accumulator starts at 0.
 // Throws InvalidArgument for another kind or fewer than one parameter.
 std::unique_ptr<Optimiser> MakeOptimiser(const OptimiserOptions& options, std::int64_t parameters);
 

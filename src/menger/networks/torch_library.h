@@ -7,8 +7,8 @@
 
 namespace menger {
 
-// Makes the network that the spec asks for by libmenger_torch.so: everything but multi-layer
-// perceptrons on the CPU in fp32. So a program that needs none of that starts without torch.
+// Makes the network that the spec asks for by libmenger_torch.so: everything that MakeNetwork has
+// no kernels of ours for. So a program that needs none of that starts without torch.
 //
 // The library is $MENGER_TORCH_LIBRARY or lies beside the program. It is loaded at the first call
 // and never unloaded: torch keeps threads and static state. Throws FailedPrecondition, saying how

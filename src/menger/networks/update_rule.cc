@@ -79,9 +79,9 @@ class LocalUpdateRule : public UpdateRule {
 
 void OptimiserOptions::Declare(Options& options) {
   options.Add("kind", &kind,
-              {.choices = {"adam", "rmsprop"},
-               .consequence = "how gradients become steps; rmsprop is TensorFlow's, which the A2C "
-                              "figures assume"});
+              {.choices = {"adam", "rmsprop", "torch_rmsprop"},
+               .consequence = "how gradients become steps; rmsprop is TensorFlow's, with which the "
+                              "A2C paper's figures hold, torch_rmsprop is that of RL Baselines3"});
   options.Add("epsilon", &epsilon,
               {.minimum = 0,
                .maximum = 1,

@@ -13,8 +13,9 @@ namespace menger {
 
 // Options of section [optimiser].
 struct OptimiserOptions {
-  std::string kind =
-      "adam";  // adam or rmsprop (TensorFlow's: epsilon inside the root, accumulator starts at 1).
+  // adam, rmsprop (TensorFlow's: epsilon inside the root, accumulator starts at 1) or torch_rmsprop
+  // (epsilon outside, from 0).
+  std::string kind = "adam";
   double epsilon = 1e-5;
   double beta1 = 0.9;
   double beta2 = 0.999;

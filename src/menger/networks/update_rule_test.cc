@@ -108,7 +108,7 @@ TEST(UpdateRuleTest, AGradientThatIsNotFiniteIsNamedAndChangesNothing) {
 }
 
 TEST(UpdateRuleTest, SavedStateContinuesToTheLastBit) {
-  for (const std::string kind : {"adam", "rmsprop"}) {
+  for (const std::string kind : {"adam", "rmsprop", "torch_rmsprop"}) {
     const std::filesystem::path path =
         std::filesystem::temp_directory_path() /
         ("menger_update_rule_test_" + std::to_string(getpid()) + "_" + kind);

@@ -45,6 +45,13 @@ ParameterVersion Publication::Publish(std::span<const float> values) {
 }
 
 void Publication::Restore(ParameterVersion version, std::span<const float> values) {
+  const ParameterVersion latest = Latest()->version();
+  if (version.packed() < latest.packed()) {
+    throw FailedPrecondition(
+        "parameter version {} of incarnation {} cannot follow version {} of incarnation {}: "
+        "restore into a fresh publication, or under a higher incarnation",
+        version.number, version.incarnation, latest.number, latest.incarnation);
+  }
   if (static_cast<std::int64_t>(values.size()) != manifest_.size()) {
     throw InvalidArgument("{} parameters published; the manifest has {}", values.size(),
                           manifest_.size());

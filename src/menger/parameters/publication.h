@@ -11,8 +11,7 @@
 namespace menger {
 
 // Names one set of parameter values: how many publications were completed before it by this life of
-// the learner. A learner that restarts counts on under a higher incarnation, so versions never go
-// backwards.
+// the learner. Versions never go backwards: see Publication::Restore.
 struct ParameterVersion {
   std::uint16_t incarnation = 0;
   std::int64_t number = 0;
@@ -54,7 +53,13 @@ class Publication {
   // Never null: before the first Publish, zeros with version number 0.
   std::shared_ptr<const ParameterBlob> Latest() const;
 
-  // Counts on from a restored run.
+  // Publishes the values of a checkpoint under their own version, and counts on from there.
+  //
+  // A run that resumes keeps its incarnation: nothing that carried a later version outlived the
+  // process, so it is the same life, and the same run bit for bit. Where readers, slabs or stored
+  // items do outlive the learner, whoever restores gives `version` a higher incarnation. Throws
+  // FailedPrecondition if `version` is below the latest: readers of this publication would take two
+  // sets of values for one.
   void Restore(ParameterVersion version, std::span<const float> values);
 
  private:

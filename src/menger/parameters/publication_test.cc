@@ -40,9 +40,26 @@ TEST(PublicationTest, AnotherSizeIsRefused) {
   EXPECT_THROW(publication.Publish(std::vector<float>(8)), Error);
 }
 
-TEST(PublicationTest, ARestartedLearnerNeverGoesBackwards) {
-  EXPECT_LT((ParameterVersion{.incarnation = 0, .number = 1'000'000}.packed()),
-            (ParameterVersion{.incarnation = 1, .number = 0}.packed()));
+TEST(PublicationTest, ARestoredRunCountsOnInItsOwnLife) {
+  Publication publication(SmallManifest());
+  publication.Publish(std::vector<float>(9, 1.0F));
+  publication.Restore({.incarnation = 0, .number = 40}, std::vector<float>(9, 2.0F));
+  EXPECT_EQ(publication.Latest()->version().number, 40);
+  EXPECT_EQ(publication.Latest()->values()[0], 2.0F);
+  EXPECT_EQ(publication.Publish(std::vector<float>(9, 3.0F)).number, 41);
+}
+
+TEST(PublicationTest, ReadersNeverSeeAnOldVersionWithOtherValues) {
+  Publication publication(SmallManifest());
+  for (int i = 0; i < 5; ++i) publication.Publish(std::vector<float>(9, 1.0F));
+  const std::vector<float> older(9, 2.0F);
+  EXPECT_THROW(publication.Restore({.incarnation = 0, .number = 3}, older), Error);
+  EXPECT_EQ(publication.Latest()->version().number, 5);
+  // A learner whose readers outlived it goes back in its values, never in its versions.
+  const std::int64_t before = publication.Latest()->version().packed();
+  publication.Restore({.incarnation = 1, .number = 3}, older);
+  EXPECT_GT(publication.Latest()->version().packed(), before);
+  EXPECT_EQ(publication.Latest()->values()[0], 2.0F);
 }
 
 TEST(PublicationTest, NoReaderEverSeesHalfAVersion) {

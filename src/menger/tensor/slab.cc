@@ -92,11 +92,44 @@ Slab::Slab(SlabSpec spec, std::unique_ptr<Memory> memory)
   data_ = memory_->data();
 }
 
+Slab Slab::Shared(SlabSpec spec) {
+  auto memory = AllocateSharedMemory("menger-slab", BytesNeeded(spec));
+  const int descriptor = memory->descriptor();
+  Slab slab(std::move(spec), std::move(memory));
+  slab.descriptor_ = descriptor;
+  return slab;
+}
+
 std::size_t Slab::BytesNeeded(const SlabSpec& spec) {
   spec.Check();
   Slab layout;
   layout.spec_ = spec;
   return layout.LayOut();
+}
+
+std::vector<SlabArray> Slab::arrays() const {
+  std::vector<SlabArray> arrays;
+  const auto add = [&arrays](const char* part, int leaf, const Array& array) {
+    arrays.push_back(
+        {.part = part, .leaf = leaf, .offset = array.offset, .item = array.item, .row = array.row});
+  };
+  const auto add_part = [&add](const char* part, const std::vector<Array>& leaves) {
+    for (std::size_t i = 0; i < leaves.size(); ++i) add(part, static_cast<int>(i), leaves[i]);
+  };
+  add_part("observation", observation_);
+  add_part("final_observation", final_observation_);
+  add_part("state", state_);
+  add_part("action", action_);
+  add_part("policy", policy_);
+  add("is_first", 0, is_first_);
+  add("reward", 0, reward_);
+  add("terminated", 0, terminated_);
+  add("truncated", 0, truncated_);
+  add("episode_end", 0, episode_end_);
+  add("valid", 0, valid_);
+  add("version", 0, version_);
+  add("final_index", 0, final_index_);
+  return arrays;
 }
 
 void Slab::Carry(Slab& next) const {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "menger/tensor/column_layout.h"
@@ -24,6 +25,15 @@ struct SlabSpec {
 
   // Throws InvalidArgument that names the field; so do horizon x columns beyond 2^31 - 1.
   void Check() const;
+};
+
+// Where one array of a slab lies, for those who do not use this class.
+struct SlabArray {
+  std::string part;  // "observation", "final_observation", "reward", ...
+  int leaf = 0;
+  std::size_t offset = 0;  // From the start of memory to row 0 (slot 0), position 0.
+  std::size_t item = 0;    // Bytes of one position.
+  std::size_t row = 0;     // Bytes of one row.
 };
 
 // What one collection pass fills: rows (steps) by columns (environments), one array a leaf,
@@ -60,6 +70,7 @@ class Slab {
  public:
   explicit Slab(SlabSpec spec);                         // In plain memory.
   Slab(SlabSpec spec, std::unique_ptr<Memory> memory);  // In memory of at least BytesNeeded(spec).
+  static Slab Shared(SlabSpec spec);                    // In shared memory of its own.
   static std::size_t BytesNeeded(const SlabSpec& spec);
 
   const SlabSpec& spec() const { return spec_; }
@@ -145,6 +156,10 @@ class Slab {
   // Bytes of one element of a row: for copying whole columns.
   std::size_t observation_bytes(int leaf) const { return observation_[leaf].item; }
 
+  // For other processes: the memory they map (-1: it is not shared), and where each array lies.
+  int descriptor() const { return descriptor_; }
+  std::vector<SlabArray> arrays() const;
+
  private:
   struct Array {
     std::size_t offset = 0;  // From the start of memory to row 0, position 0.
@@ -171,6 +186,7 @@ class Slab {
   Array is_first_, reward_, terminated_, truncated_, episode_end_, valid_, version_, final_index_;
   std::unique_ptr<Memory> memory_;
   std::byte* data_ = nullptr;  // memory_->data(), without the virtual call.
+  int descriptor_ = -1;
 };
 
 }  // namespace menger

@@ -11,6 +11,7 @@
 #include "menger/algorithms/algorithm.h"
 #include "menger/base/options.h"
 #include "menger/collectors/collector.h"
+#include "menger/environments/catalog.h"
 #include "menger/networks/network.h"
 #include "menger/networks/update_rule.h"
 
@@ -55,8 +56,9 @@ struct Assignment {
 };
 
 // Everything that decides a run: the top level of a recipe, the sections that every run has, and
-// the section named after the algorithm. Every option is declared once, by the component that
-// uses it; this class joins the declarations and reads and writes them as TOML.
+// those named after the algorithm and, where it has options, after the environment's family. Every
+// option is declared once, by the component that uses it; this class joins the declarations and
+// reads and writes them as TOML.
 //
 // Not copyable and not movable: the declarations point at the fields. One thread at a time.
 class Experiment {
@@ -65,9 +67,11 @@ class Experiment {
 
   // Reads the TOML text, then applies the assignments in order, so a later one wins. `origin` is
   // the file's name, for errors. Unknown keys and sections, wrong types and values out of range
-  // are InvalidArgument and name the nearest valid key; so is an unknown algorithm.
+  // are InvalidArgument and name the nearest valid key; so is an unknown algorithm. An environment
+  // is looked up when it is opened. The catalog is borrowed for the experiment's life.
   Experiment(std::string_view toml, const std::string& origin,
-             std::span<const Assignment> assignments, Algorithms algorithms);
+             std::span<const Assignment> assignments, Algorithms algorithms,
+             const EnvironmentCatalog& environments);
   Experiment(const Experiment&) = delete;
   Experiment& operator=(const Experiment&) = delete;
 
@@ -90,6 +94,9 @@ class Experiment {
   // The chosen algorithm with its section's values; the experiment keeps it.
   const AlgorithmEntry& algorithm_entry() const { return *entry_; }
 
+  // The environment, made as the family's section says. Throws NotFound for an unknown one.
+  EnvironmentEntry OpenEnvironment(EnvironmentUse use) const;
+
   // Fills in what does not need a measurement: precision and learner_threads. The collector's
   // `auto` is left to calibration.
   void ResolveDefaults();
@@ -106,7 +113,9 @@ class Experiment {
   Options& Section(const std::string& name, const std::string& origin);
   std::vector<std::string> SectionNames() const;
 
+  const EnvironmentCatalog& environments_;
   std::unique_ptr<AlgorithmEntry> entry_;
+  std::unique_ptr<EnvironmentFamily> family_;  // Null: the catalog has an entry, or nothing at all.
   std::vector<std::string> algorithm_names_;
   std::vector<Options> sections_;
 };

@@ -5,6 +5,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/thread.h"
+#include "menger/networks/kernels/bf16.h"
 
 namespace menger {
 namespace {
@@ -21,7 +22,9 @@ std::vector<Assignment> Settings(const std::vector<std::string>& texts) {
 
 std::unique_ptr<Experiment> Make(const std::string& toml,
                                  const std::vector<std::string>& settings = {}) {
-  return std::make_unique<Experiment>(toml, "recipe.toml", Settings(settings), AllAlgorithms());
+  static const EnvironmentCatalog environments = NativeEnvironments();
+  return std::make_unique<Experiment>(toml, "recipe.toml", Settings(settings), AllAlgorithms(),
+                                      environments);
 }
 
 std::string RefusalOf(const std::string& toml, const std::vector<std::string>& settings = {}) {
@@ -64,10 +67,16 @@ TEST(ExperimentTest, ResolvingLeavesNothingButTheCollectorToChoose) {
   EXPECT_FALSE(experiment->learner_threads.is_auto);
 }
 
-TEST(ExperimentTest, AutomaticPrecisionIsLowForConvolutionsOnCudaAlone) {
-  const auto experiment = Make(kSmall, {"device=cuda", "network.kind=nature_cnn"});
-  experiment->ResolveDefaults();
-  EXPECT_EQ(experiment->precision, "bf16");
+TEST(ExperimentTest, AutomaticPrecisionIsLowForConvolutionsWhereTheDeviceGainsByIt) {
+  const auto precision_of = [](const std::string& device, const std::string& kind) {
+    const auto experiment = Make(kSmall, {"device=" + device, "network.kind=" + kind});
+    experiment->ResolveDefaults();
+    return experiment->precision;
+  };
+  EXPECT_EQ(precision_of("cuda", "nature_cnn"), "bf16");
+  EXPECT_EQ(precision_of("cuda", "mlp"), "fp32");
+  EXPECT_EQ(precision_of("cpu", "a3c_cnn"), HasAvx512Bf16() ? "bf16" : "fp32");
+  EXPECT_EQ(precision_of("cpu", "mlp"), "fp32");
 }
 
 TEST(ExperimentTest, AnAlgorithmBringsItsOwnSection) {

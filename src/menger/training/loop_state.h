@@ -50,6 +50,7 @@ struct LoopCounters {
   std::int64_t steps = 0;  // Environment steps learned from.
   std::int64_t slabs = 0;
   std::int64_t episodes = 0;
+  std::int64_t attempt = 0;       // Times that collection failed: see CollectorSeed.
   double seconds = 0;             // Wall-clock time over all sittings.
   double training_seconds = 0;    // Of that, collecting and learning.
   std::int64_t reported_at = -1;  // Steps of the last row.

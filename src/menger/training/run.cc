@@ -15,10 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::uint64_t SeedOf(const Experiment& experiment) {
-  return static_cast<std::uint64_t>(experiment.seed);
-}
-
 void WriteExperiment(const Experiment& experiment, const RunFolder& folder) {
   WriteFileAtomically(folder.file("experiment.toml"),
                       "# The resolved configuration of this run: `menger train experiment.toml` "
@@ -34,6 +30,7 @@ void WriteSummary(const Experiment& experiment, const RunFolder& folder,
                   {"environment", experiment.environment},
                   {"algorithm", experiment.algorithm},
                   {"seed", experiment.seed},
+                  {"attempt", counters.attempt},
                   {"steps", counters.steps},
                   {"seconds", counters.seconds},
                   {"training_seconds", counters.training_seconds},
@@ -65,9 +62,9 @@ RunOutcome Finish(const Experiment& experiment, const RunFolder& folder, Synchro
 
 ArchiveReader OpenCheckpoint(const RunFolder& folder, const std::string& checkpoint) {
   if (checkpoint == "newest") return folder.NewestWholeCheckpoint();
-  if (!folder.Contains("checkpoints/" + checkpoint)) {
+  if (!folder.ContainsCheckpoint(checkpoint)) {
     throw NotFound("'{}' has no checkpoint '{}'; there are: newest{}, {}", folder.path(),
-                   checkpoint, folder.Contains("checkpoints/best") ? ", best" : "",
+                   checkpoint, folder.ContainsCheckpoint("best") ? ", best" : "",
                    fmt::join(folder.Checkpoints(), ", "));
   }
   ArchiveReader archive(folder.checkpoint(checkpoint));
@@ -94,9 +91,9 @@ void CheckSameRun(const std::string& run, const Experiment& was, const Experimen
 
 RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& make_folder,
                     const std::string& init_from, const RunContext& context) {
-  const EnvironmentEntry& environment = context.environments.Find(experiment.environment);
+  const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   Resolve(experiment, environment);
-  TrainingParts parts = MakeParts(experiment, environment, SeedOf(experiment));
+  TrainingParts parts = MakeParts(experiment, environment, /*attempt=*/0);
   if (!init_from.empty()) {
     const ArchiveReader checkpoint = RunFolder::Open(init_from).NewestWholeCheckpoint();
     ArchiveReader scope = checkpoint.Scope("algorithm");
@@ -108,25 +105,23 @@ RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& ma
   context.progress.Say(fmt::format("training {} on {} in '{}'", experiment.algorithm,
                                    experiment.environment, folder.path()));
   WriteFileAtomically(folder.file("build.txt"), ToString(ThisBuild()) + "\n");
-  SynchronousLoop loop(experiment, environment, parts, folder, context.progress,
-                       context.stop_requested);
+  SynchronousLoop loop(experiment, experiment.OpenEnvironment(EnvironmentUse::kEvaluation), parts,
+                       folder, context.progress, context.stop_requested);
   return Finish(experiment, folder, loop);
 }
 
 RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunContext& context) {
-  const EnvironmentEntry& environment = context.environments.Find(experiment.environment);
+  const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   const ArchiveReader checkpoint = folder.NewestWholeCheckpoint();
   Resolve(experiment, environment);
-  std::uint64_t seed = SeedOf(experiment);
   if (checkpoint.Read<bool>(SynchronousLoop::kCollectorLost)) {
-    // Other seeds, or the environment that failed would fail again at the same step.
-    seed += static_cast<std::uint64_t>(checkpoint.Read<LoopCounters>("loop/counters").slabs);
-    LogWarning("'{}' was saved after an environment's error: its environments start anew",
+    LogWarning("'{}' was saved after an error of collection: environments start anew, other seeds",
                checkpoint.path());
   }
-  TrainingParts parts = MakeParts(experiment, environment, seed);
-  SynchronousLoop loop(experiment, environment, parts, folder, context.progress,
-                       context.stop_requested);
+  TrainingParts parts =
+      MakeParts(experiment, environment, checkpoint.Read<LoopCounters>("loop/counters").attempt);
+  SynchronousLoop loop(experiment, experiment.OpenEnvironment(EnvironmentUse::kEvaluation), parts,
+                       folder, context.progress, context.stop_requested);
   loop.Restore(checkpoint);
   const std::int64_t done = loop.counters().steps;
   context.progress.Say(fmt::format(
@@ -137,11 +132,14 @@ RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunC
 }
 
 std::unique_ptr<Experiment> ExperimentOf(const RunFolder& folder,
-                                         std::span<const Assignment> assignments) {
+                                         std::span<const Assignment> assignments,
+                                         const EnvironmentCatalog& environments) {
   const std::string path = folder.file("experiment.toml");
   const std::string text = ReadFile(path);
-  auto experiment = std::make_unique<Experiment>(text, path, assignments, AllAlgorithms());
-  CheckSameRun(folder.path(), Experiment(text, path, {}, AllAlgorithms()), *experiment);
+  auto experiment =
+      std::make_unique<Experiment>(text, path, assignments, AllAlgorithms(), environments);
+  CheckSameRun(folder.path(), Experiment(text, path, {}, AllAlgorithms(), environments),
+               *experiment);
   return experiment;
 }
 
@@ -149,10 +147,10 @@ TrainedRun LoadRun(const std::string& path, const std::string& checkpoint,
                    const EnvironmentCatalog& environments) {
   const RunFolder folder = RunFolder::Open(path);
   TrainedRun run;
-  run.experiment = ExperimentOf(folder, {});
-  run.environment = &environments.Find(run.experiment->environment);
+  run.experiment = ExperimentOf(folder, {}, environments);
+  run.environment = run.experiment->OpenEnvironment(EnvironmentUse::kEvaluation);
   const ArchiveReader archive = OpenCheckpoint(folder, checkpoint);
-  run.algorithm = MakeAlgorithm(*run.experiment, *run.environment);
+  run.algorithm = MakeAlgorithm(*run.experiment, run.environment);
   ArchiveReader scope = archive.Scope("algorithm");
   run.algorithm->LoadParameters(scope);
   run.algorithm->Publish();

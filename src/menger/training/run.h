@@ -16,7 +16,6 @@ namespace menger {
 
 // What the runs of a process share. Borrowed for the call.
 struct RunContext {
-  const EnvironmentCatalog& environments;
   ProgressReporter& progress;
   std::function<bool()> stop_requested;
 };
@@ -35,19 +34,21 @@ struct RunOutcome {
 RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& make_folder,
                     const std::string& init_from, const RunContext& context);
 
-// Goes on with a run from its newest whole checkpoint, bit for bit as if it had not stopped.
+// Goes on with a run from its newest whole checkpoint, bit for bit as if it had not stopped; after
+// an error of collection, with environments and action noise that start anew (see CollectorSeed).
 // `experiment` is the folder's own, perhaps with assignments on top; it is written back.
 RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunContext& context);
 
 // The experiment of a run folder, with assignments on top. Throws InvalidArgument if they change
 // what the run is: its environment, seed or optimiser.
 std::unique_ptr<Experiment> ExperimentOf(const RunFolder& folder,
-                                         std::span<const Assignment> assignments);
+                                         std::span<const Assignment> assignments,
+                                         const EnvironmentCatalog& environments);
 
 // A trained policy and what it was trained on.
 struct TrainedRun {
   std::unique_ptr<Experiment> experiment;
-  const EnvironmentEntry* environment = nullptr;  // The catalog's.
+  EnvironmentEntry environment;  // For evaluation.
   std::unique_ptr<SlabAlgorithm> algorithm;
   std::string checkpoint;  // Path of the archive that it came from.
 };

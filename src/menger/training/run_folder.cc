@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 
 #include "menger/base/error.h"
 #include "menger/base/files.h"
@@ -19,8 +20,10 @@ namespace fs = std::filesystem;
 
 constexpr int kRunsMax = 1'000'000;
 constexpr const char* kRemoving = ".removing";
+constexpr const char* kPrevious = ".previous";  // As ArchiveWriter has it.
 
-std::optional<std::int64_t> StepsOf(const std::string& name) {
+std::optional<std::int64_t> StepsOf(std::string_view name) {
+  if (name.ends_with(kPrevious)) name.remove_suffix(std::string_view(kPrevious).size());
   std::int64_t steps = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), steps);
   if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
@@ -74,12 +77,17 @@ bool RunFolder::Contains(const std::string& name) const {
   return fs::exists(file(name), error);
 }
 
+bool RunFolder::ContainsCheckpoint(const std::string& name) const {
+  return Contains("checkpoints/" + name) || Contains("checkpoints/" + name + kPrevious);
+}
+
 std::vector<std::int64_t> RunFolder::Checkpoints() const {
   std::vector<std::int64_t> found;
   for (const std::string& name : NamesIn(path_ + "/checkpoints")) {
     if (const auto steps = StepsOf(name)) found.push_back(*steps);
   }
   std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 
@@ -111,10 +119,12 @@ void RunFolder::Prune(std::int64_t keep, std::int64_t newest) const {
   std::erase_if(found, [newest](std::int64_t steps) { return steps > newest; });
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < found.size(); ++i) {
     // First out of the way in one step, so that a killed process leaves no half checkpoint.
-    std::string path = checkpoint(found[i]);
-    std::error_code error;
-    fs::rename(path, path + kRemoving, error);
-    Remove(error ? path : path + kRemoving);
+    const std::string path = checkpoint(found[i]);
+    for (const std::string& archive : {path + kPrevious, path}) {
+      std::error_code error;
+      fs::rename(archive, archive + kRemoving, error);
+      Remove(error ? archive : archive + kRemoving);
+    }
   }
 }
 

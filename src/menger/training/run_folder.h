@@ -34,7 +34,11 @@ class RunFolder {
   std::string checkpoint(std::int64_t steps) const { return checkpoint(std::to_string(steps)); }
   bool Contains(const std::string& name) const;
 
-  // Steps of the checkpoints that are there, ascending.
+  // Whether an archive can be read as checkpoint(name): it is there, or a writer killed while it
+  // replaced the archive left the older one as `<name>.previous`, which ArchiveReader takes then.
+  bool ContainsCheckpoint(const std::string& name) const;
+
+  // Steps of the checkpoints that can be read, ascending.
   std::vector<std::int64_t> Checkpoints() const;
 
   // The newest checkpoint whose every byte is as written. Damaged newer ones are logged as

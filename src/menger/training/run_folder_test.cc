@@ -59,6 +59,23 @@ TEST_F(RunFolderTest, ARunThatGoesOnFromBeforeADamagedCheckpointKeepsWhatItSaves
   EXPECT_THAT(folder.Checkpoints(), testing::ElementsAre(10, 100));
 }
 
+TEST_F(RunFolderTest, WhatAWriterKilledBetweenTwoRenamesLeftIsACheckpointStill) {
+  const RunFolder folder = MakeRun({9, 10});
+  fs::rename(folder.checkpoint(10), folder.checkpoint(10) + ".previous");
+  EXPECT_THAT(folder.Checkpoints(), testing::ElementsAre(9, 10));
+  EXPECT_EQ(folder.NewestWholeCheckpoint().Read<int>("steps"), 10);
+  EXPECT_TRUE(folder.ContainsCheckpoint("10"));
+  EXPECT_FALSE(folder.ContainsCheckpoint("11"));
+}
+
+TEST_F(RunFolderTest, ACheckpointBesideItsPreviousOneCountsOnceAndGoesWithIt) {
+  const RunFolder folder = MakeRun({9, 10});
+  fs::copy(folder.checkpoint(9), folder.checkpoint(9) + ".previous");
+  EXPECT_THAT(folder.Checkpoints(), testing::ElementsAre(9, 10));
+  folder.Prune(/*keep=*/1, /*newest=*/10);
+  EXPECT_THAT(folder.Checkpoints(), testing::ElementsAre(10));
+}
+
 TEST_F(RunFolderTest, ADamagedCheckpointIsPassedOverAloud) {
   const RunFolder folder = MakeRun({9, 10});
   fs::resize_file(folder.checkpoint(10) + "/data.bin", 2);

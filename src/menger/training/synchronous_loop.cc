@@ -41,11 +41,11 @@ const char* NameOf(LoopEnd end) {
   return "unknown";
 }
 
-SynchronousLoop::SynchronousLoop(const Experiment& experiment, const EnvironmentEntry& environment,
+SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry evaluation,
                                  TrainingParts& parts, const RunFolder& folder,
                                  ProgressReporter& progress, std::function<bool()> stop_requested)
     : experiment_(experiment),
-      environment_(environment),
+      evaluation_(std::move(evaluation)),
       parts_(parts),
       folder_(folder),
       progress_(progress),
@@ -99,8 +99,12 @@ void SynchronousLoop::CollectAndLearn() {
   Slab* const slab = &Collect();
   const double progress =
       static_cast<double>(counters_.steps) / static_cast<double>(experiment_.steps);
-  metrics_.Add(parts_.algorithm->Learn({&slab, 1}, *parts_.update, progress));
-  parts_.algorithm->Publish();
+  try {
+    metrics_.Add(parts_.algorithm->Learn({&slab, 1}, *parts_.update, progress));
+    parts_.algorithm->Publish();
+  } catch (...) {
+    throw LearningFailed(TranslateCurrentException(), "learning");
+  }
 
   const auto episodes = parts_.collector->episodes();
   recent_.Add(episodes);
@@ -114,23 +118,52 @@ Slab& SynchronousLoop::Collect() {
   try {
     return parts_.collector->Collect();
   } catch (...) {
-    const Error error = TranslateCurrentException();
-    // In the middle of a slab the environments cannot be saved, but what was learned can. An older
-    // checkpoint of the same moment has the environments too, so it stays.
-    const std::string path = folder_.checkpoint(counters_.steps);
-    if (counters_.slabs == 0) throw error;
-    if (!folder_.Contains("checkpoints/" + std::to_string(counters_.steps))) {
-      SaveTo(path, /*with_collector=*/false);
-    }
-    throw WithContext(
-        error, fmt::format("after {} steps (checkpoint left in '{}')", counters_.steps, path));
+    throw CollectionFailed(TranslateCurrentException());
+  }
+}
+
+Error SynchronousLoop::CollectionFailed(const Error& error) {
+  if (error.code() == ErrorCode::kInvalidArgument) return LearningFailed(error, "acting");
+  // A thread that hangs in the collector cannot be joined, and all that it uses must stay: until
+  // the process ends nobody destroys it.
+  if (error.code() == ErrorCode::kDeadlineExceeded) (void)parts_.collector.release();
+  // Also in place of a checkpoint of the same moment with the environments, which would come to the
+  // same error again.
+  ++counters_.attempt;
+  SaveTo(folder_.checkpoint(counters_.steps), /*with_collector=*/false);
+  return Error(error.code(),
+               fmt::format("after {} steps: {}; what was learned is saved: `menger train --resume "
+                           "{}` goes on from there with fresh environments, under other seeds",
+                           counters_.steps, error.what(), folder_.path()));
+}
+
+Error SynchronousLoop::LearningFailed(const Error& error, const char* what) const {
+  const std::vector<std::int64_t> saved = folder_.Checkpoints();
+  const std::string remedy =
+      saved.empty()
+          ? fmt::format("there is no checkpoint yet (checkpoint.every = {}): train again with",
+                        experiment_.checkpoint.every)
+          : fmt::format(
+                "`menger train --resume {}` goes on from {} steps, and comes to the same "
+                "error without",
+                folder_.path(), saved.back());
+  return Error(error.code(),
+               fmt::format("{} after {} steps: {}; {} other settings, for example a lower --set "
+                           "{}.learning_rate=...",
+                           what, counters_.steps, error.what(), remedy, experiment_.algorithm));
+}
+
+EvaluationResult SynchronousLoop::EvaluateGreedily() const {
+  try {
+    return Evaluate(EvaluationPlanOf(experiment_, *parts_.algorithm, counters_.evaluations),
+                    evaluation_, *greedy_);
+  } catch (...) {
+    throw LearningFailed(TranslateCurrentException(), "evaluation");
   }
 }
 
 void SynchronousLoop::EvaluateNow() {
-  const EvaluationResult result =
-      Evaluate(EvaluationPlanOf(experiment_, *parts_.algorithm, counters_.evaluations),
-               environment_, *greedy_);
+  const EvaluationResult result = EvaluateGreedily();
   ++counters_.evaluations;
   counters_.evaluated_at = counters_.steps;
   counters_.evaluation_episodes = result.episodes();

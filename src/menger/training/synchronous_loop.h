@@ -21,21 +21,28 @@ const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 //
 // Between two slabs, and only there, it evaluates, reports and saves, so that a checkpoint holds
 // the whole state: a run that was interrupted and resumed goes on bit for bit as one that was not.
+// It ends with the first slab that reaches the steps, so a run may take up to a slab more.
 // Borrows everything it is given. One thread.
+//
+// An error ends the loop. What it says has the step, and how to go on:
+// - of an environment, or one that hangs: what was learned is saved, without the environments,
+// which
+//   are in the middle of a slab. Resumed, they start anew under the next `attempt`'s seeds.
+// - of learning or evaluation, or an action that an environment refuses: what was learned is at
+//   fault, or half an update, so nothing is saved. Resumed, the run goes on from the checkpoint
+//   before, and comes to the same error unless a setting is changed.
 class SynchronousLoop {
  public:
-  // `stop_requested` is asked once a slab.
-  SynchronousLoop(const Experiment& experiment, const EnvironmentEntry& environment,
-                  TrainingParts& parts, const RunFolder& folder, ProgressReporter& progress,
+  // `evaluation` is the environment as evaluations see it; `stop_requested` is asked once a slab.
+  SynchronousLoop(const Experiment& experiment, EnvironmentEntry evaluation, TrainingParts& parts,
+                  const RunFolder& folder, ProgressReporter& progress,
                   std::function<bool()> stop_requested);
 
   // Goes back to the state of a checkpoint; drops the rows that were written after it. Throws
   // FailedPrecondition if the checkpoint is of another architecture or collection plan.
   void Restore(ArchiveReader checkpoint);
 
-  // A checkpoint is left when the run completes, is stopped, or collection fails (then without the
-  // environments' state); an error while learning leaves the last one as it is. A completed run is
-  // evaluated.
+  // A checkpoint is left when the run completes or is stopped. A completed run is evaluated.
   LoopEnd Run();
 
   const LoopCounters& counters() const { return counters_; }
@@ -47,7 +54,10 @@ class SynchronousLoop {
  private:
   void CollectAndLearn();
   Slab& Collect();
+  EvaluationResult EvaluateGreedily() const;
   void EvaluateNow();
+  Error CollectionFailed(const Error& error);
+  Error LearningFailed(const Error& error, const char* what) const;
   void WriteRow();
   void SaveCheckpoint();
   void SaveTo(const std::string& path, bool with_collector);
@@ -58,7 +68,7 @@ class SynchronousLoop {
   double Seconds() const { return seconds_before_ + sitting_.seconds(); }
 
   const Experiment& experiment_;
-  const EnvironmentEntry& environment_;
+  const EnvironmentEntry evaluation_;
   TrainingParts& parts_;
   const RunFolder& folder_;
   ProgressReporter& progress_;

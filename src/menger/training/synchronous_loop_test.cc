@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "menger/base/error.h"
 #include "menger/collectors/fake_environment.h"
@@ -13,11 +15,11 @@
 namespace menger {
 namespace {
 
-// Learns nothing: acts at random and counts the slabs that it was shown.
+// Learns nothing: acts at random, counts the slabs that it was shown and remembers the actions.
 class CountingAlgorithm final : public SlabAlgorithm {
  public:
-  explicit CountingAlgorithm(const EnvironmentSpec& environment)
-      : environment_(environment), publication_(Manifest()) {}
+  CountingAlgorithm(const EnvironmentSpec& environment, std::int64_t slabs_max)
+      : environment_(environment), slabs_max_(slabs_max), publication_(Manifest()) {}
 
   const PolicySpec& policy_spec() const override { return spec_; }
   std::unique_ptr<Policy> MakePolicy(PolicyMode, std::uint64_t seed) override {
@@ -26,12 +28,23 @@ class CountingAlgorithm final : public SlabAlgorithm {
   Publication& publication() override { return publication_; }
   void Publish() override { publication_.Publish({&slabs_, 1}); }
   std::int64_t parameter_count() const override { return 1; }
-  Metrics Learn(std::span<Slab* const>, UpdateRule&, double progress) override {
+  Metrics Learn(std::span<Slab* const> slabs, UpdateRule&, double progress) override {
+    if (slabs_ == static_cast<float>(slabs_max_)) throw Internal("gradient is not finite");
     slabs_ += 1;
+    for (int row = 0; row < slabs[0]->horizon(); ++row) {
+      const auto* const actions = slabs[0]->action<std::int64_t>(0, row);
+      actions_.insert(actions_.end(), actions, actions + slabs[0]->positions());
+    }
     return {{"slabs", slabs_}, {"progress", progress}};
   }
-  void Save(ArchiveWriter& archive) const override { archive.Write("slabs", slabs_); }
-  void Load(ArchiveReader& archive) override { archive.Read("slabs", slabs_); }
+  void Save(ArchiveWriter& archive) const override {
+    archive.Write("slabs", slabs_);
+    archive.Write("actions", actions_);
+  }
+  void Load(ArchiveReader& archive) override {
+    archive.Read("slabs", slabs_);
+    archive.Read("actions", actions_);
+  }
   void LoadParameters(ArchiveReader& archive) override { Load(archive); }
 
  private:
@@ -42,24 +55,31 @@ class CountingAlgorithm final : public SlabAlgorithm {
   }
 
   const EnvironmentSpec environment_;
+  const std::int64_t slabs_max_;
   const PolicySpec spec_;
   Publication publication_;
   float slabs_ = 0;
+  std::vector<std::int64_t> actions_;
 };
 
 class CountingEntry final : public AlgorithmEntry {
  public:
   std::string name() const override { return "counting"; }
   std::string description() const override { return "for tests"; }
-  void Declare(Options&) override {}
+  void Declare(Options& options) override {
+    options.Add("slabs_max", &slabs_max_, {.consequence = "learning from one more fails"});
+  }
   void Check(const EnvironmentSpec& environment) const override {
     if (environment.action[0].space == Space::kDiscrete) return;
     throw InvalidArgument("algorithm 'counting' takes discrete actions; those of {} are continuous",
                           environment.name);
   }
   std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
-    return std::make_unique<CountingAlgorithm>(context.environment);
+    return std::make_unique<CountingAlgorithm>(context.environment, slabs_max_);
   }
+
+ private:
+  std::int64_t slabs_max_ = 1'000'000;
 };
 
 Experiment::Algorithms OnlyCounting() {
@@ -84,14 +104,24 @@ episodes = 2
 every = 100
 )";
 
+constexpr FakeFaults kInTheSeventhSlab = {.environment = 2, .step = 33};
+
 class SynchronousLoopTest : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::remove_all(root_); }
-  void TearDown() override { std::filesystem::remove_all(root_); }
+  void SetUp() override { Remove(); }
+  void TearDown() override { Remove(); }
 
-  static std::unique_ptr<Experiment> MakeExperiment(const std::string& setting = "seed=1") {
+  void Remove() const {
+    for (const std::string& folder : {root_, copy_}) std::filesystem::remove_all(folder);
+  }
+  void Copy() const {
+    std::filesystem::copy(root_, copy_, std::filesystem::copy_options::recursive);
+  }
+
+  static std::unique_ptr<Experiment> MakeExperiment(const EnvironmentCatalog& environments,
+                                                    const std::string& setting = "seed=1") {
     const std::vector<Assignment> assignments = {Assignment::Parse(setting)};
-    return std::make_unique<Experiment>(kRecipe, "test", assignments, OnlyCounting());
+    return std::make_unique<Experiment>(kRecipe, "test", assignments, OnlyCounting(), environments);
   }
 
   static EnvironmentCatalog Catalog(const FakeFaults& faults) {
@@ -102,24 +132,51 @@ class SynchronousLoopTest : public testing::Test {
 
   RunOutcome Start(const FakeFaults& faults = {}, const std::string& setting = "seed=1") {
     const EnvironmentCatalog catalog = Catalog(faults);
-    const auto experiment = MakeExperiment(setting);
+    const auto experiment = MakeExperiment(catalog, setting);
     return StartRun(*experiment, [this] { return RunFolder::Create(root_); }, "",
-                    {.environments = catalog, .progress = progress_, .stop_requested = [this] {
-                       return stop_;
-                     }});
+                    {.progress = progress_, .stop_requested = [this] { return stop_; }});
   }
 
-  RunOutcome Resume(const std::string& setting = "seed=1") {
-    const EnvironmentCatalog catalog = Catalog({});
-    const auto experiment = MakeExperiment(setting);
-    return ResumeRun(*experiment, RunFolder::Open(root_),
-                     {.environments = catalog, .progress = progress_, .stop_requested = [this] {
-                        return stop_;
-                      }});
+  RunOutcome Resume(const std::string& setting = "seed=1") { return ResumeIn(root_, {}, setting); }
+
+  RunOutcome ResumeIn(const std::string& folder, const FakeFaults& faults = {},
+                      const std::string& setting = "seed=1") {
+    const EnvironmentCatalog catalog = Catalog(faults);
+    const auto experiment = MakeExperiment(catalog, setting);
+    return ResumeRun(*experiment, RunFolder::Open(folder),
+                     {.progress = progress_, .stop_requested = [this] { return stop_; }});
+  }
+
+  static std::string ErrorOf(const std::function<void()>& function) {
+    try {
+      function();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  static ArchiveReader Newest(const std::string& folder) {
+    return RunFolder::Open(folder).NewestWholeCheckpoint();
+  }
+
+  static std::vector<std::int64_t> ActionsOf(const std::string& folder) {
+    return Newest(folder).Read<std::vector<std::int64_t>>("algorithm/actions");
+  }
+
+  static void ExpectSameCheckpoints(const std::string& one, const std::string& other) {
+    const ArchiveReader first = Newest(one);
+    const ArchiveReader second = Newest(other);
+    EXPECT_EQ(first.Names(), second.Names());
+    for (const std::string& name : first.Names()) {
+      if (name == "loop/counters") continue;  // It holds times.
+      EXPECT_EQ(first.ReadBlob(name), second.ReadBlob(name)) << name;
+    }
   }
 
   const std::string root_ =
       testing::TempDir() + "loop_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::string copy_ = root_ + "_copy";
   ProgressReporter progress_{/*terminal=*/false};
   bool stop_ = false;
 };
@@ -141,23 +198,96 @@ TEST_F(SynchronousLoopTest, AStopIsHeardAfterEachSlab) {
 }
 
 TEST_F(SynchronousLoopTest, AnEnvironmentErrorLeavesACheckpointOfWhatWasLearned) {
-  try {
-    Start({.environment = 2, .step = 33});  // In the seventh slab.
-    FAIL() << "not reported";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("after 120 steps"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("checkpoints/120"));
-  }
-  const ArchiveReader left = RunFolder::Open(root_).NewestWholeCheckpoint();
+  const std::string error = ErrorOf([this] { Start(kInTheSeventhSlab); });
+  EXPECT_THAT(error, testing::HasSubstr("after 120 steps: environment 2 (seed 3) failed"));
+  EXPECT_THAT(error, testing::HasSubstr("--resume " + root_));
+  const ArchiveReader left = Newest(root_);
   EXPECT_TRUE(left.Read<bool>(SynchronousLoop::kCollectorLost));
   EXPECT_EQ(left.Read<float>("algorithm/slabs"), 6);
   EXPECT_EQ(Resume().counters.slabs, 10);
 }
 
-TEST_F(SynchronousLoopTest, AnErrorRightAfterACheckpointKeepsTheWholeOne) {
+TEST_F(SynchronousLoopTest, AfterAnEnvironmentErrorActionsAreDrawnFromAnotherStream) {
+  Start();
+  const std::vector<std::int64_t> straight = ActionsOf(root_);
+  ASSERT_EQ(straight.size(), 200U);
+  Remove();
+  EXPECT_THROW(Start(kInTheSeventhSlab), Error);
+  Resume();
+  const std::vector<std::int64_t> resumed = ActionsOf(root_);
+  ASSERT_EQ(resumed.size(), 200U);
+  EXPECT_TRUE(std::equal(resumed.begin(), resumed.begin() + 120, straight.begin()));
+  EXPECT_FALSE(std::equal(resumed.begin() + 120, resumed.end(), straight.begin()));
+  EXPECT_FALSE(std::equal(resumed.begin() + 120, resumed.end(), straight.begin() + 120));
+}
+
+TEST_F(SynchronousLoopTest, TwoResumesAfterAnEnvironmentErrorAreTheSameRun) {
+  EXPECT_THROW(Start(kInTheSeventhSlab), Error);
+  Copy();
+  Resume();
+  stop_ = true;  // The other is also interrupted on its way.
+  EXPECT_EQ(ResumeIn(copy_).end, LoopEnd::kInterrupted);
+  stop_ = false;
+  ResumeIn(copy_);
+  ExpectSameCheckpoints(root_, copy_);
+}
+
+TEST_F(SynchronousLoopTest, EachFailureOfCollectionIsFollowedByOtherSeeds) {
+  const FakeFaults always = {.environment = 2, .step = 3};  // In each first slab.
+  EXPECT_THAT(ErrorOf([&] { Start(always); }), testing::HasSubstr("environment 2 (seed 3)"));
+  EXPECT_THAT(ErrorOf([&] { ResumeIn(root_, always); }),
+              testing::HasSubstr(fmt::format("(seed {})", CollectorSeed(1, 1) + 2)));
+  EXPECT_THAT(ErrorOf([&] { ResumeIn(root_, always); }),
+              testing::HasSubstr(fmt::format("(seed {})", CollectorSeed(1, 2) + 2)));
+  EXPECT_EQ(Resume().counters.attempt, 3);
+}
+
+TEST_F(SynchronousLoopTest, AnErrorRightAfterACheckpointReplacesTheOneThatWouldMeetItAgain) {
   EXPECT_THROW(Start({.environment = 2, .step = 26}), Error);  // In the slab after 100 steps.
-  const ArchiveReader left = RunFolder::Open(root_).NewestWholeCheckpoint();
-  EXPECT_FALSE(left.Read<bool>(SynchronousLoop::kCollectorLost));
+  EXPECT_TRUE(Newest(root_).Read<bool>(SynchronousLoop::kCollectorLost));
+}
+
+TEST_F(SynchronousLoopTest, AWorkerThatHangsIsNamedAndWhatWasLearnedIsSaved) {
+  const EnvironmentCatalog catalog = Catalog({.environment = 3, .step = 7, .hang_seconds = 3600});
+  const auto experiment = MakeExperiment(catalog);
+  const EnvironmentEntry& environment = catalog.entries().front();
+  Resolve(*experiment, environment);
+  TrainingParts parts = MakeParts(*experiment, environment, /*attempt=*/0);
+  parts.collector = MakeCollector(
+      {.kind = CollectorKind::kLocal,
+       .environments = 4,
+       .workers = 2,
+       .horizon = 5,
+       .pin = false,
+       .patience_seconds = 0.2,
+       .seed = 1},
+      environment, [&] { return parts.algorithm->MakePolicy(PolicyMode::kSample, 1); });
+  const RunFolder folder = RunFolder::Create(root_);
+  SynchronousLoop loop(*experiment, environment, parts, folder, progress_, [] { return false; });
+  EXPECT_THAT(ErrorOf([&] { loop.Run(); }),
+              testing::AllOf(testing::HasSubstr("after 20 steps: collector worker 1 made no"),
+                             testing::HasSubstr("what was learned is saved")));
+  EXPECT_EQ(parts.collector, nullptr);  // Left to the thread, which nobody waits for.
+  EXPECT_EQ(folder.NewestWholeCheckpoint().Read<float>("algorithm/slabs"), 1);
+}
+
+TEST_F(SynchronousLoopTest, AnErrorOfLearningSaysAtWhichStepAndWhereToGoOn) {
+  Start();
+  Copy();
+  std::filesystem::remove_all(root_);
+  const std::string error = ErrorOf([this] { Start({}, "counting.slabs_max=8"); });
+  EXPECT_THAT(error, testing::HasSubstr("learning after 160 steps: gradient is not finite"));
+  EXPECT_THAT(error, testing::HasSubstr("--resume " + root_ + "` goes on from 100 steps"));
+  EXPECT_THAT(error, testing::HasSubstr("--set counting.learning_rate="));
+  EXPECT_THAT(RunFolder::Open(root_).Checkpoints(), testing::ElementsAre(100));
+  Resume();
+  EXPECT_EQ(ActionsOf(root_), ActionsOf(copy_));  // As if nothing had happened.
+}
+
+TEST_F(SynchronousLoopTest, AnErrorOfLearningBeforeTheFirstCheckpointSaysSo) {
+  EXPECT_THAT(ErrorOf([this] { Start({}, "counting.slabs_max=2"); }),
+              testing::AllOf(testing::HasSubstr("learning after 40 steps"),
+                             testing::HasSubstr("no checkpoint yet (checkpoint.every = 100)")));
 }
 
 TEST_F(SynchronousLoopTest, ARestartedEnvironmentCostsRowsButNotTheRun) {
@@ -174,11 +304,10 @@ TEST_F(SynchronousLoopTest, ACheckpointOfAnotherCollectionPlanIsRefused) {
 
 TEST_F(SynchronousLoopTest, AnAlgorithmThatDoesNotFitTheEnvironmentIsRefusedBeforeAnythingIsMade) {
   const EnvironmentCatalog catalog = NativeEnvironments();
-  const auto experiment = MakeExperiment("environment=Pendulum-v1");
+  const auto experiment = MakeExperiment(catalog, "environment=Pendulum-v1");
   try {
-    StartRun(
-        *experiment, [this] { return RunFolder::Create(root_); }, "",
-        {.environments = catalog, .progress = progress_, .stop_requested = [] { return false; }});
+    StartRun(*experiment, [this] { return RunFolder::Create(root_); }, "",
+             {.progress = progress_, .stop_requested = [] { return false; }});
     FAIL() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
@@ -204,6 +333,13 @@ TEST(LoopStateTest, MetricsAreMeansSinceTheLastRow) {
   EXPECT_EQ(metrics.TakeMeans(), (Metrics{{"loss", 2.0}, {"kl", 0.5}}));
   metrics.Add({{"loss", 7.0}, {"kl", 0.1}});
   EXPECT_EQ(metrics.TakeMeans(), (Metrics{{"loss", 7.0}, {"kl", 0.1}}));
+}
+
+TEST(CollectorSeedTest, EveryAttemptHasItsOwnSeedThatARolloutTakes) {
+  EXPECT_EQ(CollectorSeed(7, 0), 7U);
+  EXPECT_NE(CollectorSeed(7, 1), CollectorSeed(7, 2));
+  EXPECT_NE(CollectorSeed(7, 1), CollectorSeed(8, 1));
+  EXPECT_LT(CollectorSeed(7, 1), 1'000'000'000'000'000U);
 }
 
 TEST(RunTest, AnAggregateHasMeanSpreadAndExtremes) {

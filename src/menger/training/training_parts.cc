@@ -4,6 +4,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/base/random.h"
 #include "menger/base/thread.h"
 #include "menger/collectors/calibration.h"
 
@@ -35,6 +36,13 @@ std::unique_ptr<SlabAlgorithm> MakeAlgorithmFor(const Experiment& experiment,
 // Plans the collection: as the options say, or by measuring what they leave open.
 CalibrationReport PlanCollection(const Experiment& experiment, const EnvironmentEntry& environment,
                                  SlabAlgorithm& algorithm, std::uint64_t seed) {
+  const AutoInt& workers = experiment.collector.workers;
+  if (experiment.collector.kind == "serial" && !workers.is_auto && workers.value != 1) {
+    throw InvalidArgument(
+        "collector.workers = {}, but collector.kind = serial has one thread: set workers to 1, or "
+        "kind to local, synchronous, alternating or auto",
+        workers.value);
+  }
   const auto policies = [&] { return algorithm.MakePolicy(PolicyMode::kSample, seed); };
   return Calibrate(experiment.collector, /*total=*/AutoInt{},
                    {.history = algorithm.history(),
@@ -70,16 +78,22 @@ std::unique_ptr<SlabAlgorithm> MakeAlgorithm(const Experiment& experiment,
                           collector.workers.value * collector.environments_per_worker.value);
 }
 
+std::uint64_t CollectorSeed(std::int64_t seed, std::int64_t attempt) {
+  const auto first = static_cast<std::uint64_t>(seed);
+  if (attempt == 0) return first;
+  return SeedSequence({first, static_cast<std::uint64_t>(attempt)}).GenerateState64(1)[0] >> 16;
+}
+
 TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
-                        std::uint64_t collector_seed) {
+                        std::int64_t attempt) {
   TrainingParts parts;
   parts.algorithm = MakeAlgorithm(experiment, environment);
   parts.update = MakeLocalUpdateRule(experiment.optimiser, parts.algorithm->parameter_count());
   SlabAlgorithm& algorithm = *parts.algorithm;
-  const CollectorPlan plan =
-      PlanCollection(experiment, environment, algorithm, collector_seed).plan;
-  parts.collector = MakeCollector(plan, environment, [&algorithm, &experiment] {
-    return algorithm.MakePolicy(PolicyMode::kSample, static_cast<std::uint64_t>(experiment.seed));
+  const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);
+  const CollectorPlan plan = PlanCollection(experiment, environment, algorithm, seed).plan;
+  parts.collector = MakeCollector(plan, environment, [&algorithm, seed] {
+    return algorithm.MakePolicy(PolicyMode::kSample, seed);
   });
   return parts;
 }

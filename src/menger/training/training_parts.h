@@ -30,10 +30,15 @@ void Resolve(Experiment& experiment, const EnvironmentEntry& environment);
 std::unique_ptr<SlabAlgorithm> MakeAlgorithm(const Experiment& experiment,
                                              const EnvironmentEntry& environment);
 
-// Everything that a loop needs. `collector_seed` is the experiment's seed unless the environments
-// of an earlier sitting were lost.
+// What environments and action noise draw from: the experiment's seed, until collection fails. Each
+// attempt after that has a seed of its own, a function of the two: a resumed run neither repeats
+// draws that were learned from nor meets the same failure again, and two resumes are still the
+// same. Below 2^48, so that an environment's seed can be given to `menger rollout --seed`.
+std::uint64_t CollectorSeed(std::int64_t seed, std::int64_t attempt);
+
+// Everything that a loop needs. `attempt` is the checkpoint's (LoopCounters); 0 for a new run.
 TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
-                        std::uint64_t collector_seed);
+                        std::int64_t attempt);
 
 // How the experiment's policy is evaluated by the evaluation number `index`. Each has environment
 // seeds of its own: seed + seed_offset + index x episodes, and up.

@@ -1,0 +1,400 @@
+"""The environments of one block of columns, stepped one by one (Block) or as one batch (VectorBlock).
+
+Both keep the slab's contract: an episode that ends leaves its last observation in the side buffer and the next one begins in
+the following row. Menger has cleared the row's flags before a step, so only what differs is written.
+"""
+
+import time
+
+import numpy
+
+from menger.control import Failure
+from menger.making import users_failure
+from menger.rows import Rows
+from menger.spaces import action_leaf, action_reader, batch_action_reader, observation_leaves
+
+_PASSES_WATCHED = 16  # Steps whose time tells whether an environment is slow.
+_SLOW_SECONDS = 0.05
+
+
+def leaves_of(environment, vector):
+    observation = environment.single_observation_space if vector else environment.observation_space
+    action = action_leaf(environment.single_action_space if vector else environment.action_space)
+    return observation_leaves(observation, action.counts[0] if action.kind == "discrete" else 0), action
+
+
+class _Parts:
+    """What both kinds of blocks have: places, metrics, what there is to tell."""
+
+    def __init__(self, maker, control, attachment):
+        self.maker, self.control = maker, control
+        group = attachment["group"]
+        self.count, self.first = group["count"], group["first_environment"]
+        self.seed = group["seed"] + self.first  # Of column 0.
+        self.same_step = group["reset_mode"] == "same_step"
+        self.parked = [False] * self.count
+        self.any_parked = False
+        self.ever_reset = False
+        self._metrics, self._restarts = {}, []
+
+    def hear(self, info, i=None):
+        """Keeps the metrics that the last step of an episode told."""
+        for name in self.maker.metrics:
+            value = info.get(name)
+            if value is None:
+                continue
+            try:
+                number = float(value if i is None else value[i])
+            except (TypeError, ValueError):
+                raise Failure(f"host.metrics names '{name}', which is {value!r} in info; a metric is a number") from None
+            known = self._metrics.setdefault(name, [0.0, 0])
+            known[0] += number
+            known[1] += 1
+
+    @property
+    def any_news(self):
+        return self._metrics or self._restarts
+
+    def tell(self):
+        """What is to be said with the reply; once."""
+        said = {"metrics": self._metrics, "restarts": self._restarts}
+        self._metrics, self._restarts = {}, []
+        return said
+
+
+class Block(_Parts):
+    def __init__(self, maker, control, attachment):
+        super().__init__(maker, control, attachment)
+        self.environments = []
+        self.steps = []
+        for i in range(self.count):
+            self.environments.append(maker.make(f" {self._place(i)}"))
+            self.steps.append(self.environments[i].step)
+            control.progress()
+        self.leaves, action = leaves_of(self.environments[0], vector=False)
+        self.rows = Rows(attachment, self.leaves, action)
+        self.actions = action_reader(action, attachment["group"]["clip_actions"])
+        self.action_space = self.environments[0].action_space
+        self.restarts = [0] * self.count
+        self.passes, self.slow = 0, True
+        single = len(self.leaves) == 1 and self.leaves[0].plain
+        self._put_observation = None if single else self._put_leaves
+
+    def close(self):
+        for environment in self.environments:
+            environment.close()
+
+    # Requests.
+
+    def reset(self, row):
+        for i in range(self.count):
+            self._reset_column(row, i)
+            self.control.progress()
+        self.parked = [False] * self.count
+        self.any_parked = False
+        self.ever_reset = True
+
+    def reset_parked(self, row):
+        for i in range(self.count):
+            if self.parked[i]:
+                self._reset_column(row, i)
+                self.parked[i] = False
+                self.control.progress()
+        self.any_parked = False
+
+    def step(self, row):
+        begin = time.perf_counter() if self.passes < _PASSES_WATCHED else 0.0
+        if self._put_observation is None and not self.any_parked:
+            self._step_plain(row)
+        else:
+            self._step_any(row)
+        if self.passes < _PASSES_WATCHED:
+            self.passes += 1
+            slow = time.perf_counter() - begin > _SLOW_SECONDS
+            self.slow = slow if self.passes == 1 else self.slow or slow
+
+    def step_randomly(self, row, steps, seed):
+        for i, count in enumerate(steps):
+            random = numpy.random.Generator(numpy.random.PCG64([seed, self.first + i]))
+            for k in range(count):
+                try:
+                    action = _random_action(self.action_space, random)
+                    observation, _, terminated, truncated, _ = self.steps[i](action)
+                    if terminated or truncated:
+                        observation, _ = self.environments[i].reset()
+                    self._put(row, i, observation)
+                except BaseException as error:
+                    self._restart(i, error, f"random step {k}", lambda i=i: self._start(row, i))
+                self.control.progress()
+            self.rows.is_first[row][i] = 1
+
+    # One step of all columns: the two loops differ in nothing but speed.
+
+    def _step_plain(self, row):
+        observations = self.rows.observation[0][row + 1]
+        rewards = self.rows.reward[row]
+        actions = self.actions(self.rows.action[row])
+        progress = self.control.progress if self.slow else None
+        steps, count, i = self.steps, self.count, 0
+        while i < count:
+            try:
+                for i in range(i, count):
+                    observation, reward, terminated, truncated, info = steps[i](actions[i])
+                    observations[i] = observation
+                    rewards[i] = reward
+                    if terminated or truncated:
+                        self._end(row, i, observation, terminated, truncated, info)
+                    if progress is not None:
+                        progress()
+                return
+            except BaseException as error:
+                self._cut(row, i, error)
+                i += 1
+
+    def _step_any(self, row):
+        rewards = self.rows.reward[row]
+        actions = self.actions(self.rows.action[row])
+        progress = self.control.progress if self.slow else None
+        for i in range(self.count):
+            if self.parked[i]:
+                self._stand_still(row, i)
+                continue
+            try:
+                observation, reward, terminated, truncated, info = self.steps[i](actions[i])
+                self._put(row + 1, i, observation)
+                rewards[i] = reward
+                if terminated or truncated:
+                    self._end(row, i, observation, terminated, truncated, info)
+            except BaseException as error:
+                self._cut(row, i, error)
+            if progress is not None:
+                progress()
+
+    def _end(self, row, i, observation, terminated, truncated, info):
+        rows = self.rows
+        rows.terminated[row][i] = bool(terminated)
+        rows.truncated[row][i] = bool(truncated)
+        rows.episode_end[row][i] = 1
+        if self.maker.metrics:
+            self.hear(info)
+        self._next_episode(row, i, observation)
+
+    def _next_episode(self, row, i, observation):
+        """Keeps the final observation (None: the row's own) and begins, or parks for, the next episode."""
+        rows = self.rows
+        for leaf, target in enumerate(rows.final):
+            target[row][i] = (
+                rows.observation[leaf][row][i] if observation is None else self.leaves[leaf].value(observation)
+            )
+        rows.final_index[row][i] = rows.slot(row, i)
+        rows.is_first[row + 1][i] = 1
+        if self.same_step:
+            if observation is not None:
+                self._put(row + 1, i, self.environments[i].reset()[0])
+            return
+        for leaf, target in enumerate(rows.final):
+            rows.observation[leaf][row + 1][i] = target[row][i]
+        self.parked[i] = self.any_parked = True
+
+    def _stand_still(self, row, i):
+        rows = self.rows
+        for observation in rows.observation:
+            observation[row + 1][i] = observation[row][i]
+        rows.reward[row][i] = 0
+        rows.valid[row][i] = 0
+        rows.is_first[row + 1][i] = 1
+
+    # Values.
+
+    def _put(self, row, i, observation):
+        if self._put_observation is None:
+            self.rows.observation[0][row][i] = observation
+        else:
+            self._put_observation(row, i, observation)
+
+    def _put_leaves(self, row, i, observation):
+        for leaf, target in zip(self.leaves, self.rows.observation):
+            target[row][i] = leaf.value(observation)
+
+    # Beginnings, and what goes wrong.
+
+    def _reset_column(self, row, i):
+        try:
+            seed = None if self.ever_reset else self.seed + i
+            observation, _ = self.environments[i].reset(seed=seed) if seed is not None else self.environments[i].reset()
+            for leaf in self.leaves:
+                leaf.check(observation, f"{self.maker.name}: what reset returns")
+            self._put(row, i, observation)
+            self.rows.is_first[row][i] = 1
+        except BaseException as error:
+            self._restart(i, error, "reset", lambda: self._start(row, i))
+
+    def _start(self, row, i):
+        """A new environment in the place of one that failed; its seed is its own, or the same would come again."""
+        try:
+            self.environments[i].close()
+        except Exception:
+            pass  # It has failed already.
+        self.environments[i] = self.maker.make(f" {self._place(i)}, after a failure")
+        self.steps[i] = self.environments[i].step
+        self.restarts[i] += 1
+        seed = int(numpy.random.SeedSequence([self.seed + i, self.restarts[i]]).generate_state(1)[0]) >> 1
+        self._put(row, i, self.environments[i].reset(seed=seed)[0])
+        self.rows.is_first[row][i] = 1
+
+    def _cut(self, row, i, error):
+        """In an except clause of step: the row is lost, and a fresh episode follows."""
+        self._restart(i, error, f"step {self.control.first_step() + row}", lambda: self._start(row + 1, i))
+        rows = self.rows
+        rows.reward[row][i] = 0
+        rows.valid[row][i] = 0
+        rows.truncated[row][i] = 1
+        rows.terminated[row][i] = rows.episode_end[row][i] = 0
+        self._next_episode(row, i, None)
+
+    def _restart(self, i, error, when, start):
+        """Calls `start` while restarts last, else reports the error."""
+        if isinstance(error, Failure):
+            raise error
+        failure = users_failure(self.maker.name, f" {self._place(i)}, {when}", error)
+        if not self.control.take_restart():
+            raise failure from None
+        self._restarts.append(f"{failure}\nA fresh episode takes its place.")
+        try:
+            start()
+        except Failure:
+            raise
+        except BaseException as again:
+            raise users_failure(self.maker.name, f" {self._place(i)}, when it was restarted", again) from None
+
+    def _place(self, i):
+        return f"environment {self.first + i} (seed {self.seed + i})"
+
+
+def _random_action(space, random):
+    """A uniform action from a stream of the caller's: the space's own generator stays as the user has it."""
+    name = type(space).__name__
+    if name == "Discrete":
+        return int(space.start) + int(random.integers(space.n))
+    if name == "MultiDiscrete":
+        return (random.integers(space.nvec) + getattr(space, "start", 0)).astype(space.dtype)
+    if name == "MultiBinary":
+        return random.integers(2, size=space.shape).astype(space.dtype)
+    low = numpy.maximum(space.low, -1e6)  # Unbounded actions: as wide as makes sense to nobody.
+    high = numpy.minimum(space.high, 1e6)
+    low = numpy.where(numpy.isfinite(space.low), low, -1.0)
+    high = numpy.where(numpy.isfinite(space.high), high, 1.0)
+    return random.uniform(low, high).astype(space.dtype)
+
+
+class VectorBlock(_Parts):
+    """A gymnasium.vector.VectorEnv with resets in the same step. Its environments cannot be restarted one by one."""
+
+    def __init__(self, maker, control, attachment):
+        super().__init__(maker, control, attachment)
+        self.environment = maker.make_vector(self.count)
+        self.leaves, action = leaves_of(self.environment, vector=True)
+        self.rows = Rows(attachment, self.leaves, action)
+        self.actions = batch_action_reader(action, attachment["group"]["clip_actions"])
+        self.action_space = self.environment.single_action_space
+
+    def close(self):
+        self.environment.close()
+
+    def reset(self, row):
+        seed = None if self.ever_reset else self.seed
+        observations, _ = self._guard("reset", lambda: self.environment.reset(seed=seed))
+        self.ever_reset = True
+        self._put(row, observations)
+        self.rows.is_first[row][:] = 1
+        self.parked = [False] * self.count
+        self.any_parked = False
+
+    def reset_parked(self, row):
+        if not self.any_parked:
+            return
+        mask = numpy.array(self.parked)
+        observations, _ = self._guard(
+            "reset of some environments (reset_mask)", lambda: self.environment.reset(options={"reset_mask": mask})
+        )
+        self._put(row, observations, mask)
+        self.rows.is_first[row][mask] = 1
+        self.parked = [False] * self.count
+        self.any_parked = False
+
+    def step(self, row):
+        rows = self.rows
+        when = f"step {self.control.first_step() + row}"
+        actions = self.actions(rows.action[row])
+        observations, rewards, terminated, truncated, info = self._guard(when, lambda: self.environment.step(actions))
+        self._put(row + 1, observations)
+        rows.reward_arrays[row][:] = rewards
+        ended = numpy.logical_or(terminated, truncated)
+        if self.any_parked:
+            ended &= ~numpy.array(self.parked)
+        if ended.any():
+            rows.terminated[row][:] = numpy.logical_and(terminated, ended)
+            rows.truncated[row][:] = numpy.logical_and(truncated, ended)
+            rows.episode_end[row][:] = ended
+            rows.is_first[row + 1][:] = ended
+            for i in numpy.flatnonzero(ended):
+                self._end(row, int(i), info)
+        if self.any_parked:
+            self._stand_still(row)
+
+    def step_randomly(self, row, steps, seed):
+        """All step together: each column is cut loose from the others by its own actions, the longest count decides."""
+        randoms = [numpy.random.Generator(numpy.random.PCG64([seed, self.first + i])) for i in range(self.count)]
+        for _ in range(max(steps, default=0)):
+            actions = numpy.array([_random_action(self.action_space, random) for random in randoms])
+            observations, *_ = self._guard("random step", lambda actions=actions: self.environment.step(actions))
+            self._put(row, observations)
+            self.control.progress()
+        self.rows.is_first[row][:] = 1
+
+    def _end(self, row, i, info):
+        final = info.get("final_obs", info.get("final_observation"))
+        if final is None:
+            raise Failure(f"{self.maker.name}: an episode ended but info has no 'final_obs'")
+        rows = self.rows
+        for leaf, target in zip(self.leaves, rows.final):
+            # An array of whole observations, or one array a leaf: Gymnasium's vector environments have either.
+            of_objects = isinstance(final, numpy.ndarray) and final.dtype == object
+            target[row][i] = leaf.value(final[i]) if of_objects else leaf.batch(final)[i]
+        rows.final_index[row][i] = rows.slot(row, i)
+        if self.maker.metrics:
+            last = info.get("final_info", info)
+            self.hear(last[i]) if isinstance(last, (list, numpy.ndarray)) else self.hear(last, i)
+        if not self.same_step:
+            self.parked[i] = self.any_parked = True
+            for observation, target in zip(rows.observation, rows.final):
+                observation[row + 1][i] = target[row][i]
+
+    def _stand_still(self, row):
+        """Columns that were parked before this step: the batch goes on, they show what they showed."""
+        rows = self.rows
+        for i in range(self.count):
+            if not self.parked[i] or rows.episode_end[row][i]:
+                continue
+            for observation in rows.observation:
+                observation[row + 1][i] = observation[row][i]
+            rows.reward[row][i] = 0
+            rows.valid[row][i] = 0
+            rows.is_first[row + 1][i] = 1
+
+    def _put(self, row, observations, mask=None):
+        for leaf, target in zip(self.leaves, self.rows.observation):
+            if mask is None:
+                target[row][...] = leaf.batch(observations)
+            else:
+                target[row][mask] = leaf.batch(observations)[mask]
+
+    def _guard(self, when, call):
+        try:
+            return call()
+        except Failure:
+            raise
+        except BaseException as error:
+            last = self.first + self.count - 1
+            where = f" environments {self.first}..{last} (seeds {self.seed}..{self.seed + self.count - 1}), {when}"
+            raise users_failure(self.maker.name, where, error) from None

@@ -1,0 +1,91 @@
+"""A host's end of the control segment, through the C functions of libmenger_host.so (library/menger_host.h)."""
+
+import ctypes
+import os
+
+# Commands of protocol.h.
+DESCRIBE, ATTACH, RESET, STEP, RESET_PARKED, STEP_RANDOMLY, SAVE, LOAD, CLOSE = range(1, 10)
+
+# What a caller can do about an error: menger's codes.
+INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 0, 1, 2
+
+LIBRARY_VARIABLE = "MENGER_HOST_LIBRARY"
+PATIENCE_SECONDS = 3600.0
+
+
+class Failure(Exception):
+    """What is reported to menger as it stands, without this package's own traceback."""
+
+    def __init__(self, text, code=FAILED_PRECONDITION):
+        super().__init__(text)
+        self.code = code
+
+
+class Control:
+    """The requests of menger, one after the other. One object a process.
+
+    `turn(seconds)` answers the last request as done and returns the next, or 0: bound here so that a step costs one call.
+    """
+
+    def __init__(self, descriptor):
+        # The GIL is let go while it waits, so a user's threads run on.
+        self._library = library = ctypes.CDLL(os.environ[LIBRARY_VARIABLE])
+        _declare(library)
+        if library.menger_host_open(descriptor) != 0:
+            raise Failure(library.menger_host_error().decode())
+        self.turn = library.menger_host_turn
+        self.progress = library.menger_host_progress
+
+    def wait(self):
+        """The next request: (command, row) as one number, see menger_host_turn."""
+        request = 0
+        while request == 0:
+            request = self._library.menger_host_wait(PATIENCE_SECONDS)
+        return request
+
+    def text(self):
+        size = ctypes.c_uint64()
+        address = self._library.menger_host_text(ctypes.byref(size))
+        return ctypes.string_at(address, size.value).decode()
+
+    def say(self, text):
+        data = text.encode()
+        self._library.menger_host_say(data, len(data))
+
+    def fail(self, code, text):
+        data = text.encode(errors="replace")
+        self._library.menger_host_fail(code, data, len(data))
+
+    def first_step(self):
+        return self._library.menger_host_first_step()
+
+    def seed(self):
+        return self._library.menger_host_seed()
+
+    def take_restart(self):
+        """Whether one more environment that failed may begin a fresh episode instead."""
+        if self._library.menger_host_restarts_left() <= 0:
+            return False
+        self._library.menger_host_use_restarts(1)
+        return True
+
+
+def _declare(library):
+    def declare(name, result, *arguments):
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+
+    text = (ctypes.c_char_p, ctypes.c_uint64)
+    declare("menger_host_error", ctypes.c_char_p)
+    declare("menger_host_open", ctypes.c_int, ctypes.c_int)
+    declare("menger_host_wait", ctypes.c_int64, ctypes.c_double)
+    declare("menger_host_turn", ctypes.c_int64, ctypes.c_double)
+    declare("menger_host_fail", ctypes.c_int, ctypes.c_int32, *text)
+    declare("menger_host_say", ctypes.c_int, *text)
+    declare("menger_host_text", ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64))
+    declare("menger_host_first_step", ctypes.c_int64)
+    declare("menger_host_restarts_left", ctypes.c_int64)
+    declare("menger_host_seed", ctypes.c_uint64)
+    declare("menger_host_use_restarts", ctypes.c_int, ctypes.c_int64)
+    declare("menger_host_progress", ctypes.c_int)

@@ -1,0 +1,115 @@
+"""python -m menger.host --control N: serves the environments of one block of columns; see protocol.h.
+
+`menger` starts it. Everything that it needs to know comes through the control segment.
+"""
+
+import argparse
+import gc
+import json
+import sys
+import traceback
+
+from menger import control
+from menger.control import INVALID_ARGUMENT, Control, Failure
+
+_TURN_SECONDS = 3600.0
+
+
+def describe(request):
+    """The spec of what the request names, as menger reads it (spec_json.h)."""
+    from menger.blocks import leaves_of
+    from menger.making import Maker
+
+    maker = Maker(request)
+    environment = maker.make_vector(1) if maker.vector else maker.make()
+    observation, action = leaves_of(environment, maker.vector)
+    spec = maker.spec() or getattr(environment, "spec", None)
+    environment.close()
+    threshold = getattr(spec, "reward_threshold", None)
+    return {
+        "name": maker.name,
+        "observation": [leaf.describe() for leaf in observation],
+        "action": [action.describe()],
+        "max_episode_steps": getattr(spec, "max_episode_steps", None) or 0,
+        "reward_threshold": "nan" if threshold is None else threshold,
+        "description": "a Python environment, in processes of its own",
+        "resumable": False,
+    }
+
+
+def attach(end, attachment):
+    from menger.blocks import Block, VectorBlock
+    from menger.making import Maker
+
+    maker = Maker(attachment["request"])
+    block = (VectorBlock if maker.vector else Block)(maker, end, attachment)
+    gc.collect()
+    gc.freeze()  # What is there now stays: the collector need not look at it again.
+    return block
+
+
+def answer(end, block, command, row):
+    """Does one request other than a step; returns the block."""
+    if command == control.DESCRIBE:
+        end.say(json.dumps(describe(json.loads(end.text()))))
+    elif command == control.ATTACH:
+        return attach(end, json.loads(end.text()))
+    elif block is None:
+        raise Failure("the host has not been attached to a slab")
+    elif command == control.RESET:
+        block.reset(row)
+    elif command == control.RESET_PARKED:
+        block.reset_parked(row)
+    elif command == control.STEP_RANDOMLY:
+        block.step_randomly(row, json.loads(end.text())["steps"], end.seed())
+    else:
+        raise Failure(f"this host cannot do command {command}", INVALID_ARGUMENT)
+    return block
+
+
+def serve(end):
+    block, turn = None, end.turn
+    request = end.wait()
+    while True:
+        try:
+            while True:
+                command, row = request & 255, request >> 8
+                if command == control.STEP:
+                    block.step(row)
+                elif command == control.CLOSE:
+                    if block is not None:
+                        block.close()
+                    turn(0.0)
+                    return
+                else:
+                    block = answer(end, block, command, row)
+                if block is not None and block.any_news:
+                    end.say(json.dumps(block.tell()))
+                request = turn(_TURN_SECONDS) or end.wait()
+        except Failure as failure:
+            end.fail(failure.code, str(failure))
+        except ModuleNotFoundError as error:
+            if error.name not in ("numpy", "gymnasium"):
+                end.fail(control.FAILED_PRECONDITION, traceback.format_exc().rstrip())
+            else:
+                end.fail(control.FAILED_PRECONDITION, f"{sys.executable} has no package '{error.name}': install it there (pip "
+                         f"install {error.name}) or name another interpreter with host.python")  # fmt: skip
+        except BaseException:  # Of this package, or while a user's module was imported.
+            end.fail(control.FAILED_PRECONDITION, traceback.format_exc().rstrip())
+        request = end.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m menger.host", description=__doc__)
+    parser.add_argument("--control", type=int, required=True, help="the inherited descriptor of the control segment")
+    options = parser.parse_args()
+    try:
+        serve(Control(options.control))
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

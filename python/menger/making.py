@@ -1,0 +1,139 @@
+"""From a name to an environment: Gymnasium's ids, and classes or functions of a user's module."""
+
+import importlib
+import sys
+import traceback
+
+import gymnasium
+
+from menger.control import NOT_FOUND, Failure
+
+# Packages that register their environments when they are imported, by the namespace of the ids.
+_REGISTERED_BY = {"ALE": "ale_py"}
+
+VectorEnv = gymnasium.vector.VectorEnv
+AutoresetMode = getattr(gymnasium.vector, "AutoresetMode", None)
+
+
+def users_failure(name, where, error):
+    """An error of the user's code with its traceback, without the frames of this package."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("menger."):
+        trace = trace.tb_next
+    lines = traceback.format_exception(type(error), error, trace)
+    return Failure(f"{name}{where}: {type(error).__name__}: {error}\n{''.join(lines).rstrip()}")
+
+
+class Maker:
+    """What to make, as the recipe has it: {"environment", "arguments", "metrics", "path", "vector"}."""
+
+    def __init__(self, request):
+        self.name = request["environment"]
+        self.metrics = tuple(request.get("metrics", ()))
+        self.vector = bool(request.get("vector", False))
+        self._arguments = dict(request.get("arguments") or {})
+        for folder in reversed(request.get("path", [])):
+            if folder not in sys.path:
+                sys.path.insert(0, folder)
+        self._id, self._call = _find(self.name[5:] if self.name.startswith("host:") else self.name)
+
+    def spec(self):
+        """Gymnasium's own spec, None for a class or function."""
+        return gymnasium.spec(self._id) if self._id is not None else None
+
+    def make(self, where=""):
+        """One environment of the user's; `where` says in errors which."""
+        return self._guard(self._make, where)
+
+    def make_vector(self, count):
+        """`count` environments that step as one batch, with resets in the same step."""
+        return self._guard(lambda: self._make_vector(count), "")
+
+    def _guard(self, make, where):
+        try:
+            return make()
+        except Failure:
+            raise
+        except BaseException as error:
+            raise users_failure(self.name, f"{where}, when it was made", error) from None
+
+    def _make(self):
+        if self._call is not None:
+            environment = self._call(**self._arguments)
+            if isinstance(environment, VectorEnv):
+                raise Failure(f"{self.name} makes a vector environment: set host.vector = true to step it as one batch")
+            return environment
+        # The checker would look at the first step only, and print where nobody reads.
+        return gymnasium.make(self._id, disable_env_checker=True, **self._arguments)
+
+    def _make_vector(self, count):
+        arguments = {"num_envs": count, **self._arguments}
+        same_step = {} if AutoresetMode is None else {"autoreset_mode": AutoresetMode.SAME_STEP}
+        if self._call is not None:
+            make = self._call
+        else:
+            arguments["vectorization_mode"] = "vector_entry_point"
+
+            def make(**arguments):
+                return gymnasium.make_vec(self._id, **arguments)
+
+        try:
+            environment = make(**arguments, **same_step)
+        except TypeError as error:
+            if "autoreset_mode" not in str(error):
+                raise
+            environment = make(**arguments)
+        return checked_vector(environment, count, self.name)
+
+
+def checked_vector(environment, count, name):
+    if not isinstance(environment, VectorEnv):
+        raise Failure(f"{name} with host.vector makes a {type(environment).__name__}; a gymnasium.vector.VectorEnv is needed")
+    mode = environment.metadata.get("autoreset_mode")
+    if AutoresetMode is None or mode != AutoresetMode.SAME_STEP:
+        raise Failure(f"the vector environment {name} resets in mode {getattr(mode, 'name', mode)}; SAME_STEP is needed "
+                      "(give autoreset_mode to its constructor), or leave host.vector off")  # fmt: skip
+    if environment.num_envs != count:
+        raise Failure(f"the vector environment {name} has {environment.num_envs} environments; {count} are needed here: its "
+                      "function must take num_envs, with host.vector on")  # fmt: skip
+    return environment
+
+
+def _find(name):
+    """(id, None) or (None, callable)."""
+    module_name, colon, attribute = name.partition(":")
+    if not colon:
+        return _registered(name), None
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and not (module_name == error.name or module_name.startswith(error.name + ".")):
+            raise users_failure(name, ", when its module was imported", error) from None
+        raise Failure(f"there is no Python module '{module_name}' for environment '{name}'; modules are looked for in the "
+                      "current folder, host.path and the interpreter's own path", NOT_FOUND) from None  # fmt: skip
+    except Exception as error:
+        raise users_failure(name, ", when its module was imported", error) from None
+    if attribute in gymnasium.registry:
+        return attribute, None
+    found = getattr(module, attribute, None)
+    if callable(found):
+        return None, found
+    if "-v" in attribute:
+        return _registered(attribute), None
+    raise Failure(f"module '{module_name}' neither registers an environment '{attribute}' nor has a class or function of that "
+                  "name", NOT_FOUND)  # fmt: skip
+
+
+def _registered(name):
+    package = _REGISTERED_BY.get(name.partition("/")[0])
+    if name not in gymnasium.registry and package is not None:
+        try:
+            importlib.import_module(package)
+        except ModuleNotFoundError:
+            raise Failure(f"environment '{name}' needs the Python package '{package.replace('_', '-')}': install it for "
+                          f"{sys.executable}", NOT_FOUND) from None  # fmt: skip
+    try:
+        gymnasium.spec(name)
+    except gymnasium.error.Error as error:  # Unregistered, of another version, or its name is none.
+        raise Failure(f"Gymnasium {gymnasium.__version__} has no environment '{name}': {error}", NOT_FOUND) from None
+    return name

@@ -1,0 +1,157 @@
+"""Gymnasium's spaces as the leaves of a slab: what each is called there, how its values go in and how actions come out."""
+
+import math
+
+import numpy
+from gymnasium import spaces
+
+from menger.control import Failure
+
+# What a slab can hold, and what becomes of the rest. Nothing is lost but half precision's name.
+_STORED = {
+    "bool": "uint8", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "float16": "float32",
+    "uint8": "uint8", "int32": "int32", "int64": "int64", "float32": "float32", "float64": "float64",
+}  # fmt: skip
+
+_ACTION_MASK = "action_mask"  # The leaf that says which actions are allowed goes by this name.
+
+
+class Leaf:
+    """One array of the slab: `path` leads to it in what the environment returns, `offset` is taken off its values."""
+
+    def __init__(self, name, path, space, dtype, shape, kind, low=(), high=(), counts=(), offset=None):
+        self.name, self.path, self.space, self.offset = name, path, space, offset
+        self.dtype, self.shape, self.kind = dtype, tuple(shape), kind
+        self.low, self.high, self.counts = low, high, counts
+
+    def describe(self):
+        return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape), "space": self.kind,
+                "low": list(self.low), "high": list(self.high), "counts": list(self.counts)}  # fmt: skip
+
+    def value(self, observation):
+        """This leaf's part of an observation, as the slab has it."""
+        for key in self.path:
+            observation = observation[key]
+        if self.offset is not None:
+            observation = numpy.asarray(observation) - self.offset
+        if self.kind == "multi_discrete":
+            observation = numpy.reshape(observation, self.shape)
+        return observation
+
+    def batch(self, observations):
+        """The same for a batch, whose first dimension is the environments."""
+        for key in self.path:
+            observations = observations[key]
+        if self.offset is not None:
+            observations = numpy.asarray(observations) - self.offset
+        if self.kind == "multi_discrete":
+            observations = numpy.reshape(observations, (-1, *self.shape))
+        return observations
+
+    @property
+    def plain(self):
+        """Whether the observation itself is what is stored: no path, no arithmetic."""
+        return not self.path and self.offset is None and self.kind != "multi_discrete"
+
+    def check(self, observation, what):
+        """Refuses a value of another shape, which NumPy might spread over the whole leaf."""
+        try:
+            shape = numpy.shape(self.value(observation))
+        except (KeyError, IndexError, TypeError) as error:
+            raise Failure(f"{what} has no '{self.name}' as its observation space has: {error!r}") from None
+        if shape != self.shape:
+            raise Failure(f"{what} has shape {shape} at '{self.name}'; its observation space says {self.shape}")
+
+
+def observation_leaves(space, actions=0):
+    """All leaves of an observation space, in its order."""
+    leaves = []
+    _add_leaves(leaves, space, "observation", ())
+    for leaf in leaves:
+        flags = leaf.kind == "mask" or (leaf.dtype in ("uint8", "int32") and set(leaf.low) == {0} and set(leaf.high) == {1})
+        if actions and leaf.path == (_ACTION_MASK,) and leaf.shape == (actions,) and flags:
+            leaf.name, leaf.kind, leaf.dtype, leaf.low, leaf.high = _ACTION_MASK, "mask", "uint8", (), ()
+    return leaves
+
+
+def _add_leaves(leaves, space, name, path):
+    if isinstance(space, spaces.Dict):
+        for key, entry in space.spaces.items():
+            _add_leaves(leaves, entry, f"{name}/{key}", (*path, key))
+    elif isinstance(space, spaces.Tuple):
+        for index, entry in enumerate(space.spaces):
+            _add_leaves(leaves, entry, f"{name}/{index}", (*path, index))
+    else:
+        leaves.append(_leaf(space, name, path))
+
+
+def _leaf(space, name, path):
+    if isinstance(space, spaces.Box):
+        stored = _STORED.get(space.dtype.name)
+        if stored is None:
+            raise Failure(f"{name}: a Box of {space.dtype.name} is not supported; use one of {', '.join(_STORED)}")
+        return Leaf(name, path, space, stored, space.shape, "box", _bounds(space.low), _bounds(space.high))
+    if isinstance(space, spaces.Discrete):
+        start = int(space.start)
+        return Leaf(name, path, space, "int64", (), "discrete", counts=[int(space.n)], offset=start or None)
+    if isinstance(space, spaces.MultiDiscrete):
+        start = numpy.asarray(getattr(space, "start", 0))
+        return Leaf(name, path, space, "int64", (space.nvec.size,), "multi_discrete",
+                    counts=[int(n) for n in space.nvec.flat], offset=start if start.any() else None)  # fmt: skip
+    if isinstance(space, spaces.MultiBinary):
+        return Leaf(name, path, space, "uint8", space.shape, "mask")
+    raise Failure(f"{name}: the space {type(space).__name__} is not supported; there are Box, Discrete, MultiDiscrete, "
+                  "MultiBinary, and Dict and Tuple of these")  # fmt: skip
+
+
+def _bounds(values):
+    """One bound where all are the same; infinities as JSON can say them."""
+    flat = numpy.asarray(values, dtype=numpy.float64).ravel()
+    if flat.size and (flat == flat[0]).all():
+        flat = flat[:1]
+    return [float(v) if math.isfinite(v) else ("inf" if v > 0 else "-inf") for v in flat]
+
+
+def action_leaf(space):
+    """The leaf of an action space: algorithms take one."""
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        raise Failure(f"the action space {type(space).__name__} is not supported: algorithms take one Discrete, MultiDiscrete, "
+                      "MultiBinary or Box; wrap the environment so that it has one of these")  # fmt: skip
+    if isinstance(space, spaces.MultiBinary):
+        count = int(numpy.prod(space.shape))
+        return Leaf("action", (), space, "int64", (count,), "multi_discrete", counts=[2] * count)
+    if isinstance(space, spaces.Box) and not numpy.issubdtype(space.dtype, numpy.floating):
+        raise Failure(f"the action space is a Box of {space.dtype.name}; algorithms take a Box of floats, or MultiDiscrete")
+    try:
+        leaf = _leaf(space, "action", ())
+    except Failure as failure:
+        raise Failure(str(failure).replace("there are Box", "actions may be Box").replace(
+            ", and Dict and Tuple of these", "")) from None  # fmt: skip
+    if leaf.kind == "box":
+        leaf.dtype = "float32"  # What policies write, whatever the environment takes.
+    return leaf
+
+
+def action_reader(leaf, clip):
+    """A function from a row of the slab's action array to a list of actions, one an environment.
+
+    Arrays are copies: an environment may keep its action. Whole numbers are Python's: environments check those fastest.
+    """
+    space = leaf.space
+    if leaf.kind == "discrete":
+        return (lambda row: (row + leaf.offset).tolist()) if leaf.offset is not None else (lambda row: row.tolist())
+    return lambda row, batch=batch_action_reader(leaf, clip): list(batch(row))
+
+
+def batch_action_reader(leaf, clip):
+    """The same for environments that step as one batch: a function from a row to one array."""
+    space = leaf.space
+    if leaf.kind == "discrete":
+        return lambda row: row + (leaf.offset or 0)
+    if leaf.kind == "multi_discrete":
+        offset = 0 if leaf.offset is None else leaf.offset
+        return lambda row: (row.reshape(-1, *space.shape) + offset).astype(space.dtype)
+    if clip:
+        low, high = space.low, space.high
+        return lambda row: numpy.clip(row, low, high).astype(space.dtype, copy=False)
+    return lambda row: row.astype(space.dtype)

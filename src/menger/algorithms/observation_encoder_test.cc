@@ -1,0 +1,87 @@
+#include "menger/algorithms/observation_encoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kHistory = 3;
+
+// Two columns; the frame of a row is one pixel that names row and column: 10 x row + column.
+Slab MakeSlab() {
+  Slab slab(
+      {.observation = Spec({LeafSpec::Box("pixels", DataType::kUint8, {1, 1, 1}, {0}, {255})}),
+       .action = Spec({LeafSpec::Discrete("action", 2)}),
+       .horizon = 4,
+       .history = kHistory,
+       .columns = ColumnLayout::Single(2)});
+  for (int row = -kHistory; row <= 4; ++row) {
+    for (int column = 0; column < 2; ++column) {
+      *slab.observation<std::uint8_t>(0, row, column) =
+          static_cast<std::uint8_t>(100 + 10 * row + column);
+      slab.is_first(row)[column] = 0;
+    }
+  }
+  return slab;
+}
+
+std::vector<int> Stack(const ObservationEncoder& encoder, const Slab& slab, int row, int column) {
+  std::vector<std::byte> out(encoder.bytes(), std::byte{77});
+  encoder.Encode(slab, row, column, 1, out.data());
+  std::vector<int> values;
+  for (const std::byte value : out) values.push_back(static_cast<int>(value));
+  return values;
+}
+
+TEST(ObservationEncoder, StacksTheNewestFramesOldestFirstAcrossTheStartOfASlab) {
+  const Slab slab = MakeSlab();
+  const ObservationEncoder encoder(slab.spec().observation, /*frame_stack=*/4);
+  EXPECT_EQ(encoder.history(), kHistory);
+  EXPECT_EQ(encoder.encoded().shape, (Shape{4, 1, 1}));
+  EXPECT_THAT(Stack(encoder, slab, 3, 0), ElementsAre(100, 110, 120, 130));
+  EXPECT_THAT(Stack(encoder, slab, 0, 1), ElementsAre(71, 81, 91, 101));
+}
+
+TEST(ObservationEncoder, PadsWithZerosBeforeAnEpisodeAndNeverLooksAcrossItsStart) {
+  Slab slab = MakeSlab();
+  slab.is_first(2)[0] = 1;
+  const ObservationEncoder encoder(slab.spec().observation, /*frame_stack=*/4);
+  EXPECT_THAT(Stack(encoder, slab, 2, 0), ElementsAre(0, 0, 0, 120));
+  EXPECT_THAT(Stack(encoder, slab, 3, 0), ElementsAre(0, 0, 120, 130));
+  EXPECT_THAT(Stack(encoder, slab, 2, 1), ElementsAre(91, 101, 111, 121));
+}
+
+TEST(ObservationEncoder, StacksAFinalObservationOntoTheFramesOfItsOwnEpisode) {
+  Slab slab = MakeSlab();
+  slab.is_first(1)[1] = 1;
+  slab.is_first(3)[1] = 1;  // The episode that ended at row 2 is followed by another.
+  const int slot = slab.FinalSlot(2, 1);
+  *slab.final_observation<std::uint8_t>(0, slot) = 200;
+  const ObservationEncoder encoder(slab.spec().observation, /*frame_stack=*/4);
+  std::vector<std::byte> out(encoder.bytes());
+  encoder.EncodeFinal(slab, slot, out.data());
+  EXPECT_THAT(out, ElementsAre(std::byte{0}, std::byte{111}, std::byte{121}, std::byte{200}));
+}
+
+TEST(ObservationEncoder, RefusesToStackWhatIsNoSingleArray) {
+  const Spec two({LeafSpec::Box("a", DataType::kFloat32, {2}, {0}, {1}),
+                  LeafSpec::Box("b", DataType::kFloat32, {2}, {0}, {1})});
+  try {
+    const ObservationEncoder encoder(two, /*frame_stack=*/2);
+    FAIL() << "two leaves were stacked";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.what(), HasSubstr("transforms.frame_stack = 2"));
+  }
+}
+
+}  // namespace
+}  // namespace menger

@@ -1,0 +1,151 @@
+#include "menger/environments/hosted/host_server.h"
+
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "menger/base/error.h"
+#include "menger/environments/hosted/protocol.h"
+#include "menger/environments/hosted/spec_json.h"
+
+namespace menger {
+namespace {
+
+constexpr std::chrono::seconds kPatience{3600};
+
+// Does what requests say; throws what goes wrong.
+class Server {
+ public:
+  Server(HostEnd& end, const HostedEntryFactory& open) : end_(end), open_(open) {}
+
+  // Returns the text out.
+  std::string Do(HostCommand command) {
+    HostControl& control = end_.control();
+    errors_.emplace(control.restarts_left);
+    control.restarts_used = 0;
+    if (slab_) slab_->set_first_step(control.first_step);
+    switch (command) {
+      case HostCommand::kDescribe:
+        return ToJson({.spec = open_(ReadHostText(control)).spec, .resumable = true});
+      case HostCommand::kAttach:
+        Attach(HostAttachmentFromJson(ReadHostText(control)));
+        return {};
+      case HostCommand::kSave: {
+        ArchiveWriter archive(ReadHostText(control));
+        Group().Save(archive);
+        archive.Commit();
+        return {};
+      }
+      case HostCommand::kLoad: {
+        ArchiveReader archive(ReadHostText(control));
+        Group().Load(archive);
+        return {};
+      }
+      default:
+        return Step(command);
+    }
+  }
+
+ private:
+  EnvironmentGroup& Group() {
+    if (group_ == nullptr) throw FailedPrecondition("the host has not been attached to a slab");
+    return *group_;
+  }
+
+  void Attach(HostAttachment attachment) {
+    const std::size_t bytes = Slab::BytesNeeded(attachment.slab);
+    slab_.emplace(attachment.slab, MapSharedMemory(attachment.descriptor, bytes));
+    const EnvironmentEntry entry = open_(attachment.request);
+    attachment.group.errors = &*errors_;  // Made anew, in place, for each request.
+    group_ = entry.make_group(attachment.group);
+  }
+
+  std::string Step(HostCommand command) {
+    EnvironmentGroup& group = Group();
+    HostControl& control = end_.control();
+    switch (command) {
+      case HostCommand::kReset:
+        group.Reset(*slab_, control.row);
+        break;
+      case HostCommand::kStep:
+        group.Step(*slab_, control.row);
+        break;
+      case HostCommand::kResetParked:
+        group.ResetParked(*slab_, control.row);
+        break;
+      case HostCommand::kStepRandomly: {
+        const auto request = nlohmann::json::parse(ReadHostText(control));
+        const auto steps = request.at("steps").get<std::vector<int>>();
+        group.StepRandomly(*slab_, control.row, steps, control.seed);
+        break;
+      }
+      default:
+        throw InvalidArgument("a host cannot do command {}", static_cast<int>(command));
+    }
+    control.restarts_used = control.restarts_left - errors_->left();
+    const std::vector<EnvironmentMetric> metrics = group.TakeMetrics();
+    if (metrics.empty()) return {};
+    nlohmann::json said;
+    for (const EnvironmentMetric& metric : metrics) {
+      said["metrics"][metric.name] = {metric.sum, metric.count};
+    }
+    return said.dump();
+  }
+
+  HostEnd& end_;
+  const HostedEntryFactory& open_;
+  std::optional<ErrorBudget> errors_;
+  std::optional<Slab> slab_;
+  std::unique_ptr<EnvironmentGroup> group_;
+};
+
+int Serve(int descriptor, const HostedEntryFactory& open) {
+  HostEnd end(descriptor);
+  Server server(end, open);
+  while (true) {
+    if (!end.Wait(kPatience)) continue;
+    const HostCommand command = end.command();
+    if (command == HostCommand::kClose) {
+      end.Done();
+      return 0;
+    }
+    try {
+      end.Done(server.Do(command));
+    } catch (...) {
+      const Error error = TranslateCurrentException();
+      end.Failed(static_cast<int>(error.code()), error.what());
+    }
+  }
+}
+
+}  // namespace
+
+int ServeGroup(int argc, char** argv, const HostedEntryFactory& open) {
+  const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
+  try {
+    for (std::size_t i = 1; i + 1 < arguments.size(); ++i) {
+      const std::string_view name = arguments[i];
+      const std::string_view value = arguments[i + 1];
+      if (name == "--describe") {
+        std::puts(ToJson({.spec = open(std::string(value)).spec, .resumable = true}).c_str());
+        return 0;
+      }
+      if (name != "--control") continue;
+      int descriptor = -1;
+      std::from_chars(value.data(), value.data() + value.size(), descriptor);
+      return Serve(descriptor, open);
+    }
+  } catch (...) {
+    std::fprintf(stderr, "%s: %s\n", arguments[0], TranslateCurrentException().what());
+    return 1;
+  }
+  std::fprintf(stderr, "%s is started by menger, or with --describe REQUEST\n", arguments[0]);
+  return 2;
+}
+
+}  // namespace menger

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "menger/environments/family.h"
+
+namespace menger {
+
+// Everything that Python can make, stepped by `python -m menger.host` processes, one a group:
+//
+//   host:CartPole-v1      any Gymnasium id, also where there is a native environment of that name
+//   FrozenLake-v1         the same, for ids that look like Gymnasium's
+//   package.module:Name   imports the module, then makes the id that it registers, or calls its
+//                         class or function
+//
+// The interpreter is the user's (CPython 3.9 or later with NumPy and Gymnasium); nothing here links
+// it. See OpenHosted for failures and resuming.
+class HostedEnvironments : public EnvironmentFamily {
+ public:
+  std::string name() const override { return "host"; }
+  std::string description() const override;
+  std::vector<std::string> examples() const override;
+  bool Serves(std::string_view environment) const override;
+  void Declare(Options& options) override;
+  EnvironmentEntry Open(const std::string& environment, EnvironmentUse use) const override;
+
+ private:
+  std::string python_ = "auto";
+  std::string arguments_;  // JSON.
+  double step_deadline_ = 30;
+  double start_deadline_ = 45;
+  std::vector<std::string> metrics_;
+  std::vector<std::string> path_;
+  bool vector_ = false;
+};
+
+}  // namespace menger
