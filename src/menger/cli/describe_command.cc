@@ -99,7 +99,7 @@ bool DescribeFamily(const std::string& name, const EnvironmentCatalog& environme
       return true;
     }
     if (!family->Serves(name)) continue;
-    PrintEnvironment(family->Open(name, EnvironmentUse::kTraining).spec);
+    PrintEnvironment(environments.Open(name, EnvironmentUse::kTraining, family.get()).spec);
     fmt::print("  its options: `menger describe {}`\n", family->name());
     return true;
   }
