@@ -80,6 +80,14 @@ class Block(_Parts):
         single = len(self.leaves) == 1 and self.leaves[0].plain
         self._put_observation = None if single else self._put_leaves
 
+    def render(self, i):
+        """What environment `i` looks like: width and height as int32, then RGB."""
+        image = self.environments[i].render()
+        if not isinstance(image, numpy.ndarray) or image.ndim != 3 or image.shape[2] != 3:
+            raise Failure(f"{self.maker.name} renders {type(image).__name__}; an array [height, width, 3] is needed")
+        height, width = image.shape[:2]
+        return numpy.array([width, height], numpy.int32).tobytes() + numpy.ascontiguousarray(image, numpy.uint8).tobytes()
+
     def close(self):
         for environment in self.environments:
             environment.close()
@@ -297,6 +305,9 @@ class VectorBlock(_Parts):
         self.rows = Rows(attachment, self.leaves, action)
         self.actions = batch_action_reader(action, attachment["group"]["clip_actions"])
         self.action_space = self.environment.single_action_space
+
+    def render(self, i):
+        raise Failure("a vector environment cannot be recorded: leave host.vector off")
 
     def close(self):
         self.environment.close()

@@ -4,7 +4,7 @@ import ctypes
 import os
 
 # Commands of protocol.h.
-DESCRIBE, ATTACH, RESET, STEP, RESET_PARKED, STEP_RANDOMLY, SAVE, LOAD, CLOSE = range(1, 10)
+DESCRIBE, ATTACH, RESET, STEP, RESET_PARKED, STEP_RANDOMLY, SAVE, LOAD, CLOSE, RENDER = range(1, 11)
 
 # What a caller can do about an error: menger's codes.
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 0, 1, 2
@@ -49,7 +49,7 @@ class Control:
         return ctypes.string_at(address, size.value).decode()
 
     def say(self, text):
-        data = text.encode()
+        data = text if isinstance(text, bytes) else text.encode()
         self._library.menger_host_say(data, len(data))
 
     def fail(self, code, text):

@@ -62,6 +62,8 @@ def answer(end, block, command, row):
         block.reset_parked(row)
     elif command == control.STEP_RANDOMLY:
         block.step_randomly(row, json.loads(end.text())["steps"], end.seed())
+    elif command == control.RENDER:
+        end.say(block.render(row))
     else:
         raise Failure(f"this host cannot do command {command}", INVALID_ARGUMENT)
     return block

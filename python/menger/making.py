@@ -25,12 +25,13 @@ def users_failure(name, where, error):
 
 
 class Maker:
-    """What to make, as the recipe has it: {"environment", "arguments", "metrics", "path", "vector"}."""
+    """What to make, as the recipe has it: {"environment", "arguments", "metrics", "path", "vector", "render"}."""
 
     def __init__(self, request):
         self.name = request["environment"]
         self.metrics = tuple(request.get("metrics", ()))
         self.vector = bool(request.get("vector", False))
+        self._render = {"render_mode": "rgb_array"} if request.get("render", False) else {}
         self._arguments = dict(request.get("arguments") or {})
         for folder in reversed(request.get("path", [])):
             if folder not in sys.path:
@@ -59,12 +60,12 @@ class Maker:
 
     def _make(self):
         if self._call is not None:
-            environment = self._call(**self._arguments)
+            environment = self._call(**self._render, **self._arguments)
             if isinstance(environment, VectorEnv):
                 raise Failure(f"{self.name} makes a vector environment: set host.vector = true to step it as one batch")
             return environment
         # The checker would look at the first step only, and print where nobody reads.
-        return gymnasium.make(self._id, disable_env_checker=True, **self._arguments)
+        return gymnasium.make(self._id, disable_env_checker=True, **self._render, **self._arguments)
 
     def _make_vector(self, count):
         arguments = {"num_envs": count, **self._arguments}

@@ -1,8 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
 
+#include "menger/base/error.h"
 #include "menger/cli/commands.h"
+#include "menger/training/recording.h"
 #include "menger/training/run.h"
 
 namespace menger {
@@ -11,21 +16,59 @@ namespace {
 struct EvaluateArguments {
   std::string run;
   std::string checkpoint = "newest";
-  std::int64_t episodes = 100;
+  std::optional<std::int64_t> episodes;
   std::optional<std::int64_t> seed;
+  std::string record;
+  double frames_per_second = 30;
 };
+
+constexpr std::int64_t kRecordedEpisodes = 1;  // When not asked for more.
+
+bool SameShapes(const Spec& one, const Spec& other) {
+  return std::equal(one.leaves().begin(), one.leaves().end(), other.leaves().begin(),
+                    other.leaves().end(), [](const LeafSpec& a, const LeafSpec& b) {
+                      return a.dtype == b.dtype && a.shape == b.shape && a.counts == b.counts;
+                    });
+}
+
+// The environment as it can be looked at: of its own family, or Gymnasium's of the same name.
+EnvironmentEntry OpenToRecord(const TrainedRun& run, const EnvironmentCatalog& environments) {
+  const std::string& name = run.experiment->environment;
+  EnvironmentEntry own = run.experiment->OpenEnvironment(EnvironmentUse::kRecording);
+  if (own.renders) return own;
+  EnvironmentEntry other = environments.Open("host:" + name, EnvironmentUse::kRecording);
+  if (!SameShapes(own.spec.observation, other.spec.observation) ||
+      !SameShapes(own.spec.action, other.spec.action)) {
+    throw FailedPrecondition(
+        "{} cannot be shown as a picture here, and Gymnasium's {} has other observations or "
+        "actions",
+        name, name);
+  }
+  return other;
+}
 
 void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& context) {
   const TrainedRun run = LoadRun(arguments.run, arguments.checkpoint, context.environments);
   EvaluationPlan plan = EvaluationPlanOf(*run.experiment, *run.algorithm, /*index=*/0);
-  plan.episodes = static_cast<int>(arguments.episodes);
+  plan.episodes = static_cast<int>(
+      arguments.episodes.value_or(arguments.record.empty() ? 100 : kRecordedEpisodes));
   // By default as far again from the evaluations during training as those are from training.
   plan.seed = arguments.seed
                   ? static_cast<std::uint64_t>(*arguments.seed)
                   : plan.seed + static_cast<std::uint64_t>(run.experiment->evaluation.seed_offset);
   const auto policy = run.algorithm->MakePolicy(PolicyMode::kGreedy, plan.seed);
-  const EvaluationResult result = Evaluate(plan, run.environment, *policy);
+  EvaluationResult result;
+  if (arguments.record.empty()) {
+    result = Evaluate(plan, run.environment, *policy);
+  } else {
+    const EnvironmentEntry environment = OpenToRecord(run, context.environments);
+    const auto video = CreateVideoFile(arguments.record, arguments.frames_per_second);
+    result = Record(plan, environment, *policy, *video);
+    video->Finish();
+  }
   fmt::print("{}\n", run.checkpoint);
+  fmt::print("{}, greedy actions (epsilon 0): {}\n", run.experiment->environment,
+             run.environment.spec.description);
   fmt::print("return: {}\n", ToString(result));
   fmt::print("episode length: mean {:.1f}\n", result.mean_length());
 }
@@ -37,7 +80,9 @@ void AddEvaluateCommand(CLI::App& app, CommandContext& context) {
       "evaluate", "Play greedy episodes with a trained policy and print their returns");
   const auto arguments = std::make_shared<EvaluateArguments>();  // Shared with the callback.
   command->add_option("run", arguments->run, "A run folder")->type_name("RUN")->required();
-  command->add_option("--episodes", arguments->episodes, "How many, each in a fresh environment")
+  command
+      ->add_option("--episodes", arguments->episodes,
+                   "How many, each in a fresh environment; default: 100, or 1 to record")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   command
@@ -49,8 +94,18 @@ void AddEvaluateCommand(CLI::App& app, CommandContext& context) {
       ->add_option("--checkpoint", arguments->checkpoint,
                    "newest, best (by the evaluations during training), or a number of steps")
       ->type_name("WHICH");
+  command
+      ->add_option("--record", arguments->record,
+                   "Write what the policy does as a film; environments of Gymnasium that are "
+                   "simulated natively are played in the original")
+      ->type_name("FILE.gif|.mp4");
+  command->add_option("--fps", arguments->frames_per_second, "Of the film: steps a second")
+      ->type_name("N")
+      ->check(CLI::Range(1, 120));
   command->footer(
-      "\nExample:\n  menger evaluate runs/cartpole_ppo-1 --episodes 1000 --checkpoint best");
+      "\nExamples:\n"
+      "  menger evaluate runs/cartpole_ppo-1 --episodes 1000 --checkpoint best\n"
+      "  menger evaluate runs/lunarlander_ppo-1 --record landing.gif");
   command->callback([arguments, &context] { EvaluateCommand(*arguments, context); });
 }
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "menger/base/archive.h"
+#include "menger/base/error.h"
+#include "menger/environments/image.h"
 #include "menger/tensor/slab.h"
 
 namespace menger {
@@ -24,6 +26,7 @@ struct EnvironmentSpec {
   double reward_threshold =
       0;                    // The return at which the task counts as solved; NaN: none is defined.
   std::string description;  // One line for `menger list`.
+  std::vector<std::string> metrics;  // What its episodes may tell: see EnvironmentMetric.
 };
 
 // When an ended episode is followed by the next one.
@@ -107,6 +110,12 @@ class EnvironmentGroup {
 
   // What has been said since the last call, one entry a name.
   virtual std::vector<EnvironmentMetric> TakeMetrics() { return {}; }
+
+  // What column `index` of the block looks like now, to a person. Throws FailedPrecondition where
+  // there is nothing to see.
+  virtual Image Render(int /*index*/) {
+    throw FailedPrecondition("{} cannot be shown as a picture", spec().name);
+  }
 };
 
 // How to make an environment by name. Cheap to copy.
@@ -115,6 +124,7 @@ struct EnvironmentEntry {
   std::function<std::unique_ptr<EnvironmentGroup>(const GroupOptions&)> make_group;
   // Groups step in processes of their own: the slab must lie in shared memory (MakeSlab).
   bool shares_memory = false;
+  bool renders = false;  // Its groups can Render.
 };
 
 // A slab that groups of the entry can step.

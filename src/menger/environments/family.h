@@ -12,8 +12,9 @@
 namespace menger {
 
 // What environments are made for. A recipe may help learning (end episodes at a lost life); a score
-// is always that of the whole, unaided task.
-enum class EnvironmentUse : std::uint8_t { kTraining, kEvaluation };
+// is always that of the whole, unaided task. A recording is an evaluation to look at: groups can
+// Render where the environment can be shown.
+enum class EnvironmentUse : std::uint8_t { kTraining, kEvaluation, kRecording };
 
 // Environments that are made by name on demand and have options of their own: Atari games, MuJoCo
 // tasks, everything that Python can make.

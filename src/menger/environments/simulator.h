@@ -33,6 +33,7 @@ struct StepResult {
 //   using Number = double;                   // Of observations, instead of float.
 //   using Config = ...;                      // What Spec(config) and the constructor are given;
 //                                            // copied into each group.
+//   Image Render();                          // What it looks like.
 template <typename S>
 struct NumberOf {
   using type = float;

@@ -126,6 +126,14 @@ class SimulatorGroup final : public EnvironmentGroup {
     }
   }
 
+  Image Render(int index) override {
+    if constexpr (requires(S simulator) { simulator.Render(); }) {
+      return simulators_.at(static_cast<std::size_t>(index)).Render();
+    } else {
+      return EnvironmentGroup::Render(index);
+    }
+  }
+
   void Save(ArchiveWriter& archive) const override {
     archive.Write("environment", spec_.name);
     archive.Write("started", started_);

@@ -27,6 +27,22 @@ double SecondsSince1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// One column a name; NaN where no episode has told it since the last row.
+ProgressTable::Row MeansOf(const std::vector<EnvironmentMetric>& told,
+                           const std::vector<std::string>& names) {
+  ProgressTable::Row row;
+  for (const std::string& name : names) {
+    double mean = std::numeric_limits<double>::quiet_NaN();
+    for (const EnvironmentMetric& metric : told) {
+      if (metric.name == name && metric.count > 0) {
+        mean = metric.sum / static_cast<double>(metric.count);
+      }
+    }
+    row.emplace_back("environment/" + name, mean);
+  }
+  return row;
+}
+
 }  // namespace
 
 const char* NameOf(LoopEnd end) {
@@ -195,6 +211,9 @@ void SynchronousLoop::WriteRow() {
                             {"evaluation_return_mean", evaluation},
                             {"training_seconds", counters_.training_seconds}};
   row.insert(row.end(), metrics.begin(), metrics.end());
+  const ProgressTable::Row told =
+      MeansOf(parts_.collector->TakeMetrics(), evaluation_.spec.metrics);
+  row.insert(row.end(), told.begin(), told.end());
   table_.Append(row);
 
   ProgressTable::Row scalars = {{"episode/return_mean", recent_.return_mean()},
@@ -202,6 +221,7 @@ void SynchronousLoop::WriteRow() {
                                 {"evaluation/return_mean", evaluation},
                                 {"time/steps_per_second", Progress().steps_per_second}};
   for (const auto& [name, value] : metrics) scalars.emplace_back("learning/" + name, value);
+  scalars.insert(scalars.end(), told.begin(), told.end());
   events_.Append(counters_.steps, SecondsSince1970(), scalars);
 }
 

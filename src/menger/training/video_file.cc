@@ -1,10 +1,13 @@
 #include "menger/training/video_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gif_lib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -70,8 +73,11 @@ class GifFile final : public SizedVideoFile {
       : SizedVideoFile(path),
         delay_(std::max(2, static_cast<int>(std::lround(100 / frames_per_second)))) {
     int error = 0;
-    file_.reset(EGifOpenFileName(path.c_str(), /*test_existence=*/false, &error));
+    const int descriptor = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+    if (descriptor < 0) throw FromErrno("cannot write '" + path + "'", errno);
+    file_.reset(EGifOpenFileHandle(descriptor, &error));
     if (file_ == nullptr) {
+      ::close(descriptor);
       throw Unavailable("'{}' cannot be written: {}", path, GifErrorString(error));
     }
   }

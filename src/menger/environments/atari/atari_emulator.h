@@ -8,6 +8,7 @@
 
 #include "menger/base/archive.h"
 #include "menger/environments/atari/screen_filter.h"
+#include "menger/environments/image.h"
 
 namespace menger {
 
@@ -46,6 +47,9 @@ class AtariEmulator {
   // The screens after the last Act and after the one before it; valid until the next.
   virtual const std::uint8_t* screen() const = 0;
   virtual const std::uint8_t* previous_screen() const = 0;
+
+  // The screen after the last Act, in colours.
+  virtual Image Picture() const = 0;
 
   // The whole machine, screens and random numbers included.
   virtual void Save(ArchiveWriter& archive) const = 0;

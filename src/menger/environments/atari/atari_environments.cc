@@ -49,9 +49,11 @@ EnvironmentEntry AtariEnvironments::Open(const std::string& environment, Environ
                                 .preset = options_.preset(),
                                 .rom_folder = options_.rom_folder(),
                                 .settings = options_.Resolve(use)};
-  return OpenHosted(
+  EnvironmentEntry entry = OpenHosted(
       {.arguments = {host}, .variables = {}, .advice = "`make atari` builds the host anew."},
       ToJson(request));
+  entry.renders = true;
+  return entry;
 }
 
 }  // namespace menger

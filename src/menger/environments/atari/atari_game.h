@@ -41,6 +41,7 @@ class AtariGame {
 
   void Reset(Random& random, std::uint8_t* frame);
   StepResult Step(int action, Random& random, std::uint8_t* frame);
+  Image Render() const { return emulator_->Picture(); }
 
   void Save(ArchiveWriter& archive) const;
   void Load(ArchiveReader& archive);

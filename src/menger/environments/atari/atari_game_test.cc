@@ -51,6 +51,7 @@ class ScriptedEmulator final : public AtariEmulator {
   }
   const std::uint8_t* screen() const override { return screen_.data(); }
   const std::uint8_t* previous_screen() const override { return previous_.data(); }
+  Image Picture() const override { return {}; }
   void Save(ArchiveWriter& archive) const override { archive.Write("frame", frame_); }
   void Load(ArchiveReader& archive) override { archive.Read("frame", frame_); }
 

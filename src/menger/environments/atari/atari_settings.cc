@@ -119,7 +119,7 @@ AtariSettings AtariOptions::Resolve(EnvironmentUse use) const {
   Override(settings.end_at_lost_life, end_at_lost_life_, "on");
   Override(settings.all_actions, actions_, "all");
   Override(settings.frame_limit, frame_limit_);
-  if (use == EnvironmentUse::kEvaluation) settings.end_at_lost_life = false;
+  if (use != EnvironmentUse::kTraining) settings.end_at_lost_life = false;
   if (settings.noops_min > settings.noops_max) {
     throw InvalidArgument("atari.noops_min is {}; it must be at most atari.noops_max, which is {}",
                           settings.noops_min, settings.noops_max);

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -41,6 +42,8 @@ class Server {
         archive.Commit();
         return {};
       }
+      case HostCommand::kRender:
+        return ToText(Group().Render(control.row));
       case HostCommand::kLoad: {
         ArchiveReader archive(ReadHostText(control));
         Group().Load(archive);
@@ -52,6 +55,14 @@ class Server {
   }
 
  private:
+  static std::string ToText(const Image& image) {
+    const std::int32_t size[] = {image.width, image.height};
+    std::string text(sizeof(size) + image.rgb.size(), '\0');
+    std::memcpy(text.data(), size, sizeof(size));
+    std::memcpy(text.data() + sizeof(size), image.rgb.data(), image.rgb.size());
+    return text;
+  }
+
   EnvironmentGroup& Group() {
     if (group_ == nullptr) throw FailedPrecondition("the host has not been attached to a slab");
     return *group_;

@@ -134,9 +134,10 @@ void HostedEnvironments::Declare(Options& options) {
 }
 
 EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
-                                          EnvironmentUse /*use*/) const {
+                                          EnvironmentUse use) const {
   nlohmann::json request = {
       {"environment", environment}, {"metrics", metrics_}, {"vector", vector_}};
+  if (use == EnvironmentUse::kRecording) request["render"] = true;
   request["path"] = nlohmann::json::array({fs::current_path().string()});
   for (const std::string& folder : path_) request["path"].push_back(fs::absolute(folder).string());
   if (!arguments_.empty()) {
@@ -155,7 +156,10 @@ EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
       .advice = fmt::format("It ran in {} (host.python names another interpreter).", python),
       .start_deadline_seconds = start_deadline_,
       .step_deadline_seconds = step_deadline_};
-  return OpenHosted(program, request.dump());
+  EnvironmentEntry entry = OpenHosted(program, request.dump());
+  entry.spec.metrics = metrics_;
+  entry.renders = use == EnvironmentUse::kRecording;
+  return entry;
 }
 
 }  // namespace menger

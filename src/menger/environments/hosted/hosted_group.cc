@@ -152,6 +152,21 @@ class HostedGroup final : public EnvironmentGroup {
     if (process_ != nullptr) TellLoaded();
   }
 
+  Image Render(int index) override {
+    CheckStarted("Render");
+    process_->control().row = index;
+    const std::string text = process_->Call(HostCommand::kRender, StepDeadline(), {});
+    std::int32_t size[2] = {0, 0};
+    if (text.size() >= sizeof(size)) std::memcpy(size, text.data(), sizeof(size));
+    const auto bytes = std::int64_t{3} * size[0] * size[1];
+    if (bytes <= 0 || text.size() != sizeof(size) + static_cast<std::size_t>(bytes)) {
+      throw FailedPrecondition(
+          "{} shows a picture of {} x {} pixels, which does not fit into {} bytes", spec().name,
+          size[0], size[1], kHostTextBytes);
+    }
+    return {.width = size[0], .height = size[1], .rgb = {text.begin() + sizeof(size), text.end()}};
+  }
+
   std::vector<EnvironmentMetric> TakeMetrics() override { return std::exchange(metrics_, {}); }
 
  private:

@@ -43,6 +43,7 @@ enum class HostCommand : std::int32_t {
   kSave = 7,          // Text in: the path of the archive to write, as plain text.
   kLoad = 8,          // Text in: the path of the archive to read, as plain text.
   kClose = 9,         // Answered, then the host ends.
+  kRender = 10,  // Column `row` of the block. Text out: width and height (4 bytes each), then RGB.
 };
 
 // What a host may say besides having done it, as text out of any command that steps: metrics of

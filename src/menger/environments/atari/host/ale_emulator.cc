@@ -115,6 +115,14 @@ class AleEmulator final : public AtariEmulator {
     return previous_is_kept_ ? kept_.data() : tia_->previousFrameBuffer();
   }
 
+  Image Picture() const override {
+    Image image{.width = static_cast<int>(ale_.getScreen().width()),
+                .height = static_cast<int>(ale_.getScreen().height()),
+                .rgb = {}};
+    ale_.getScreenRGB(image.rgb);
+    return image;
+  }
+
   void Save(ArchiveWriter& archive) const override;
   void Load(ArchiveReader& archive) override;
 
