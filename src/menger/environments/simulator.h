@@ -36,27 +36,27 @@ struct StepResult {
 //   Image Render();                          // What it looks like.
 template <typename S>
 struct NumberOf {
-  using type = float;
+  using Type = float;
 };
 template <typename S>
 requires requires { typename S::Number; }
 struct NumberOf<S> {
-  using type = typename S::Number;
+  using Type = typename S::Number;
 };
 
 struct NoConfig {};
 template <typename S>
 struct ConfigOf {
-  using type = NoConfig;
+  using Type = NoConfig;
 };
 template <typename S>
 requires requires { typename S::Config; }
 struct ConfigOf<S> {
-  using type = typename S::Config;
+  using Type = typename S::Config;
 };
 
 template <typename S>
-EnvironmentSpec SpecOf(const typename ConfigOf<S>::type& config) {
+EnvironmentSpec SpecOf(const typename ConfigOf<S>::Type& config) {
   if constexpr (requires { S::Spec(config); }) {
     return S::Spec(config);
   } else {
@@ -66,7 +66,7 @@ EnvironmentSpec SpecOf(const typename ConfigOf<S>::type& config) {
 
 template <typename S, typename Action>
 concept SimulatorWith = requires(S simulator, Action action, Random& random,
-                                 typename NumberOf<S>::type* observation) {
+                                 typename NumberOf<S>::Type* observation) {
   simulator.Reset(random, observation);
   { simulator.Step(action, random, observation) } -> std::same_as<StepResult>;
 };

@@ -38,7 +38,7 @@ namespace menger {
 template <Simulator S>
 class SimulatorGroup final : public EnvironmentGroup {
  public:
-  using Config = typename ConfigOf<S>::type;
+  using Config = typename ConfigOf<S>::Type;
 
   explicit SimulatorGroup(const GroupOptions& options, const Config& config = {})
       : spec_(SpecOf<S>(config)),
@@ -179,7 +179,7 @@ class SimulatorGroup final : public EnvironmentGroup {
   static constexpr bool kDiscrete = DiscreteSimulator<S>;
   static constexpr bool kPlain = std::is_trivially_copyable_v<S>;
   static constexpr std::uint32_t kRandomStepsStream = 0x72616E64;  // "rand": StepRandomly's alone.
-  using Number = typename NumberOf<S>::type;
+  using Number = typename NumberOf<S>::Type;
   using ActionItem = std::conditional_t<kDiscrete, std::int64_t, float>;
 
   // Sizes: constants where the simulator says them, so that loops over small ones unroll.
@@ -447,7 +447,7 @@ class SimulatorGroup final : public EnvironmentGroup {
 
 // The catalog's line for a simulator.
 template <Simulator S>
-EnvironmentEntry EntryOf(const typename ConfigOf<S>::type& config = {}) {
+EnvironmentEntry EntryOf(const typename ConfigOf<S>::Type& config = {}) {
   return {.spec = SpecOf<S>(config), .make_group = [config](const GroupOptions& options) {
             return std::make_unique<SimulatorGroup<S>>(options, config);
           }};

@@ -54,7 +54,8 @@ std::vector<std::string> Variables(const HostProgram& program) {
                                       [name](const auto& own) { return own.first == name; });
     if (!replaced) variables.emplace_back(text);
   }
-  for (const auto& [name, value] : program.variables) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : program.variables)
+    variables.push_back(fmt::format("{}={}", name, value));
   return variables;
 }
 
@@ -221,7 +222,7 @@ void HostProcess::Kill() {
 }
 
 // The watching thread.
-void HostProcess::Watch(const HostProgram& program, std::vector<int> inherited) {
+void HostProcess::Watch(const HostProgram& program, const std::vector<int>& inherited) {
   try {
     auto [output, input] = Pipe();
     const int process = Start(program, inherited, input.get());

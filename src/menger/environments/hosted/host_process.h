@@ -54,7 +54,7 @@ class HostProcess {
   std::int32_t process() const { return process_; }
 
  private:
-  void Watch(const HostProgram& program, std::vector<int> inherited);
+  void Watch(const HostProgram& program, const std::vector<int>& inherited);
   int Start(const HostProgram& program, const std::vector<int>& inherited, int output);
   void ReadUntilEnd(FileDescriptor output);
   void KeepLines(std::string_view text);

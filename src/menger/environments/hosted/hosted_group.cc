@@ -312,8 +312,9 @@ class HostedGroup final : public EnvironmentGroup {
     }
     const auto metrics = object.value("metrics", nlohmann::json::object());
     for (const auto& [name, value] : metrics.items()) {
-      auto known = std::find_if(metrics_.begin(), metrics_.end(),
-                                [&](const EnvironmentMetric& m) { return m.name == name; });
+      auto known =
+          std::find_if(metrics_.begin(), metrics_.end(),
+                       [&name = name](const EnvironmentMetric& m) { return m.name == name; });
       if (known == metrics_.end()) known = metrics_.insert(known, {.name = name});
       known->sum += value.at(0).get<double>();
       known->count += value.at(1).get<std::int64_t>();
