@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kBash =
     R"SCRIPT(# menger completion for bash: source <(menger completion bash)
 _menger() {
-  local sections="experiment collector network optimiser transforms evaluation checkpoint progress"
+  local sections="experiment collector network optimiser transforms evaluation checkpoint progress atari host"
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words="" files=""
   # --option=value arrives as three words.
   if [[ $word == = ]]; then
@@ -25,8 +25,8 @@ _menger() {
     --log) words="debug info warning error off" ;;
     --policy) words="random" files=-f ;;
     --resume|--init-from) files=-d ;;
-    --out) files=-f ;;
-    --set|--seed|--seeds|--episodes|--steps) return ;;
+    --out|--record) files=-f ;;
+    --set|--seed|--seeds|--episodes|--steps|--fps) return ;;
     train) words="$(menger list recipes --names 2>/dev/null)" files=-f ;;
     rollout) words="$(menger list environments --names 2>/dev/null)" ;;
     describe) words="$(menger list --names 2>/dev/null) $sections" ;;
@@ -37,7 +37,7 @@ _menger() {
   if [[ $word == -* || -z $words$files ]]; then
     case ${COMP_WORDS[1]} in
       train) words="--set --resume --init-from --device --seed --seeds --out --help" ;;
-      evaluate) words="--episodes --seed --checkpoint --help" ;;
+      evaluate) words="--episodes --seed --checkpoint --record --fps --help" ;;
       rollout) words="--policy --seed --steps --out --help" ;;
       list) words="--names --help" ;;
       describe|completion) words="--help" ;;
@@ -88,6 +88,7 @@ _menger() {
     evaluate)
       _arguments $help '--episodes[how many]:number:' '--seed[the first seed]:seed:' \
         '--checkpoint[which, or its number of steps]:checkpoint:(newest best)' \
+        '--record[write a film]:file:_files' '--fps[steps a second of the film]:number:' \
         '1:run folder:_files -/' ;;
     rollout)
       _arguments $help '--seed[the seed]:seed:' '--steps[how many]:number:' \
@@ -98,7 +99,7 @@ _menger() {
       _arguments $help '--names[names alone]' '1:kind:(all environments algorithms recipes)' ;;
     describe)
       _arguments $help '1:name:($(menger list --names 2>/dev/null) experiment collector network
-        optimiser transforms evaluation checkpoint progress)' ;;
+        optimiser transforms evaluation checkpoint progress atari host)' ;;
     completion) _arguments $help '1:shell:(bash zsh fish)' ;;
   esac
 }
@@ -143,6 +144,8 @@ complete -c menger -n "__menger_command train" -l out -x -a "(__fish_complete_di
 complete -c menger -n "__menger_command evaluate" -a "(__fish_complete_directories)"
 complete -c menger -n "__menger_command evaluate" -l episodes -x
 complete -c menger -n "__menger_command evaluate" -l checkpoint -x -a "newest best"
+complete -c menger -n "__menger_command evaluate" -l record -r -F
+complete -c menger -n "__menger_command evaluate" -l fps -x
 complete -c menger -n "__menger_command rollout" -a "(menger list environments --names 2>/dev/null)"
 complete -c menger -n "__menger_command rollout" -l policy -r -F -a random
 complete -c menger -n "__menger_command rollout" -l steps -x
@@ -151,7 +154,7 @@ complete -c menger -n "__menger_command list" -a "all environments algorithms re
 complete -c menger -n "__menger_command list" -l names -d "names alone, one a line"
 complete -c menger -n "__menger_command describe" -a "(menger list --names 2>/dev/null)"
 complete -c menger -n "__menger_command describe" -a "experiment collector network optimiser"
-complete -c menger -n "__menger_command describe" -a "transforms evaluation checkpoint progress"
+complete -c menger -n "__menger_command describe" -a "transforms evaluation checkpoint progress atari host"
 complete -c menger -n "__menger_command completion" -a "bash zsh fish"
 )SCRIPT";
 
