@@ -107,6 +107,15 @@ class HostEnvironmentsTest(ProgramTest):
         self.assertEqual(process.returncode, 130, errors)
         self.assertIn("a new one begins fresh episodes (99 restarts left)", errors)
 
+    def test_a_signal_to_every_process_ends_the_run_as_one_to_menger_does(self):
+        process, hosts = self.start_slow()
+        for number in [*hosts, process.pid]:
+            os.kill(number, signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 143, errors)
+        self.assertNotIn("host process", errors)
+        self.assertEqual(hosts_in(self.folder), [])
+
     def test_nothing_survives_menger_killed(self):
         process, _ = self.start_slow("collector.workers=2", "collector.kind=synchronous")
         before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()

@@ -4,6 +4,7 @@ Both keep the slab's contract: an episode that ends leaves its last observation 
 the following row. Menger has cleared the row's flags before a step, so only what differs is written.
 """
 
+import math
 import time
 
 import numpy
@@ -13,8 +14,8 @@ from menger.making import users_failure
 from menger.rows import Rows
 from menger.spaces import action_leaf, action_reader, batch_action_reader, observation_leaves
 
-_PASSES_WATCHED = 16  # Steps whose time tells whether an environment is slow.
-_SLOW_SECONDS = 0.05
+_SLOW_SECONDS = 0.05  # After a pass that takes longer each environment tells menger that it lives,
+_SELDOM = 3  # else those do whose index has none of these bits: to tell costs as much as a cheap environment.
 
 
 def leaves_of(environment, vector):
@@ -43,10 +44,15 @@ class _Parts:
             value = info.get(name)
             if value is None:
                 continue
+            told = None if i is None else info.get("_" + name)  # Which environments of a batch have said it.
+            if told is not None and not told[i]:
+                continue
             try:
                 number = float(value if i is None else value[i])
             except (TypeError, ValueError):
                 raise Failure(f"host.metrics names '{name}', which is {value!r} in info; a metric is a number") from None
+            if not math.isfinite(number):
+                continue
             known = self._metrics.setdefault(name, [0.0, 0])
             known[0] += number
             known[1] += 1
@@ -76,7 +82,7 @@ class Block(_Parts):
         self.actions = action_reader(action, attachment["group"]["clip_actions"])
         self.action_space = self.environments[0].action_space
         self.restarts = [0] * self.count
-        self.passes, self.slow = 0, True
+        self.slow = True
         single = len(self.leaves) == 1 and self.leaves[0].plain
         self._put_observation = None if single else self._put_leaves
 
@@ -111,15 +117,12 @@ class Block(_Parts):
         self.any_parked = False
 
     def step(self, row):
-        begin = time.perf_counter() if self.passes < _PASSES_WATCHED else 0.0
+        begin = time.perf_counter()
         if self._put_observation is None and not self.any_parked:
             self._step_plain(row)
         else:
             self._step_any(row)
-        if self.passes < _PASSES_WATCHED:
-            self.passes += 1
-            slow = time.perf_counter() - begin > _SLOW_SECONDS
-            self.slow = slow if self.passes == 1 else self.slow or slow
+        self.slow = time.perf_counter() - begin > _SLOW_SECONDS
 
     def step_randomly(self, row, steps, seed):
         for i, count in enumerate(steps):
@@ -142,7 +145,7 @@ class Block(_Parts):
         observations = self.rows.observation[0][row + 1]
         rewards = self.rows.reward[row]
         actions = self.actions(self.rows.action[row])
-        progress = self.control.progress if self.slow else None
+        progress, seldom = self.control.progress, 0 if self.slow else _SELDOM
         steps, count, i = self.steps, self.count, 0
         while i < count:
             try:
@@ -152,7 +155,7 @@ class Block(_Parts):
                     rewards[i] = reward
                     if terminated or truncated:
                         self._end(row, i, observation, terminated, truncated, info)
-                    if progress is not None:
+                    if not i & seldom:
                         progress()
                 return
             except BaseException as error:
@@ -162,7 +165,7 @@ class Block(_Parts):
     def _step_any(self, row):
         rewards = self.rows.reward[row]
         actions = self.actions(self.rows.action[row])
-        progress = self.control.progress if self.slow else None
+        progress, seldom = self.control.progress, 0 if self.slow else _SELDOM
         for i in range(self.count):
             if self.parked[i]:
                 self._stand_still(row, i)
@@ -175,7 +178,7 @@ class Block(_Parts):
                     self._end(row, i, observation, terminated, truncated, info)
             except BaseException as error:
                 self._cut(row, i, error)
-            if progress is not None:
+            if not i & seldom:
                 progress()
 
     def _end(self, row, i, observation, terminated, truncated, info):
@@ -198,7 +201,9 @@ class Block(_Parts):
         rows.is_first[row + 1][i] = 1
         if self.same_step:
             if observation is not None:
+                self.control.progress()  # A reset may take as long as a step may.
                 self._put(row + 1, i, self.environments[i].reset()[0])
+                self.control.progress()
             return
         for leaf, target in enumerate(rows.final):
             rows.observation[leaf][row + 1][i] = target[row][i]
@@ -269,7 +274,9 @@ class Block(_Parts):
             raise failure from None
         self._restarts.append(f"{failure}\nA fresh episode takes its place.")
         try:
+            self.control.progress()
             start()
+            self.control.progress()
         except Failure:
             raise
         except BaseException as again:

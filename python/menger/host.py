@@ -6,6 +6,8 @@
 import argparse
 import gc
 import json
+import os
+import signal
 import sys
 import traceback
 
@@ -69,6 +71,14 @@ def answer(end, block, command, row):
     return block
 
 
+def close(block):
+    try:
+        if block is not None:
+            block.close()
+    except BaseException:  # It ends now, whatever the environments say to that.
+        traceback.print_exc()
+
+
 def serve(end):
     block, turn = None, end.turn
     request = end.wait()
@@ -79,8 +89,7 @@ def serve(end):
                 if command == control.STEP:
                     block.step(row)
                 elif command == control.CLOSE:
-                    if block is not None:
-                        block.close()
+                    close(block)
                     turn(0.0)
                     return
                 else:
@@ -101,10 +110,29 @@ def serve(end):
         request = end.wait()
 
 
+def ignore_signals():
+    """A batch system that ends a job may signal every process of it; menger saves, then closes its hosts.
+
+    Handlers that do nothing rather than SIG_IGN, which the processes that environments start would inherit: to end those with
+    SIGTERM, as multiprocessing does, must go on working.
+    """
+    kept = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    for number in kept:
+        signal.signal(number, lambda *_: None)
+        signal.siginterrupt(number, False)
+
+    def restore():
+        for number in kept:
+            signal.signal(number, signal.SIG_DFL)
+
+    os.register_at_fork(after_in_child=restore)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m menger.host", description=__doc__)
     parser.add_argument("--control", type=int, required=True, help="the inherited descriptor of the control segment")
     options = parser.parse_args()
+    ignore_signals()
     try:
         serve(Control(options.control))
     except Failure as failure:

@@ -127,7 +127,13 @@ def _find(name):
 
 def _registered(name):
     package = _REGISTERED_BY.get(name.partition("/")[0])
-    if name not in gymnasium.registry and package is not None:
+    if name not in gymnasium.registry and package is None:
+        for known in set(_REGISTERED_BY.values()):  # Ids without a namespace: PongNoFrameskip-v4.
+            try:
+                importlib.import_module(known)
+            except ImportError:
+                pass  # Whether it is needed nobody can tell.
+    elif name not in gymnasium.registry:
         try:
             importlib.import_module(package)
         except ModuleNotFoundError:

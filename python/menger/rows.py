@@ -11,7 +11,8 @@ class Rows:
     """Arrays of the block's columns: one view a row, so that a step makes none.
 
     `observation[leaf][row]` for rows 0..T; `final[leaf][row]`, `action[row]`, `reward[row]` (a memoryview: fastest for single
-    numbers), `final_index[row]` and the flags for 0..T-1. All begin at the block's first column.
+    numbers), `final_index[row]` and the flags for 0..T-1. All begin at the block's first column. Observations are seen in the
+    environment's own layout, whatever the slab's.
     """
 
     def __init__(self, attachment, observation_leaves, action):
@@ -26,8 +27,10 @@ class Rows:
         steps = self.horizon
         self.observation, self.final = [], []
         for i, leaf in enumerate(observation_leaves):
-            self.observation.append(list(self._view("observation", i, leaf.dtype, leaf.shape, steps + 1)))
-            self.final.append(list(self._view("final_observation", i, leaf.dtype, leaf.shape, steps)))
+            rows = self._view("observation", i, leaf.dtype, leaf.shape, steps + 1)
+            self.observation.append(list(leaf.users_view(rows)))
+            rows = self._view("final_observation", i, leaf.dtype, leaf.shape, steps)
+            self.final.append(list(leaf.users_view(rows)))
         self.action = list(self._view("action", 0, action.dtype, action.shape, steps))
         self.reward_arrays = list(self._view("reward", 0, "float64", (), steps))
         self.reward = [memoryview(row) for row in self.reward_arrays]

@@ -13,20 +13,35 @@ _STORED = {
     "uint8": "uint8", "int32": "int32", "int64": "int64", "float32": "float32", "float64": "float64",
 }  # fmt: skip
 
+_CHANNELS_MAX = 4  # Of an image: colours and one more, or as many frames.
+_GRAY_SIZE_MIN = 16  # A smaller array of bytes without channels is a table rather than an image.
+
 _ACTION_MASK = "action_mask"  # The leaf that says which actions are allowed goes by this name.
 
 
 class Leaf:
-    """One array of the slab: `path` leads to it in what the environment returns, `offset` is taken off its values."""
+    """One array of the slab: `path` leads to it in what the environment returns, `offset` is taken off its values.
 
-    def __init__(self, name, path, space, dtype, shape, kind, low=(), high=(), counts=(), offset=None):
+    Menger has images as [channels, height, width]; `axes` (None: no image) are those axes in the environment's order.
+    """
+
+    def __init__(self, name, path, space, dtype, shape, kind, low=(), high=(), counts=(), offset=None, axes=None):
         self.name, self.path, self.space, self.offset = name, path, space, offset
         self.dtype, self.shape, self.kind = dtype, tuple(shape), kind
         self.low, self.high, self.counts = low, high, counts
+        self.axes = axes
 
     def describe(self):
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape), "space": self.kind,
                 "low": list(self.low), "high": list(self.high), "counts": list(self.counts)}  # fmt: skip
+
+    def users_view(self, rows):
+        """A view of the slab's rows [row, column, ...] whose values look like what the environment returns."""
+        if self.axes is None:
+            return rows
+        if len(self.axes) == 2:  # No channels.
+            return rows[:, :, 0]
+        return rows.transpose(0, 1, *(2 + axis for axis in self.axes))
 
     def value(self, observation):
         """This leaf's part of an observation, as the slab has it."""
@@ -59,8 +74,9 @@ class Leaf:
             shape = numpy.shape(self.value(observation))
         except (KeyError, IndexError, TypeError) as error:
             raise Failure(f"{what} has no '{self.name}' as its observation space has: {error!r}") from None
-        if shape != self.shape:
-            raise Failure(f"{what} has shape {shape} at '{self.name}'; its observation space says {self.shape}")
+        expected = self.shape if self.axes is None else self.space.shape
+        if shape != expected:
+            raise Failure(f"{what} has shape {shape} at '{self.name}'; its observation space says {expected}")
 
 
 def observation_leaves(space, actions=0):
@@ -85,11 +101,28 @@ def _add_leaves(leaves, space, name, path):
         leaves.append(_leaf(space, name, path))
 
 
+def _image(space, name, path):
+    """The leaf of an image as Gymnasium has them, [height, width, channels] or [height, width]; else None."""
+    shape = space.shape
+    if space.dtype != numpy.uint8:
+        return None
+    if len(shape) == 3 and shape[2] <= _CHANNELS_MAX < min(shape[:2]):
+        axes, low, high = (1, 2, 0), space.low.transpose(2, 0, 1), space.high.transpose(2, 0, 1)
+    elif len(shape) == 2 and min(shape) >= _GRAY_SIZE_MIN:
+        axes, low, high = (1, 2), space.low[None], space.high[None]
+    else:
+        return None
+    return Leaf(name, path, space, "uint8", low.shape, "box", _bounds(low), _bounds(high), axes=axes)
+
+
 def _leaf(space, name, path):
     if isinstance(space, spaces.Box):
         stored = _STORED.get(space.dtype.name)
         if stored is None:
             raise Failure(f"{name}: a Box of {space.dtype.name} is not supported; use one of {', '.join(_STORED)}")
+        image = _image(space, name, path)
+        if image is not None:
+            return image
         return Leaf(name, path, space, stored, space.shape, "box", _bounds(space.low), _bounds(space.high))
     if isinstance(space, spaces.Discrete):
         start = int(space.start)

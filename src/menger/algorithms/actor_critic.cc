@@ -154,6 +154,9 @@ void ActorCritic::LoadModel(const ArchiveReader& archive) {
 
 void ActorCritic::LoadParameters(ArchiveReader archive) {
   LoadModel(archive);
+  if (reward_normaliser_ && archive.Contains("reward_statistics/moments/count")) {
+    reward_normaliser_->LoadScale(archive.Scope("reward_statistics"));
+  }
   Publish();
 }
 

@@ -41,7 +41,7 @@ std::vector<int> Stack(const ObservationEncoder& encoder, const Slab& slab, int 
   return values;
 }
 
-TEST(ObservationEncoder, StacksTheNewestFramesOldestFirstAcrossTheStartOfASlab) {
+TEST(ObservationEncoderTest, StacksTheNewestFramesOldestFirstAcrossTheStartOfASlab) {
   const Slab slab = MakeSlab();
   const ObservationEncoder encoder(slab.spec().observation, /*frame_stack=*/4);
   EXPECT_EQ(encoder.history(), kHistory);
@@ -50,7 +50,7 @@ TEST(ObservationEncoder, StacksTheNewestFramesOldestFirstAcrossTheStartOfASlab) 
   EXPECT_THAT(Stack(encoder, slab, 0, 1), ElementsAre(71, 81, 91, 101));
 }
 
-TEST(ObservationEncoder, PadsWithZerosBeforeAnEpisodeAndNeverLooksAcrossItsStart) {
+TEST(ObservationEncoderTest, PadsWithZerosBeforeAnEpisodeAndNeverLooksAcrossItsStart) {
   Slab slab = MakeSlab();
   slab.is_first(2)[0] = 1;
   const ObservationEncoder encoder(slab.spec().observation, /*frame_stack=*/4);
@@ -59,7 +59,7 @@ TEST(ObservationEncoder, PadsWithZerosBeforeAnEpisodeAndNeverLooksAcrossItsStart
   EXPECT_THAT(Stack(encoder, slab, 2, 1), ElementsAre(91, 101, 111, 121));
 }
 
-TEST(ObservationEncoder, StacksAFinalObservationOntoTheFramesOfItsOwnEpisode) {
+TEST(ObservationEncoderTest, StacksAFinalObservationOntoTheFramesOfItsOwnEpisode) {
   Slab slab = MakeSlab();
   slab.is_first(1)[1] = 1;
   slab.is_first(3)[1] = 1;  // The episode that ended at row 2 is followed by another.
@@ -71,7 +71,7 @@ TEST(ObservationEncoder, StacksAFinalObservationOntoTheFramesOfItsOwnEpisode) {
   EXPECT_THAT(out, ElementsAre(std::byte{0}, std::byte{111}, std::byte{121}, std::byte{200}));
 }
 
-TEST(ObservationEncoder, RefusesToStackWhatIsNoSingleArray) {
+TEST(ObservationEncoderTest, RefusesToStackWhatIsNoSingleArray) {
   const Spec two({LeafSpec::Box("a", DataType::kFloat32, {2}, {0}, {1}),
                   LeafSpec::Box("b", DataType::kFloat32, {2}, {0}, {1})});
   try {

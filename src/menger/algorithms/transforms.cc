@@ -146,6 +146,8 @@ void RewardNormaliser::Save(ArchiveWriter archive) const {
   moments_.Save(archive.Scope("moments"));
 }
 
+void RewardNormaliser::LoadScale(ArchiveReader archive) { moments_.Load(archive.Scope("moments")); }
+
 void RewardNormaliser::Load(ArchiveReader archive) {
   archive.Read("returns", std::span<double>(returns_));
   moments_.Load(archive.Scope("moments"));

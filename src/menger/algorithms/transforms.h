@@ -85,6 +85,7 @@ class RewardNormaliser {
 
   void Save(ArchiveWriter archive) const;
   void Load(ArchiveReader archive);
+  void LoadScale(ArchiveReader archive);  // Without running returns: for other environments.
 
  private:
   double discount_;

@@ -131,6 +131,7 @@ std::string NearestName(std::string_view wrong, std::span<const std::string> can
   size_t best_distance = std::max<size_t>(2, wrong.size() / 3) + 1;
   std::string best;
   for (const std::string& candidate : candidates) {
+    if (candidate == wrong) return "";  // The name is not what is wrong.
     const size_t distance = EditDistance(wrong, candidate);
     if (distance < best_distance && distance < std::max(wrong.size(), candidate.size())) {
       best_distance = distance;

@@ -4,9 +4,11 @@
 #include <spdlog/spdlog.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "menger/base/error.h"
+#include "menger/base/log_listener.h"
 
 namespace menger {
 namespace {
@@ -40,9 +42,16 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
+LogListener& Listener() {
+  static auto* const listener = new LogListener;  // As the logger: never destroyed.
+  return *listener;
+}
+
 }  // namespace
 
 void SetUpLogging(LogLevel level) { Logger().set_level(SpdlogLevel(level)); }
+
+void SetLogListener(LogListener listener) { Listener() = std::move(listener); }
 
 LogLevel LogLevelFromName(const std::string& name) {
   static const std::vector<std::string> names = {"debug", "info", "warning", "error", "off"};
@@ -58,7 +67,9 @@ bool IsLogged(LogLevel level) {
 }
 
 void LogLine(LogLevel level, std::string_view text) {
-  if (IsLogged(level)) Logger().log(SpdlogLevel(level), "{}", text);
+  if (!IsLogged(level)) return;
+  Logger().log(SpdlogLevel(level), "{}", text);
+  if (Listener()) Listener()(level, text);
 }
 
 }  // namespace menger

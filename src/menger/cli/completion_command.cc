@@ -37,7 +37,7 @@ _menger() {
   if [[ $word == -* || -z $words$files ]]; then
     case ${COMP_WORDS[1]} in
       train) words="--set --resume --init-from --device --seed --seeds --out --help" ;;
-      evaluate) words="--episodes --seed --checkpoint --record --fps --help" ;;
+      evaluate) words="--episodes --seed --checkpoint --device --record --fps --help" ;;
       rollout) words="--policy --seed --steps --out --help" ;;
       list) words="--names --help" ;;
       describe|completion) words="--help" ;;
@@ -88,7 +88,7 @@ _menger() {
     evaluate)
       _arguments $help '--episodes[how many]:number:' '--seed[the first seed]:seed:' \
         '--checkpoint[which, or its number of steps]:checkpoint:(newest best)' \
-        '--record[write a film]:file:_files' '--fps[steps a second of the film]:number:' \
+        '--device[where to act]:device:(cpu cuda)' '--record[write a film]:file:_files' '--fps[steps a second of the film]:number:' \
         '1:run folder:_files -/' ;;
     rollout)
       _arguments $help '--seed[the seed]:seed:' '--steps[how many]:number:' \
@@ -137,7 +137,7 @@ complete -c menger -n "__menger_command train" -F -a "(menger list recipes --nam
 complete -c menger -n "__menger_command train" -l set -x -d "section.key=value"
 complete -c menger -n "__menger_command train" -l resume -x -a "(__fish_complete_directories)"
 complete -c menger -n "__menger_command train" -l init-from -x -a "(__fish_complete_directories)"
-complete -c menger -n "__menger_command train" -l device -x -a "cpu cuda"
+complete -c menger -n "__menger_command train evaluate" -l device -x -a "cpu cuda"
 complete -c menger -n "__menger_command train evaluate rollout" -l seed -x
 complete -c menger -n "__menger_command train" -l seeds -x -d "train so many seeds"
 complete -c menger -n "__menger_command train" -l out -x -a "(__fish_complete_directories)"

@@ -18,6 +18,7 @@ struct EvaluateArguments {
   std::string checkpoint = "newest";
   std::optional<std::int64_t> episodes;
   std::optional<std::int64_t> seed;
+  std::optional<std::string> device;
   std::string record;
   double frames_per_second = 30;
 };
@@ -48,7 +49,10 @@ EnvironmentEntry OpenToRecord(const TrainedRun& run, const EnvironmentCatalog& e
 }
 
 void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& context) {
-  const TrainedRun run = LoadRun(arguments.run, arguments.checkpoint, context.environments);
+  std::vector<Assignment> assignments;
+  if (arguments.device) assignments.push_back({"", "device", *arguments.device, "--device"});
+  const TrainedRun run =
+      LoadRun(arguments.run, arguments.checkpoint, context.environments, assignments);
   EvaluationPlan plan = EvaluationPlanOf(*run.experiment, *run.algorithm, /*index=*/0);
   plan.episodes = static_cast<int>(
       arguments.episodes.value_or(arguments.record.empty() ? 100 : kRecordedEpisodes));
@@ -94,6 +98,8 @@ void AddEvaluateCommand(CLI::App& app, CommandContext& context) {
       ->add_option("--checkpoint", arguments->checkpoint,
                    "newest, best (by the evaluations during training), or a number of steps")
       ->type_name("WHICH");
+  command->add_option("--device", arguments->device, "Where to act; default: where it was trained")
+      ->type_name("DEVICE");
   command
       ->add_option("--record", arguments->record,
                    "Write what the policy does as a film; environments of Gymnasium that are "

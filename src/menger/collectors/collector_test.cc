@@ -355,6 +355,15 @@ TEST(CollectorTest, AHangingWorkerIsNamedWhenPatienceEnds) {
   }
 }
 
+TEST(CollectorTest, AnEnvironmentThatWatchesDeadlinesOfItsOwnIsNotGivenUpBeforeThem) {
+  CollectorPlan plan = Plan(CollectorKind::kSynchronous, 2);
+  plan.patience_seconds = 0.05;
+  EnvironmentEntry entry = FakeEnvironment({.environment = 35, .step = 3, .hang_seconds = 0.5});
+  entry.longest_call_seconds = 5;
+  const auto collector = MakeCollector(plan, entry, MakeTestPolicy);
+  EXPECT_NO_THROW(collector->Collect());
+}
+
 TEST(CollectorTest, ASlowWorkerThatMakesProgressIsNotGivenUp) {
   CollectorPlan plan = Plan(CollectorKind::kLocal, 2);
   plan.patience_seconds = 0.1;  // The slab takes longer, each step less.

@@ -20,6 +20,7 @@ constexpr std::uint32_t kDecorrelationStream = 0x6465636f;  // "deco"
 // cache lines. Where one column fills pages there is nothing to win, and gaps would cost memory.
 constexpr int kPadding = 16;
 constexpr std::size_t kWideColumn = 4096;
+constexpr double kPatienceMaxSeconds = 1e6;
 
 std::vector<std::unique_ptr<Policy>> MakePolicies(const PolicyFactory& factory, int count) {
   if (!factory) throw InvalidArgument("a collector needs a policy factory; none was given");
@@ -55,6 +56,15 @@ std::vector<int> DrawRandomSteps(const CollectorPlan& plan) {
         static_cast<int>((word * (static_cast<std::uint64_t>(plan.decorrelation_steps) + 1)) >> 32);
   }
   return steps;
+}
+
+// A host that is slow but within its own deadlines must not be taken for a worker that hangs.
+double PatienceOf(const CollectorPlan& plan, const EnvironmentEntry& environment,
+                  const ColumnLayout& columns) {
+  int most = 0;
+  for (const ColumnBlock& block : columns.blocks()) most = std::max(most, block.count);
+  const double seconds = std::max(plan.patience_seconds, environment.longest_call_seconds * most);
+  return std::min(seconds, kPatienceMaxSeconds);
 }
 
 // Visits every array that goes from one slab to the next, with its name, the bytes of a column and
@@ -102,7 +112,8 @@ SlabCollector::SlabCollector(const CollectorPlan& plan, const EnvironmentEntry& 
       slab_(MakeSlab(SpecOf(plan, environment.spec, policies_.front()->spec()), environment)),
       random_steps_(DrawRandomSteps(plan)),
       tracker_(plan.environments),
-      clocks_(plan.workers) {
+      clocks_(plan.workers),
+      patience_seconds_(PatienceOf(plan, environment, slab_.columns())) {
   if (plan.restart_budget > 0) errors_.emplace(plan.restart_budget);
   for (const ColumnBlock& block : slab_.columns().blocks()) {
     groups_.push_back(environment.make_group({.columns = block,
@@ -118,8 +129,7 @@ WorkerTeamOptions SlabCollector::TeamOptions(int first_worker) const {
   return {.first_worker = first_worker,
           .workers = plan_.workers - first_worker,
           .pin = plan_.pin,
-          .patience =
-              std::chrono::nanoseconds(static_cast<std::int64_t>(plan_.patience_seconds * 1e9))};
+          .patience = std::chrono::nanoseconds(static_cast<std::int64_t>(patience_seconds_ * 1e9))};
 }
 
 Slab& SlabCollector::Collect() {

@@ -73,6 +73,7 @@ class SlabCollector : public Collector {
   std::vector<int> random_steps_;                          // By environment.
   EpisodeTracker tracker_;
   std::vector<OwnClock> clocks_;
+  const double patience_seconds_;      // The plan's, or longer: see EnvironmentEntry.
   std::int64_t wall_nanoseconds_ = 0;  // Of all Fills.
   int carried_row_ = 0;                // Where row 0 of the next slab stands: T, or 0 after Load.
   bool started_ = false;               // Environments have been reset.

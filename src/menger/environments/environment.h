@@ -103,7 +103,8 @@ class EnvironmentGroup {
                             std::uint64_t seed) = 0;
 
   // Complete state, so that a loaded group goes on bit-identically; where it is not `resumable`,
-  // only what keeps it from repeating its episodes, and after Load it must be Reset.
+  // only what keeps it from repeating its episodes, and after Load it must be Reset. What was
+  // loaded may decide: ask after Load.
   virtual bool resumable() const { return true; }
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
@@ -125,6 +126,9 @@ struct EnvironmentEntry {
   // Groups step in processes of their own: the slab must lie in shared memory (MakeSlab).
   bool shares_memory = false;
   bool renders = false;  // Its groups can Render.
+  // Groups that watch deadlines of their own give up a call no later than this, times their
+  // columns; whoever waits for one should be as patient. 0: they watch none.
+  double longest_call_seconds = 0;
 };
 
 // A slab that groups of the entry can step.

@@ -15,6 +15,7 @@
 #include "menger/base/archive.h"
 #include "menger/base/counter_random.h"
 #include "menger/base/error.h"
+#include "menger/base/log.h"
 #include "menger/base/random.h"
 #include "menger/environments/environment.h"
 #include "menger/environments/simulator.h"
@@ -346,8 +347,10 @@ class SimulatorGroup final : public EnvironmentGroup {
 
   // Called in a catch block: throws the error on, with its place, unless a restart is left.
   void TakeRestart(int i, std::string_view step) const {
-    if (options_.errors != nullptr && options_.errors->Take()) return;
-    throw WithContext(TranslateCurrentException(), Describe(i, step));
+    const Error error = WithContext(TranslateCurrentException(), Describe(i, step));
+    if (options_.errors == nullptr || !options_.errors->Take()) throw error;
+    LogWarning("{}; a fresh episode begins ({} restarts left)", error.what(),
+               options_.errors->left());
   }
 
   void StepAtRandom(Slab& slab, int row, int i, const CounterRandom& random, int step) {

@@ -65,6 +65,10 @@ void At(const std::string& place, Function function) {
 std::string QuotedText(const std::string& text) {
   std::string quoted = "\"";
   for (const char character : text) {
+    if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) {
+      quoted += fmt::format("\\u{:04X}", static_cast<unsigned>(character));
+      continue;
+    }
     if (character == '"' || character == '\\') quoted += '\\';
     quoted += character;
   }

@@ -59,6 +59,12 @@ TEST(ExperimentTest, ReadingBackWhatWasWrittenGivesTheSameText) {
   EXPECT_EQ(Make(text)->ToToml(), text);
 }
 
+TEST(ExperimentTest, TextsWithLineBreaksAndQuotesAreReadBack) {
+  const auto experiment = Make("environment = \"a\\n\\t\\\"b\"\nalgorithm = 'ppo'\n");
+  EXPECT_EQ(experiment->environment, "a\n\t\"b");
+  EXPECT_EQ(Make(experiment->ToToml())->environment, experiment->environment);
+}
+
 TEST(ExperimentTest, ResolvingLeavesNothingButTheCollectorToChoose) {
   const auto experiment = Make(kSmall);
   experiment->ResolveDefaults();

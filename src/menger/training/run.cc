@@ -84,6 +84,7 @@ void CheckSameRun(const std::string& run, const Experiment& was, const Experimen
   };
   check("environment", was.environment, now.environment);
   check("seed", was.seed, now.seed);
+  check("network.activation", was.network.activation, now.network.activation);
   check("optimiser.kind", was.optimiser.kind, now.optimiser.kind);
 }
 
@@ -144,10 +145,11 @@ std::unique_ptr<Experiment> ExperimentOf(const RunFolder& folder,
 }
 
 TrainedRun LoadRun(const std::string& path, const std::string& checkpoint,
-                   const EnvironmentCatalog& environments) {
+                   const EnvironmentCatalog& environments,
+                   std::span<const Assignment> assignments) {
   const RunFolder folder = RunFolder::Open(path);
   TrainedRun run;
-  run.experiment = ExperimentOf(folder, {}, environments);
+  run.experiment = ExperimentOf(folder, assignments, environments);
   run.environment = run.experiment->OpenEnvironment(EnvironmentUse::kEvaluation);
   const ArchiveReader archive = OpenCheckpoint(folder, checkpoint);
   run.algorithm = MakeAlgorithm(*run.experiment, run.environment);

@@ -54,9 +54,10 @@ struct TrainedRun {
 };
 
 // Loads a run's parameters. `checkpoint` is "newest" (the newest whole one), "best", or a number
-// of steps. Throws NotFound if there is no such checkpoint.
+// of steps. Throws NotFound if there is no such checkpoint. `assignments` change its experiment.
 TrainedRun LoadRun(const std::string& path, const std::string& checkpoint,
-                   const EnvironmentCatalog& environments);
+                   const EnvironmentCatalog& environments,
+                   std::span<const Assignment> assignments = {});
 
 // Mean, population standard deviation and extremes, for `--seeds`.
 struct Aggregate {

@@ -12,6 +12,8 @@
 namespace menger {
 namespace {
 
+constexpr int kEvaluationRetries = 2;
+
 constexpr std::int64_t kRowsWhenNotAsked = 200;  // [progress] every = 0: rows of a whole run.
 
 std::int64_t ValidSteps(const Slab& slab) {
@@ -94,7 +96,8 @@ LoopEnd SynchronousLoop::Run() {
   while (counters_.steps < experiment_.steps && !solved()) {
     const std::int64_t before = counters_.steps;
     CollectAndLearn();
-    if (IsDue(experiment_.evaluation.every, before)) EvaluateNow();
+    const bool last = counters_.steps >= experiment_.steps;
+    if (IsDue(experiment_.evaluation.every, before) || last) EvaluateNow();
     if (IsDue(ReportEvery(), before)) WriteRow();
     if (IsDue(experiment_.checkpoint.every, before)) SaveCheckpoint();
     progress_.Update(Progress());
@@ -169,12 +172,24 @@ Error SynchronousLoop::LearningFailed(const Error& error, const char* what) cons
                            what, counters_.steps, error.what(), remedy, experiment_.algorithm));
 }
 
-EvaluationResult SynchronousLoop::EvaluateGreedily() const {
-  try {
-    return Evaluate(EvaluationPlanOf(experiment_, *parts_.algorithm, counters_.evaluations),
-                    evaluation_, *greedy_);
-  } catch (...) {
-    throw LearningFailed(TranslateCurrentException(), "evaluation");
+EvaluationResult SynchronousLoop::EvaluateGreedily() {
+  int retries = experiment_.collector.on_environment_error == "restart" ? kEvaluationRetries : 0;
+  while (true) {
+    try {
+      return Evaluate(EvaluationPlanOf(experiment_, *parts_.algorithm, counters_.evaluations),
+                      evaluation_, *greedy_);
+    } catch (...) {
+      const Error error = TranslateCurrentException();
+      if (error.code() == ErrorCode::kInvalidArgument) throw LearningFailed(error, "evaluation");
+      if (retries-- > 0) {
+        LogWarning("evaluation after {} steps: {}; once more", counters_.steps, error.what());
+        continue;
+      }
+      SaveCheckpoint();
+      throw Error(error.code(), fmt::format("evaluation after {} steps: {}; everything is saved: "
+                                            "`menger train --resume {}` goes on from there",
+                                            counters_.steps, error.what(), folder_.path()));
+    }
   }
 }
 

@@ -28,7 +28,9 @@ const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 // - of an environment, or one that hangs: what was learned is saved, without the environments,
 // which
 //   are in the middle of a slab. Resumed, they start anew under the next `attempt`'s seeds.
-// - of learning or evaluation, or an action that an environment refuses: what was learned is at
+// - of an evaluation's environments: everything is saved. Where the recipe says restart, the
+//   evaluation is tried again twice before.
+// - of learning, or an action that an environment refuses: what was learned is at
 //   fault, or half an update, so nothing is saved. Resumed, the run goes on from the checkpoint
 //   before, and comes to the same error unless a setting is changed.
 class SynchronousLoop {
@@ -54,7 +56,7 @@ class SynchronousLoop {
  private:
   void CollectAndLearn();
   Slab& Collect();
-  EvaluationResult EvaluateGreedily() const;
+  EvaluationResult EvaluateGreedily();
   void EvaluateNow();
   Error CollectionFailed(const Error& error);
   Error LearningFailed(const Error& error, const char* what) const;

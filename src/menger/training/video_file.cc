@@ -23,13 +23,17 @@ namespace {
 
 constexpr int kPaletteSize = 256;
 
-// Checks the size of frames and removes what was not finished: what all formats need.
+// Checks the size of frames, and writes beside until it is finished: what all formats need.
 class SizedVideoFile : public VideoFile {
  public:
-  explicit SizedVideoFile(std::string path) : path_(std::move(path)) {}
+  explicit SizedVideoFile(const std::string& path) : path_(path) {
+    const std::filesystem::path whole(path);
+    part_ = whole;  // With the same ending, which says the format.
+    part_.replace_extension(".part" + whole.extension().string());
+  }
   ~SizedVideoFile() override {
     std::error_code error;
-    if (!finished_) std::filesystem::remove(path_, error);
+    if (!finished_) std::filesystem::remove(part_, error);
   }
 
   void Add(const Image& frame) final {
@@ -48,6 +52,9 @@ class SizedVideoFile : public VideoFile {
   void Finish() final {
     if (width_ == 0) throw FailedPrecondition("'{}' would be empty: no frame was added", path_);
     End();
+    std::error_code error;
+    std::filesystem::rename(part_, path_, error);
+    if (error) throw FromErrno("cannot name the film '" + path_ + "'", error.value());
     finished_ = true;
   }
 
@@ -57,11 +64,13 @@ class SizedVideoFile : public VideoFile {
   virtual void End() = 0;
 
   const std::string& path() const { return path_; }
+  std::string part() const { return part_.string(); }
   int width() const { return width_; }
   int height() const { return height_; }
 
  private:
   const std::string path_;
+  std::filesystem::path part_;
   int width_ = 0;
   int height_ = 0;
   bool finished_ = false;
@@ -73,7 +82,7 @@ class GifFile final : public SizedVideoFile {
       : SizedVideoFile(path),
         delay_(std::max(2, static_cast<int>(std::lround(100 / frames_per_second)))) {
     int error = 0;
-    const int descriptor = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+    const int descriptor = ::open(part().c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
     if (descriptor < 0) throw FromErrno("cannot write '" + path + "'", errno);
     file_.reset(EGifOpenFileHandle(descriptor, &error));
     if (file_ == nullptr) {
@@ -183,7 +192,7 @@ class FfmpegFile final : public SizedVideoFile {
 
   // A name that ffmpeg cannot take for an option or a protocol.
   std::string Relative() const {
-    return std::filesystem::relative(std::filesystem::absolute(path())).string();
+    return std::filesystem::relative(std::filesystem::absolute(part())).string();
   }
 
   void Write(const Image& frame) override {

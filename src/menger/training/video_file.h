@@ -18,7 +18,7 @@ class VideoFile {
   // The first frame decides the size; another size is InvalidArgument. Throws what the disk says.
   virtual void Add(const Image& frame) = 0;
 
-  // Completes the file. Without it what was written is removed.
+  // Completes the file. Until then it has another name beside, and what was there before stays.
   virtual void Finish() = 0;
 };
 

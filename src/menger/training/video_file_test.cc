@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "menger/base/error.h"
 
@@ -49,14 +50,16 @@ TEST(VideoFileTest, AGifHoldsEveryFrameInItsColoursAndTheAskedSpeed) {
   DGifCloseFile(file, &error);
 }
 
-TEST(VideoFileTest, AFrameOfAnotherSizeIsRefusedAndAnUnfinishedFileIsRemoved) {
+TEST(VideoFileTest, AFrameOfAnotherSizeIsRefusedAndAnUnfinishedFilmLeavesWhatWasThere) {
   const std::string path = TemporaryPath("video_file_unfinished.gif");
+  std::ofstream(path) << "an earlier film";
   {
     const auto video = CreateVideoFile(path, 10);
     video->Add(Plain(6, 4, 1, 2));
     EXPECT_THROW(video->Add(Plain(4, 6, 1, 2)), Error);
   }
-  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(std::filesystem::file_size(path), 15U);
+  EXPECT_FALSE(std::filesystem::exists(TemporaryPath("video_file_unfinished.part.gif")));
 }
 
 TEST(VideoFileTest, AnUnknownEndingNamesTheFormatsThatThereAre) {

@@ -78,7 +78,10 @@ void AtariGame::GoOn() {
     return;
   }
   Hold(kAtariNoop);
-  PressFireLast();
+  // A game that ends here is left as it is: the next step ends the episode too.
+  for (const int action : LastPresses()) {
+    if (!emulator_->game_over()) Hold(action);
+  }
 }
 
 void AtariGame::PressFireFirst() {
@@ -87,9 +90,13 @@ void AtariGame::PressFireFirst() {
   if (has_fire_) ActOnce(kAtariFire);
 }
 
+std::vector<int> AtariGame::LastPresses() const {
+  if (settings_.fire != FireOnReset::kAfterNoops || !has_fire_ || !has_third_action_) return {};
+  return {kAtariFire, actions_[2]};
+}
+
 void AtariGame::PressFireLast() {
-  if (settings_.fire != FireOnReset::kAfterNoops || !has_fire_ || !has_third_action_) return;
-  for (const int action : {kAtariFire, actions_[2]}) {
+  for (const int action : LastPresses()) {
     Hold(action);
     if (emulator_->game_over()) {
       emulator_->Reset();

@@ -53,6 +53,7 @@ class AtariGame {
   void StartGame(Random& random);
   void GoOn();
   void PressFireFirst();
+  std::vector<int> LastPresses() const;
   void PressFireLast();
   void Write(std::uint8_t* frame);
 

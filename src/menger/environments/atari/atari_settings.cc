@@ -133,8 +133,11 @@ std::string Describe(const AtariSettings& settings) {
   if (settings.noops_max > 0) {
     text += fmt::format(", {} to {} no-ops", settings.noops_min, settings.noops_max);
   }
-  if (settings.fire != FireOnReset::kNever) text += ", FIRE at the start";
+  if (settings.fire == FireOnReset::kBeforeNoops) text += ", FIRE before them";
+  if (settings.fire == FireOnReset::kAfterNoops) text += ", FIRE after them";
   if (settings.end_at_lost_life) text += ", a lost life ends an episode";
+  if (settings.brighter_of_two) text += ", the brighter of two screens";
+  text += settings.all_actions ? ", all 18 actions" : ", the game's own actions";
   return text + fmt::format(", {} x {} grey, at most {} frames", settings.height, settings.width,
                             settings.frame_limit);
 }

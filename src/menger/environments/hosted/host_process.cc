@@ -83,7 +83,10 @@ Launch PrepareLaunch(const HostProgram& program, std::vector<int> inherited, int
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launch.menger) _exit(127);  // Died before the kernel knew to tell.
   setpgid(0, 0);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT}) signal(number, SIG_DFL);
+  for (const int number : {SIGPIPE, SIGQUIT}) signal(number, SIG_DFL);
+  // A batch system that ends a job may signal every process of it: menger saves and closes its
+  // hosts, which must live until then.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

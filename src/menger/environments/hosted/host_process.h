@@ -28,8 +28,9 @@ class HostLost : public Error {
 // One running host: started by the constructor, gone when the destructor returns.
 //
 // It leads a process group of its own, so that an interrupt at the terminal reaches menger alone
-// and what a host leaves behind is killed with it. The kernel kills it when menger dies. Its
-// standard input is empty; what it prints is read by a thread, which also waits for its end (so
+// and what a host leaves behind is killed with it. The kernel kills it when menger dies; SIGINT,
+// SIGTERM and SIGHUP it ignores, because menger saves what it holds when those reach menger, too.
+// Its standard input is empty; what it prints is read by a thread, which also waits for its end (so
 // there is no zombie), and the last lines are told in errors. It may use all CPUs of menger,
 // whatever thread started it.
 //

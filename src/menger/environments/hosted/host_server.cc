@@ -3,14 +3,18 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "menger/base/error.h"
+#include "menger/base/log_listener.h"
 #include "menger/environments/hosted/protocol.h"
 #include "menger/environments/hosted/spec_json.h"
 
@@ -18,11 +22,32 @@ namespace menger {
 namespace {
 
 constexpr std::chrono::seconds kPatience{3600};
+constexpr std::size_t kWarningsMax = 100;  // Kept for the next answer.
+
+// What this process warns of, which goes to menger: nobody reads a host's standard error. Any
+// thread.
+class Warnings {
+ public:
+  void Add(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    if (texts_.size() < kWarningsMax) texts_.emplace_back(text);
+  }
+  std::vector<std::string> Take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(texts_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> texts_;  // Guarded by mutex_.
+};
 
 // Does what requests say; throws what goes wrong.
 class Server {
  public:
-  Server(HostEnd& end, const HostedEntryFactory& open) : end_(end), open_(open) {}
+  // All are borrowed.
+  Server(HostEnd& end, Warnings& warnings, const HostedEntryFactory& open)
+      : end_(end), warnings_(warnings), open_(open) {}
 
   // Returns the text out.
   std::string Do(HostCommand command) {
@@ -100,15 +125,19 @@ class Server {
     }
     control.restarts_used = control.restarts_left - errors_->left();
     const std::vector<EnvironmentMetric> metrics = group.TakeMetrics();
-    if (metrics.empty()) return {};
+    std::vector<std::string> warnings = warnings_.Take();
+    if (metrics.empty() && warnings.empty()) return {};
     nlohmann::json said;
+    if (!warnings.empty()) said["restarts"] = std::move(warnings);
     for (const EnvironmentMetric& metric : metrics) {
       said["metrics"][metric.name] = {metric.sum, metric.count};
     }
-    return said.dump();
+    // Texts of others need not be UTF-8.
+    return said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
 
   HostEnd& end_;
+  Warnings& warnings_;
   const HostedEntryFactory& open_;
   std::optional<ErrorBudget> errors_;
   std::optional<Slab> slab_;
@@ -117,7 +146,11 @@ class Server {
 
 int Serve(int descriptor, const HostedEntryFactory& open) {
   HostEnd end(descriptor);
-  Server server(end, open);
+  const auto warnings = std::make_shared<Warnings>();  // Threads may log until the process ends.
+  SetLogListener([warnings](LogLevel level, std::string_view text) {
+    if (level >= LogLevel::kWarning) warnings->Add(text);
+  });
+  Server server(end, *warnings, open);
   while (true) {
     if (!end.Wait(kPatience)) continue;
     const HostCommand command = end.command();

@@ -22,7 +22,8 @@ using HostedEntryFactory = std::function<EnvironmentEntry(const std::string& req
 //   HOST ... --describe REQUEST   for people: prints the spec as JSON.
 //
 // Other arguments are the caller's business. A resumable group is saved and loaded whole. Errors of
-// the group go to menger, which reports them as its own; nothing is printed. One call a process.
+// the group and warnings that are logged go to menger, which reports them as its own. One call a
+// process.
 int ServeGroup(int argc, char** argv, const HostedEntryFactory& open);
 
 }  // namespace menger

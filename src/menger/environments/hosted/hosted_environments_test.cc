@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -175,6 +177,85 @@ TEST_F(HostedEnvironmentsTest, EverySpaceHasItsLeaves) {
   EXPECT_EQ(metrics[0].sum, 1.5);  // 0.75 at the end of each of two episodes.
   EXPECT_EQ(metrics[0].count, 2);
   EXPECT_EQ(metrics[1].sum, 2.0);
+}
+
+TEST_F(HostedEnvironmentsTest, ImagesAreStoredWithTheirChannelsFirst) {
+  Hosted hosted(Open("host_examples:Pictures"), 2, 3);
+  EXPECT_EQ(hosted.group->spec().observation[0].shape, (Shape{3, 6, 5}));
+  hosted.group->Reset(hosted.slab, 0);
+  hosted.Fill();
+  const Slab& slab = hosted.slab;
+  const auto check = [](const std::uint8_t* image, int time) {
+    for (int c = 0; c < 3; ++c) {
+      for (int y = 0; y < 6; ++y) {
+        for (int x = 0; x < 5; ++x) {
+          const int expected = c + y + x == 0 ? 100 + time : (y * 5 + x) * 3 + c;
+          ASSERT_EQ(image[(c * 6 + y) * 5 + x], expected) << c << ' ' << y << ' ' << x;
+        }
+      }
+    }
+  };
+  for (int row = 0; row < 4; ++row) check(slab.observation<std::uint8_t>(0, row, 1), row % 2);
+  check(slab.final_observation<std::uint8_t>(0, slab.FinalSlot(1, 1)), 2);
+}
+
+TEST_F(HostedEnvironmentsTest, OnlyWhatLooksLikeAnImageIsOne) {
+  const auto shape = [this](const char* arguments) {
+    return Open("host_examples:Pictures", arguments).spec.observation[0].shape;
+  };
+  EXPECT_EQ(shape(R"({"shape": [20, 16]})"), (Shape{1, 20, 16}));
+  EXPECT_EQ(shape(R"({"shape": [20, 15]})"), (Shape{20, 15}));
+  EXPECT_EQ(shape(R"({"shape": [4, 84, 84]})"), (Shape{4, 84, 84}));
+  EXPECT_EQ(shape(R"({"shape": [4, 84, 4]})"), (Shape{4, 84, 4}));
+
+  Hosted gray(Open("host_examples:Pictures", R"({"shape": [16, 16]})"), 2, 3);
+  gray.group->Reset(gray.slab, 0);
+  gray.Fill();
+  EXPECT_EQ(gray.slab.observation<std::uint8_t>(0, 3, 1)[0], 101);
+  EXPECT_EQ(gray.slab.observation<std::uint8_t>(0, 3, 1)[255], 255);
+}
+
+TEST_F(HostedEnvironmentsTest, OnlyNumbersThatWereToldAreMetrics) {
+  for (const bool vector : {false, true}) {
+    Hosted hosted(Open(vector ? "host_examples:many_lucky" : "host_examples:Lucky", "", 30, vector),
+                  4, 3);
+    hosted.group->Reset(hosted.slab, 0);
+    hosted.Fill();
+    for (const EnvironmentMetric& metric : hosted.group->TakeMetrics()) {
+      const bool luck = metric.name == "luck";
+      EXPECT_EQ(metric.count, luck ? 6 : 3) << metric.name;  // Of two environments; of one.
+      EXPECT_EQ(metric.sum, 3.0) << metric.name;
+    }
+  }
+}
+
+TEST_F(HostedEnvironmentsTest, ManySlowResetsInAStepAfterFastOnesAreNoHang) {
+  const EnvironmentEntry entry = Open(
+      "host_examples:Lucky", R"({"episode": 3, "reset_seconds": 0.25})", /*step_deadline=*/1.5);
+  Hosted hosted(entry, 8, 3);
+  hosted.group->Reset(hosted.slab, 0);
+  EXPECT_NO_THROW(hosted.Fill());
+}
+
+TEST_F(HostedEnvironmentsTest, AHostOutlivesSignalsButItsChildrenDoNot) {
+  Hosted hosted(OpenTrouble("signals"), 3, 8);
+  hosted.group->Reset(hosted.slab, 0);
+  EXPECT_NO_THROW(hosted.Fill());
+}
+
+TEST_F(HostedEnvironmentsTest, IdsWithoutANamespaceMayBeThoseOfAPackageThatIsNotImportedYet) {
+  const std::string folder = testing::TempDir() + "hosted_environments_package";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/ale_py.py") << "import gymnasium\n"
+                                          "gymnasium.register('PongNoFrameskip-v4', entry_point="
+                                          "'host_examples:Pictures')\n";
+  Options options("host");
+  family_.Declare(options);
+  options.Set("path", std::vector<std::string>{folder, std::string(MENGER_SOURCE_FOLDER) +
+                                                           "/src/menger/environments/hosted/"
+                                                           "testing"});
+  EXPECT_EQ(Open("PongNoFrameskip-v4").spec.observation[0].shape, (Shape{3, 6, 5}));
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(HostedEnvironmentsTest, SpacesThatNoSlabHoldsAreRefusedByName) {

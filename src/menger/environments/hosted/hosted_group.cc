@@ -25,6 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kGenerationStream = 0x67656e72;  // "genr"
 constexpr double kSaveSeconds = 60;
+constexpr double kMarginSeconds = 20;         // To kill a host that hangs, and to start another.
+constexpr std::size_t kShownBytes = 200;      // Of a text that is not understood.
 constexpr double kSecondsARandomStep = 0.05;  // Where a host reports no progress among them.
 
 // A folder of its own, removed with all that is in it.
@@ -71,6 +73,7 @@ class HostedGroup final : public EnvironmentGroup {
     CheckRow(slab, row, slab.horizon());
     Settle(slab, row, HostCommand::kReset, /*text=*/{}, StepDeadline());
     started_ = true;
+    lost_ = false;
   }
 
   void ResetParked(Slab& slab, int row) override {
@@ -106,26 +109,29 @@ class HostedGroup final : public EnvironmentGroup {
       TakeRestart(lost, slab, row);
       MarkLost(slab, row);
       StartAgain(slab, row + 1);
+      cut_ = false;  // The row is not valid anyway.
+      return;        // What it says of ends is not about the new host's episodes: none is parked.
     }
     AfterStep(slab, row);
   }
 
-  bool resumable() const override { return kind_->hosted.resumable; }
+  bool resumable() const override { return kind_->hosted.resumable && !lost_; }
 
   void Save(ArchiveWriter& archive) const override {
     archive.Write("environment", spec().name);
     archive.Write("generation", generation_);
     archive.Write("started", started_);
-    if (!resumable() || !started_) return;
-    archive.Write("parked", parked_);
-    ArchiveWriter scope = archive.Scope("host");
-    if (loaded_) {
-      CopyEntries(ArchiveReader(loaded_->archive()), scope);
+    if (!resumable() || !started_) {
+      archive.Write("lost", lost_);
       return;
     }
     const TemporaryFolder folder;
-    Tell(HostCommand::kSave, folder.archive());
-    CopyEntries(ArchiveReader(folder.archive()), scope);
+    const bool lost = !loaded_ && !SaveHost(folder);
+    archive.Write("lost", lost);
+    if (lost) return;
+    archive.Write("parked", parked_);
+    ArchiveWriter scope = archive.Scope("host");
+    CopyEntries(ArchiveReader((loaded_ ? *loaded_ : folder).archive()), scope);
   }
 
   void Load(ArchiveReader& archive) override {
@@ -136,10 +142,13 @@ class HostedGroup final : public EnvironmentGroup {
     }
     archive.Read("generation", generation_);
     archive.Read("started", started_);
+    lost_ = archive.Contains("lost") && archive.Read<bool>("lost");
     if (!started_) return;
     if (!resumable()) {
       ++generation_;  // Other episodes than those the saved run began with.
       started_ = false;
+      cut_ = false;
+      loaded_.reset();
       process_.reset();
       std::fill(parked_.begin(), parked_.end(), 0);
       return;
@@ -170,6 +179,20 @@ class HostedGroup final : public EnvironmentGroup {
   std::vector<EnvironmentMetric> TakeMetrics() override { return std::exchange(metrics_, {}); }
 
  private:
+  // False where the host is dead: everything else shall be saved all the same.
+  bool SaveHost(const TemporaryFolder& folder) const {
+    if (process_ == nullptr) return false;
+    try {
+      Tell(HostCommand::kSave, folder.archive());
+      return true;
+    } catch (const HostLost& lost) {
+      LogWarning("{} cannot save environments {}..{}: {}; resumed, they begin fresh episodes",
+                 spec().name, columns_.first_environment,
+                 columns_.first_environment + columns_.count - 1, lost.what());
+      return false;
+    }
+  }
+
   double StepDeadline() const { return kind_->program.step_deadline_seconds; }
 
   // The host is there and knows the slab.
@@ -306,7 +329,11 @@ class HostedGroup final : public EnvironmentGroup {
 
   void Hear(const std::string& said) {
     const nlohmann::json object = nlohmann::json::parse(said, nullptr, /*allow_exceptions=*/false);
-    if (!object.is_object()) return;
+    if (!object.is_object()) {
+      LogWarning("{}: what its host said besides its answer is no JSON object: {}", spec().name,
+                 std::string_view(said).substr(0, kShownBytes));
+      return;
+    }
     for (const auto& text : object.value("restarts", std::vector<std::string>{})) {
       LogWarning("{}", text);
     }
@@ -356,7 +383,8 @@ class HostedGroup final : public EnvironmentGroup {
   std::int64_t generation_ = 0;  // Starts of the columns with seeds of their own.
   std::uint64_t random_seed_ = 0;
   bool started_ = false;
-  bool cut_ = false;                         // The next step's row is not valid.
+  bool lost_ = false;  // What was loaded has no host's state: Reset must follow.
+  bool cut_ = false;   // The next step's row is not valid.
   std::unique_ptr<TemporaryFolder> loaded_;  // What the next host is to load.
   std::vector<EnvironmentMetric> metrics_;
   std::unique_ptr<HostProcess> process_;
@@ -382,7 +410,9 @@ EnvironmentEntry OpenHosted(const HostProgram& program, const std::string& reque
               [kind](const GroupOptions& options) {
                 return std::make_unique<HostedGroup>(kind, options);
               },
-          .shares_memory = true};
+          .shares_memory = true,
+          .longest_call_seconds =
+              program.start_deadline_seconds + 2 * program.step_deadline_seconds + kMarginSeconds};
 }
 
 }  // namespace menger

@@ -25,7 +25,8 @@ struct HostProgram {
 // cause and advice, noticed within a second. While GroupOptions::errors grants restarts, a new host
 // with fresh episodes takes its place: the row has valid = 0, truncated = 1 and episode_end = 0 in
 // all columns, and the row after it begins the new episodes (also where columns were parked). A
-// group that is not resumable loads no episodes: Reset must follow Load.
+// group that is not resumable loads no episodes: Reset must follow Load. So it is where the host
+// was found dead when a resumable group was saved: once loaded, it is not resumable until Reset.
 EnvironmentEntry OpenHosted(const HostProgram& program, const std::string& request);
 
 }  // namespace menger

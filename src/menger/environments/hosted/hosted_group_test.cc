@@ -106,6 +106,34 @@ TEST(HostedGroupTest, ALoadedGroupGoesOnBitIdentically) {
   std::filesystem::remove_all(path);
 }
 
+TEST(HostedGroupTest, WhereTheHostIsDeadTheRestIsSavedAndALoadedGroupBeginsFreshEpisodes) {
+  const std::string path = testing::TempDir() + "hosted_group_lost_archive";
+  Hosted first(Open("kill when saved"), 3, 8, {.seed = 1});
+  first.group->Reset(first.slab, 0);
+  first.Fill();
+  {
+    ArchiveWriter archive(path);
+    first.group->Save(archive);
+    archive.Commit();
+  }
+  Hosted second(Open(), 3, 8, {.seed = 1});
+  EXPECT_TRUE(second.group->resumable());
+  ArchiveReader archive(path);
+  second.group->Load(archive);
+  EXPECT_FALSE(second.group->resumable());
+  EXPECT_THAT(MessageOf([&] { second.Fill(); }, ErrorCode::kFailedPrecondition),
+              HasSubstr("before Reset"));
+  second.group->Reset(second.slab, 0);
+  EXPECT_TRUE(second.group->resumable());
+  second.Fill();
+  EXPECT_NE(*first.slab.observation<float>(0, 0, 0), *second.slab.observation<float>(0, 0, 0));
+  std::filesystem::remove_all(path);
+}
+
+TEST(HostedGroupTest, TheEntrySaysHowLongItsCallsMayTake) {
+  EXPECT_GT(Open("", -1, /*step_deadline=*/100).longest_call_seconds, 45 + 2 * 100);
+}
+
 TEST(HostedGroupTest, AHostThatEndsIsAnErrorThatSaysHowItEnded) {
   for (const auto& [fault, cause] :
        {std::pair{"kill", "killed by SIGKILL"}, std::pair{"segfault", "killed by SIGSEGV"},
@@ -163,6 +191,18 @@ TEST(HostedGroupTest, WithRestartsALostHostCostsOneInvalidRow) {
   }
 }
 
+TEST(HostedGroupTest, TheEpisodesOfANewHostAreNotParked) {
+  ErrorBudget errors(1);
+  Hosted hosted(Open("kill", 4), 3, 8,
+                {.seed = 5, .reset_mode = ResetMode::kBetweenSlabs, .errors = &errors});
+  hosted.group->Reset(hosted.slab, 0);
+  hosted.Fill();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(hosted.slab.valid(5)[i], 1);
+  *hosted.slab.action<std::int64_t>(0, 5, 1) = 2;  // Would mean nothing where it is parked.
+  EXPECT_EQ(MessageOf([&] { hosted.group->Step(hosted.slab, 5); }, ErrorCode::kInvalidArgument),
+            "CartPole-v1 environment 1, step 5: action 2 is not one of 0..1");
+}
+
 TEST(HostedGroupTest, ActionsThatAreNoneAreRefusedAndTheCallCanBeRepeated) {
   Hosted hosted(Open(), 2, 4);
   hosted.group->Reset(hosted.slab, 0);
@@ -182,6 +222,16 @@ TEST(HostedGroupTest, MetricsOfTheHostAreSummedUntilTheyAreTaken) {
   EXPECT_EQ(metrics[0].sum, 1.0);
   EXPECT_EQ(metrics[0].count, 2);
   EXPECT_TRUE(hosted.group->TakeMetrics().empty());
+}
+
+TEST(HostedGroupTest, WhatTheHostWarnsOfReachesTheUser) {
+  ErrorBudget errors(3);
+  Hosted hosted(Open("restart", 2), 1, 4, {.errors = &errors});
+  hosted.group->Reset(hosted.slab, 0);
+  testing::internal::CaptureStderr();
+  hosted.Fill();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the cart fell off"));
+  EXPECT_EQ(errors.left(), 2);
 }
 
 TEST(HostedGroupTest, WhatTheHostDoesNotKnowIsNotFound) {
@@ -213,6 +263,13 @@ TEST(HostProcessTest, IsGoneWithoutAZombieWhenItsOwnerGoes) {
   }
   EXPECT_NE(kill(process, 0), 0);
   EXPECT_EQ(waitpid(process, nullptr, WNOHANG), -1);
+}
+
+TEST(HostProcessTest, OutlivesTheSignalsThatABatchSystemSendsToEveryProcess) {
+  HostProcess host(FakeHost(), {});
+  host.Call(HostCommand::kDescribe, 20, "{}");
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) kill(host.process(), number);
+  EXPECT_NO_THROW(host.Call(HostCommand::kDescribe, 20, "{}"));
 }
 
 TEST(HostProcessTest, IsKilledByTheKernelWhenItsOwnerIsKilled) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/base/log.h"
 #include "menger/environments/cart_pole.h"
 #include "menger/environments/hosted/host_server.h"
 #include "menger/environments/simulator_group.h"
@@ -35,19 +36,25 @@ void Misbehave(const std::string& fault) {
 class FaultyGroup final : public EnvironmentGroup {
  public:
   FaultyGroup(const GroupOptions& options, std::string fault, std::int64_t step)
-      : group_(options), fault_(std::move(fault)), step_(step) {}
+      : group_(options), errors_(options.errors), fault_(std::move(fault)), step_(step) {}
 
   const EnvironmentSpec& spec() const override { return group_.spec(); }
   void Reset(Slab& slab, int row) override { group_.Reset(slab, row); }
   void Step(Slab& slab, int row) override {
-    if (slab.first_step() + row == step_) Misbehave(fault_);
+    if (slab.first_step() + row == step_) {
+      if (fault_ != "restart") Misbehave(fault_);
+      if (errors_->Take()) LogWarning("the cart fell off \xff; a fresh episode begins");
+    }
     group_.Step(slab, row);
   }
   void ResetParked(Slab& slab, int row) override { group_.ResetParked(slab, row); }
   void StepRandomly(Slab& slab, int row, std::span<const int> steps, std::uint64_t seed) override {
     group_.StepRandomly(slab, row, steps, seed);
   }
-  void Save(ArchiveWriter& archive) const override { group_.Save(archive); }
+  void Save(ArchiveWriter& archive) const override {
+    if (fault_ == "kill when saved") kill(getpid(), SIGKILL);
+    group_.Save(archive);
+  }
   void Load(ArchiveReader& archive) override { group_.Load(archive); }
   std::vector<EnvironmentMetric> TakeMetrics() override {
     return {{.name = "wobble", .sum = 0.5, .count = 1}};
@@ -55,6 +62,7 @@ class FaultyGroup final : public EnvironmentGroup {
 
  private:
   SimulatorGroup<CartPole> group_;
+  ErrorBudget* const errors_;
   const std::string fault_;
   const std::int64_t step_;
 };

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -81,6 +82,68 @@ class Trouble(gymnasium.Env):
             os.kill(os.getpid(), signal.SIGKILL)
         if self.trouble == "hang":
             time.sleep(600)
+        if self.trouble == "signals":
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                os.kill(os.getpid(), number)
+            self.end_children()
+
+    def end_children(self):
+        """Processes of the environment's own end when they are told to."""
+        started = subprocess.Popen(["sleep", "600"])
+        started.terminate()
+        forked = os.fork()
+        if forked == 0:
+            time.sleep(600)
+            os._exit(0)
+        time.sleep(0.05)
+        os.kill(forked, signal.SIGTERM)
+        assert started.wait() == -signal.SIGTERM
+        assert os.waitpid(forked, 0)[1] == signal.SIGTERM
+
+
+class Pictures(gymnasium.Env):
+    """Images in Gymnasium's layout: each byte says where it is, and one corner when."""
+
+    def __init__(self, shape=(6, 5, 3), episode=2):
+        self.shape, self.episode = tuple(shape), episode
+        self.observation_space = spaces.Box(0, 255, self.shape, numpy.uint8)
+        self.action_space = spaces.Discrete(2)
+
+    def observe(self):
+        observation = numpy.arange(numpy.prod(self.shape)).reshape(self.shape).astype(numpy.uint8)
+        observation[(0,) * len(self.shape)] = 100 + self.time
+        return observation
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        return self.observe(), {}
+
+    def step(self, action):
+        self.time += 1
+        return self.observe(), 1.0, self.time == self.episode, False, {}
+
+
+class Lucky(gymnasium.Env):
+    """Only the one that was seeded with 1 has success, and only seeds above 1 a number of luck."""
+
+    observation_space = spaces.Box(-1, 1, (1,), numpy.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, episode=1, reset_seconds=0.0):
+        self.episode, self.reset_seconds, self.seed = episode, reset_seconds, None
+
+    def reset(self, *, seed=None, options=None):
+        time.sleep(self.reset_seconds)
+        self.seed = self.seed if seed is None else seed
+        self.time = 0
+        return numpy.zeros(1, numpy.float32), {}
+
+    def step(self, action):
+        self.time += 1
+        info = {"luck": 0.5 if self.seed > 1 else numpy.nan}
+        if self.seed == 1:
+            info["success"] = 1.0
+        return numpy.zeros(1, numpy.float32), 1.0, self.time == self.episode, False, info
 
 
 class Idle(gymnasium.Env):
@@ -110,6 +173,10 @@ class Unseen(gymnasium.Env):
 def many(num_envs, autoreset_mode=None):
     """CartPole as a vector environment."""
     return gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")] * num_envs, autoreset_mode=autoreset_mode)
+
+
+def many_lucky(num_envs, autoreset_mode=None):
+    return gymnasium.vector.SyncVectorEnv([Lucky] * num_envs, autoreset_mode=autoreset_mode)
 
 
 def next_step_only(num_envs):
