@@ -34,6 +34,8 @@ struct StepResult {
 //   using Config = ...;                      // What Spec(config) and the constructor are given;
 //                                            // copied into each group.
 //   Image Render();                          // What it looks like.
+
+// The numbers of a simulator's observations: its Number, or float.
 template <typename S>
 struct NumberOf {
   using Type = float;
@@ -44,6 +46,7 @@ struct NumberOf<S> {
   using Type = typename S::Number;
 };
 
+// A simulator's Config; NoConfig where it needs none.
 struct NoConfig {};
 template <typename S>
 struct ConfigOf {
@@ -55,6 +58,7 @@ struct ConfigOf<S> {
   using Type = typename S::Config;
 };
 
+// Spec(config), or Spec() where the simulator has no Config.
 template <typename S>
 EnvironmentSpec SpecOf(const typename ConfigOf<S>::Type& config) {
   if constexpr (requires { S::Spec(config); }) {
