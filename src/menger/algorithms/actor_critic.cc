@@ -13,14 +13,6 @@ namespace {
 constexpr std::uint64_t kInitialisationStream =
     1;  // Spawned from the run's seed: the network's first weights.
 
-const LeafSpec& OnlyAction(const EnvironmentSpec& environment) {
-  if (environment.action.size() != 1) {
-    throw InvalidArgument("{} has {} action leaves; this algorithm takes one", environment.name,
-                          environment.action.size());
-  }
-  return environment.action[0];
-}
-
 // Masks are read by the logit, so one of another size would be read beyond its end.
 void CheckMask(const EnvironmentSpec& environment, int mask_leaf, const LeafSpec& action) {
   if (mask_leaf < 0) return;
@@ -48,6 +40,14 @@ std::unique_ptr<Network> MakeActorCriticNetwork(const AlgorithmContext& context,
 }
 
 }  // namespace
+
+const LeafSpec& OnlyAction(const EnvironmentSpec& environment) {
+  if (environment.action.size() != 1) {
+    throw InvalidArgument("{} has {} action leaves; this algorithm takes one", environment.name,
+                          environment.action.size());
+  }
+  return environment.action[0];
+}
 
 ActorCritic::ActorCritic(const AlgorithmContext& context, double discount, double initial_log_std)
     : context_(context),

@@ -57,7 +57,7 @@ class Algorithm {
   // is of another architecture.
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
-  // Parameters and statistics only: another run's result as a start.
+  // Parameters and statistics only, published at once: another run's result as a start.
   virtual void LoadParameters(ArchiveReader& archive) = 0;
 };
 

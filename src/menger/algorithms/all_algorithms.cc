@@ -7,7 +7,6 @@
 #include "menger/algorithms/a2c.h"
 #include "menger/algorithms/algorithm.h"
 #include "menger/algorithms/ppo.h"
-#include "menger/base/error.h"
 #include "menger/networks/distribution.h"
 
 namespace menger {
@@ -25,11 +24,7 @@ class ActorCriticEntry final : public AlgorithmEntry {
   std::string description() const override { return description_; }
   void Declare(Options& options) override { config_.Declare(options); }
   void Check(const EnvironmentSpec& environment) const override {
-    if (environment.action.size() != 1) {
-      throw InvalidArgument("algorithm '{}' takes one action leaf; {} has {}", name_,
-                            environment.name, environment.action.size());
-    }
-    MakeDistribution(environment.action[0]);
+    MakeDistribution(OnlyAction(environment));
   }
   std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
     return std::make_unique<Implementation>(config_, context);

@@ -35,6 +35,9 @@ class EnvironmentFamily {
 
   virtual void Declare(Options& options) = 0;
 
+  // Writes into the options what they leave to the family, so that a run's record says it.
+  virtual void ResolveDefaults() {}
+
   // Throws NotFound where the family knows that there is no such environment, FailedPrecondition,
   // saying how to get it, where something is not installed. May start a process and take a second.
   virtual EnvironmentEntry Open(const std::string& environment, EnvironmentUse use) const = 0;

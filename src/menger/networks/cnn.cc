@@ -20,7 +20,6 @@ constexpr LayerShape kA3c[] = {{16, 8, 4}, {32, 4, 2}};
 
 constexpr int kInnerBlock = 448;  // Inputs of the linear layer summed before the next columns,
 constexpr int kRowBlock = 256;    // for this many rows: a block stays in the second-level cache.
-constexpr int kHeadRows = 32;     // Rows of one task of the heads.
 constexpr int kLinearPairs = 64 * 64;  // A task of the linear layer's gradient reads so many.
 
 }  // namespace

@@ -84,6 +84,8 @@ class CnnNetwork : public Network {
     std::vector<Matrix> outputs;
   };
 
+  static constexpr int kHeadRows = 32;  // Rows of one task of the heads. Even.
+
   // One thread's, for an image or a pair of them.
   struct Scratch {
     AlignedArray<Bf16> blocks;

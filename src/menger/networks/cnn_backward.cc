@@ -10,7 +10,6 @@ namespace {
 constexpr int kStrip = 64;        // Columns of the linear layer's gradient that lie together.
 constexpr int kInputs = 64;       // Inputs of one task of its weights' gradient,
 constexpr int kSummedPairs = 64;  // and pairs of rows it sums at a time: both stay in the cache.
-constexpr int kHeadRows = 32;     // Rows of one task of the heads. Even.
 constexpr int kHeadInputs = 64;   // Features of one task of their weights' gradient.
 constexpr int kSliceRows = 32;    // At least, and no more slices than
 constexpr int kSlices = 16;       // these, each with its own sums of the convolutions' gradients.

@@ -283,6 +283,7 @@ void Experiment::ResolveDefaults() {
     const bool convolutional = network.kind.ends_with("cnn");
     precision = convolutional && (device == "cuda" || HasAvx512Bf16()) ? "bf16" : "fp32";
   }
+  if (family_ != nullptr) family_->ResolveDefaults();
   if (learner_threads.is_auto) learner_threads = {.value = AvailableCpus(), .is_auto = false};
 }
 

@@ -99,7 +99,6 @@ RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& ma
     const ArchiveReader checkpoint = RunFolder::Open(init_from).NewestWholeCheckpoint();
     ArchiveReader scope = checkpoint.Scope("algorithm");
     parts.algorithm->LoadParameters(scope);
-    parts.algorithm->Publish();
   }
   const RunFolder folder = make_folder();
   WriteExperiment(experiment, folder);
@@ -155,7 +154,6 @@ TrainedRun LoadRun(const std::string& path, const std::string& checkpoint,
   run.algorithm = MakeAlgorithm(*run.experiment, run.environment);
   ArchiveReader scope = archive.Scope("algorithm");
   run.algorithm->LoadParameters(scope);
-  run.algorithm->Publish();
   run.checkpoint = archive.path();
   return run;
 }

@@ -24,6 +24,7 @@ class AtariEnvironments final : public EnvironmentFamily {
   std::vector<std::string> examples() const override;
   bool Serves(std::string_view environment) const override;
   void Declare(Options& options) override { options_.Declare(options); }
+  void ResolveDefaults() override { options_.ResolveDefaults(); }
   EnvironmentEntry Open(const std::string& environment, EnvironmentUse use) const override;
 
  private:

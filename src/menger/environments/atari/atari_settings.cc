@@ -127,6 +127,27 @@ AtariSettings AtariOptions::Resolve(EnvironmentUse use) const {
   return settings;
 }
 
+void AtariOptions::ResolveDefaults() {
+  const AtariSettings settings = Resolve(EnvironmentUse::kTraining);
+  const auto number = [](AutoInt& option, int value) {
+    option = {.value = value, .is_auto = false};
+  };
+  const auto flag = [](std::string& option, bool is_set) { option = is_set ? "on" : "off"; };
+  number(frame_skip_, settings.frame_skip);
+  number(sticky_percent_, settings.sticky_percent);
+  number(noops_min_, settings.noops_min);
+  number(noops_max_, settings.noops_max);
+  for (const auto& [name, fire] : kFire) {
+    if (settings.fire == fire) fire_on_reset_ = name;
+  }
+  flag(brighter_of_two_, settings.brighter_of_two);
+  number(height_, settings.height);
+  number(width_, settings.width);
+  flag(end_at_lost_life_, settings.end_at_lost_life);
+  actions_ = settings.all_actions ? "all" : "minimal";
+  number(frame_limit_, settings.frame_limit);
+}
+
 std::string Describe(const AtariSettings& settings) {
   std::string text = fmt::format("{} frames a step, sticky actions {}%", settings.frame_skip,
                                  settings.sticky_percent);

@@ -43,6 +43,9 @@ class AtariOptions {
   // contradict each other.
   AtariSettings Resolve(EnvironmentUse use) const;
 
+  // Puts the preset's setting wherever an option says auto.
+  void ResolveDefaults();
+
   const std::string& preset() const { return preset_; }
   const std::string& rom_folder() const { return rom_folder_; }
 

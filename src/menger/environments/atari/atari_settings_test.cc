@@ -41,6 +41,22 @@ TEST(AtariSettingsTest, PresetsAreThoseOfTheirAuthors) {
   EXPECT_EQ(accelerated.width, 80);
 }
 
+TEST(AtariSettingsTest, ResolvedOptionsSayThePresetsSettings) {
+  AtariOptions atari;
+  Options options("atari");
+  atari.Declare(options);
+  options.SetFromText("preset", "accelerated");
+  options.SetFromText("frame_skip", "3");
+  atari.ResolveDefaults();
+  for (const OptionEntry& entry : options.Entries()) {
+    EXPECT_NE(ToText(entry.value), "auto") << entry.name;
+  }
+  EXPECT_EQ(ToText(options.Get("frame_skip")), "3");
+  EXPECT_EQ(ToText(options.Get("fire_on_reset")), "before_noops");
+  EXPECT_EQ(ToText(options.Get("width")), "80");
+  EXPECT_EQ(ToText(options.Get("end_at_lost_life")), "on");
+}
+
 TEST(AtariSettingsTest, EverySettingCanDifferFromThePreset) {
   const AtariSettings settings = Resolve({{"preset", "sb3"},
                                           {"frame_skip", "5"},

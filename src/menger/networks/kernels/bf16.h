@@ -46,17 +46,14 @@ void MultiplyThroughRelu(const Bf16Product& product, const Bf16* output, std::pt
 // c = a * b, or c += a * b.
 void MultiplyFloat(const Bf16Product& product, bool accumulate, float* c, std::ptrdiff_t c_row);
 
-// gradient [inputs, outputs] = or += the sum over all pixels of x^T y: two images of a pair lie
+// gradient [inputs, outputs] = or += the sum over the pixels of two images of x^T y: the images lie
 // interleaved, so that a pair is the same number of both. `x` and `y` start at the numbers that
 // belong to gradient[0][0] in the first pixel.
 struct Bf16Gradient {
   const Bf16Pair* x = nullptr;
-  std::ptrdiff_t x_image = 0;  // Pairs from one pair of images to the next,
-  std::ptrdiff_t x_row = 0;    // from the pixels of one row of `y` to those of the next,
-  std::ptrdiff_t x_pixel = 0;  // and from pixel to pixel.
-  const Bf16Pair* y = nullptr;
-  std::ptrdiff_t y_image = 0;  // Rows and pixels of `y` are dense: [rows][columns][outputs].
-  int images = 1;              // Pairs of images.
+  std::ptrdiff_t x_row = 0;     // Pairs from the pixels of one row of `y` to those of the next,
+  std::ptrdiff_t x_pixel = 0;   // and from pixel to pixel.
+  const Bf16Pair* y = nullptr;  // Dense: [rows][columns][outputs].
   int rows = 1;
   int columns = 0;
   int inputs = 0;   // A multiple of 8.

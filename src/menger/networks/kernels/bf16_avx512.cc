@@ -118,26 +118,24 @@ void SumTile(const Bf16Gradient& task, int input, int output) {
                                    : _mm512_setzero_ps();
     }
   }
-  for (int image = 0; image < task.images; ++image) {
-    const Bf16Pair* y = task.y + image * task.y_image + output;
-    for (int row = 0; row < task.rows; ++row) {
-      const Bf16Pair* x = task.x + image * task.x_image + row * task.x_row + input;
+  const Bf16Pair* y = task.y + output;
+  for (int row = 0; row < task.rows; ++row) {
+    const Bf16Pair* x = task.x + row * task.x_row + input;
 #pragma GCC unroll 2
-      for (int column = 0; column < task.columns; ++column) {
-        __m512bh outputs[kVectors];
+    for (int column = 0; column < task.columns; ++column) {
+      __m512bh outputs[kVectors];
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) outputs[v] = Pairs(y + v * kLanes);
+      for (int v = 0; v < kVectors; ++v) outputs[v] = Pairs(y + v * kLanes);
 #pragma GCC unroll 16
-        for (int i = 0; i < kInputs; ++i) {
-          const __m512bh number = SamePair(x + i);
+      for (int i = 0; i < kInputs; ++i) {
+        const __m512bh number = SamePair(x + i);
 #pragma GCC unroll 4
-          for (int v = 0; v < kVectors; ++v) {
-            sums[i][v] = _mm512_dpbf16_ps(sums[i][v], number, outputs[v]);
-          }
+        for (int v = 0; v < kVectors; ++v) {
+          sums[i][v] = _mm512_dpbf16_ps(sums[i][v], number, outputs[v]);
         }
-        x += task.x_pixel;
-        y += task.outputs;
       }
+      x += task.x_pixel;
+      y += task.outputs;
     }
   }
   for (int i = 0; i < kInputs; ++i) {
