@@ -7,8 +7,9 @@
 
 #include "menger/base/error.h"
 #include "menger/cli/commands.h"
-#include "menger/training/recording.h"
+#include "menger/training/evaluation.h"
 #include "menger/training/run.h"
+#include "menger/training/video_file.h"
 
 namespace menger {
 namespace {
@@ -67,7 +68,8 @@ void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& c
   } else {
     const EnvironmentEntry environment = OpenToRecord(run, context.environments);
     const auto video = CreateVideoFile(arguments.record, arguments.frames_per_second);
-    result = Record(plan, environment, *policy, *video);
+    result = Evaluate(plan, environment, *policy,
+                      [&](EnvironmentGroup& group) { video->Add(group.Render(/*index=*/0)); });
     video->Finish();
   }
   fmt::print("{}\n", run.checkpoint);

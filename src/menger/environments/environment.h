@@ -32,7 +32,8 @@ struct EnvironmentSpec {
 // When an ended episode is followed by the next one.
 enum class ResetMode : std::uint8_t {
   kSameStep,      // At once: row t+1 shows the new episode.
-  kBetweenSlabs,  // Parked until ResetParked: the slot is kept, its rows are marked invalid.
+  kBetweenSlabs,  // Parked until ResetParked: the slot is kept, its rows are marked invalid. Their
+                  // action masks allow everything, whatever the last observation's did.
 };
 
 // What happens when an environment throws. Shared by all groups of a run; thread-safe.

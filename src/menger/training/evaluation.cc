@@ -16,9 +16,10 @@ constexpr int kRows = 32;  // Of the slab that is filled again and again.
 class EpisodeBatch {
  public:
   EpisodeBatch(const EvaluationPlan& plan, const EnvironmentEntry& environment, Policy& policy,
-               int first, int count)
+               int first, int count, const EpisodeWatcher& watch)
       : plan_(plan),
         policy_(policy),
+        watch_(watch),
         slab_(MakeSlab({.observation = environment.spec.observation,
                         .state = policy.spec().state,
                         .action = environment.spec.action,
@@ -39,10 +40,12 @@ class EpisodeBatch {
 
   void Play(EvaluationResult& result) {
     group_->Reset(slab_, /*row=*/0);
+    if (watch_) watch_(*group_);
     while (true) {
       for (int row = 0; row < kRows && running_ > 0; ++row) {
         policy_.Act(slab_, row, {.first = 0, .count = slab_.positions()});
         group_->Step(slab_, row);
+        if (watch_) watch_(*group_);
         Account(row);
       }
       if (running_ == 0) break;
@@ -73,6 +76,7 @@ class EpisodeBatch {
 
   const EvaluationPlan& plan_;
   Policy& policy_;
+  const EpisodeWatcher& watch_;
   Slab slab_;
   std::unique_ptr<EnvironmentGroup> group_;
   int running_;
@@ -115,16 +119,17 @@ std::string ToString(const EvaluationResult& result) {
 }
 
 EvaluationResult Evaluate(const EvaluationPlan& plan, const EnvironmentEntry& environment,
-                          Policy& policy) {
+                          Policy& policy, const EpisodeWatcher& watch) {
   if (plan.episodes < 1) {
     throw InvalidArgument("an evaluation of {} episodes means nothing; it takes at least 1",
                           plan.episodes);
   }
   policy.Refresh();
   EvaluationResult result;
-  for (int first = 0; first < plan.episodes; first += kEvaluationEnvironmentsMax) {
-    const int count = std::min(kEvaluationEnvironmentsMax, plan.episodes - first);
-    EpisodeBatch(plan, environment, policy, first, count).Play(result);
+  const int together = watch ? 1 : kEvaluationEnvironmentsMax;
+  for (int first = 0; first < plan.episodes; first += together) {
+    const int count = std::min(together, plan.episodes - first);
+    EpisodeBatch(plan, environment, policy, first, count, watch).Play(result);
   }
   return result;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,16 @@ struct EvaluationPlan {
   std::int64_t steps_max = 1'000'000;  // Of one episode; for environments without a time limit.
 };
 
+// Looks on while an episode is played alone: called after the reset and after each step.
+using EpisodeWatcher = std::function<void(EnvironmentGroup&)>;
+
 // Plays exactly one episode in each of `episodes` fresh environments: taking the first that end
 // out of a few busy ones would favour short episodes. The environments are nobody else's, and the
 // policy takes the newest published parameters first. Runs on the calling thread. Throws
 // DeadlineExceeded if an episode reaches steps_max, and whatever an environment throws. More than
-// kEvaluationEnvironmentsMax episodes are played in several passes, with the same result.
+// kEvaluationEnvironmentsMax episodes are played in several passes, with the same result;
+// with a watcher, one after the other.
 EvaluationResult Evaluate(const EvaluationPlan& plan, const EnvironmentEntry& environment,
-                          Policy& policy);
+                          Policy& policy, const EpisodeWatcher& watch = {});
 
 }  // namespace menger

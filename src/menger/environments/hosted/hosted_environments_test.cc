@@ -179,6 +179,19 @@ TEST_F(HostedEnvironmentsTest, EverySpaceHasItsLeaves) {
   EXPECT_EQ(metrics[1].sum, 2.0);
 }
 
+TEST_F(HostedEnvironmentsTest, AParkedColumnAllowsEveryActionWhenItsGameAllowsNoMore) {
+  Hosted hosted(Open("host_examples:Spaces", R"({"episode": 3})"), 1, 5,
+                {.seed = 1, .reset_mode = ResetMode::kBetweenSlabs});
+  hosted.group->Reset(hosted.slab, 0);
+  hosted.Fill();
+  EXPECT_EQ(hosted.slab.final_observation<std::uint8_t>(0, hosted.slab.FinalSlot(2, 0))[0], 0);
+  for (int row = 3; row <= 5; ++row) {
+    for (int action = 0; action < 3; ++action) {
+      EXPECT_EQ(hosted.slab.observation<std::uint8_t>(0, row)[action], 1) << row;
+    }
+  }
+}
+
 TEST_F(HostedEnvironmentsTest, ImagesAreStoredWithTheirChannelsFirst) {
   Hosted hosted(Open("host_examples:Pictures"), 2, 3);
   EXPECT_EQ(hosted.group->spec().observation[0].shape, (Shape{3, 6, 5}));

@@ -324,7 +324,15 @@ class HostedGroup final : public EnvironmentGroup {
       const int position = columns_.first_position + i;
       const bool failed = slab.truncated(row)[position] != 0 && slab.valid(row)[position] == 0;
       if (slab.episode_end(row)[position] != 0 || failed) parked_[i] = 1;
+      if (parked_[i] != 0) AllowAll(slab, row + 1, position);
     }
+  }
+
+  // A finished game may allow nothing, which no policy could answer.
+  void AllowAll(Slab& slab, int row, int position) const {
+    const int leaf = spec().observation.Find(kActionMask);
+    if (leaf < 0) return;
+    std::memset(slab.observation(leaf, row, position), 1, slab.spec().observation[leaf].bytes());
   }
 
   void Hear(const std::string& said) {

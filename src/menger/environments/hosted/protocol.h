@@ -27,7 +27,7 @@ namespace menger {
 
 inline constexpr std::uint32_t kHostMagic = 0x484d4e47;
 inline constexpr std::uint32_t kHostProtocolVersion = 1;
-inline constexpr std::size_t kHostTextBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kHostTextBytes = std::size_t{16} << 20;  // A picture of 2,300 x 2,300.
 
 // `Text in` and `text out` are UTF-8 JSON objects unless said otherwise. Rows and flags are those
 // of EnvironmentGroup; before kStep menger has cleared the block's flags (valid = 1, final_index =
@@ -81,7 +81,7 @@ struct HostControl {
 
   // Both ways: what came in is overwritten by what goes out.
   alignas(64) std::uint64_t text_bytes = 0;
-  char text[kHostTextBytes] = {};
+  char text[kHostTextBytes];  // Not written before it is used: its pages cost nothing until then.
 };
 static_assert(std::is_standard_layout_v<HostControl>);
 

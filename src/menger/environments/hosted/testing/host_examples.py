@@ -29,7 +29,7 @@ class Spaces(gymnasium.Env):
     def observe(self):
         t = self.time
         return {
-            "action_mask": numpy.array([1, t % 2, 0], numpy.int8),
+            "action_mask": numpy.array([1, t % 2, 0], numpy.int8) * (t < self.episode),  # Nothing when it is over.
             "level": 2 + t % 4,
             "pair": (numpy.array([t % 3, t % 9]), numpy.full((2, 2), t, numpy.uint8)),
             "position": numpy.array([t + 0.5, self.start]),
