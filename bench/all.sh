@@ -68,6 +68,7 @@ fi
 if wanted pixels; then
   run 600 "Atari: collection without a network" "" bench/atari.py
   run 300 "Convolutional networks" text "$build/bench/bench_cnn" 0.1
+  run 600 "Atari: training end to end" "" bench/atari_training.py
 fi
 wanted mujoco && run 300 "MuJoCo: steps" "" bench/mujoco.py
 wanted hosting && run 300 "Python environments: the cost of hosting" "" bench/hosting.py

@@ -21,17 +21,18 @@ import tempfile
 FRAMES_A_STEP = 4
 
 
+def make(full_env_name, cfg=None, env_config=None, render_mode=None):  # By name, for its workers' sake.
+    import ale_py  # noqa: F401, registers the games
+    from sf_examples.atari.atari_utils import make_atari_env
+
+    return make_atari_env(full_env_name, cfg, env_config, render_mode)
+
+
 def train(game):
     from sample_factory.cfg.arguments import parse_full_cfg, parse_sf_args
     from sample_factory.envs.env_utils import register_env
     from sample_factory.train import run_rl
     from sf_examples.atari.atari_params import atari_override_defaults
-    from sf_examples.atari.atari_utils import make_atari_env
-
-    def make(full_env_name, cfg=None, env_config=None, render_mode=None):
-        import ale_py  # noqa: F401, registers the games
-
-        return make_atari_env(full_env_name, cfg, env_config, render_mode)
 
     name = f"atari_{game.lower()}"
     register_env(name, make)

@@ -2,14 +2,14 @@
 # setup.sh PEER...  makes .peers/PEER, the virtual environment of a peer, from PEER_requirements.txt beside this file;
 # does nothing where it is there already.
 #
-# PEER is gymnasium, envpool, ale, sb3, cleanrl, puffer or all (every one but puffer, which is built from patched source and may
-# take 10 minutes). torch comes first and alone: a range such as "torch>=2.8" would replace it by whatever is newest.
+# PEER is gymnasium, envpool, ale, sb3, cleanrl, puffer, atari_training, sample_factory, rllib, or all (every one but puffer, which is
+# built from patched source and may take 10 minutes, and those of Atari training). torch comes first and alone: a range such as "torch>=2.8" would replace it by whatever is newest.
 # Environment: MENGER_SYSTEM_PYTHON is the interpreter to make them with (3.11 or 3.12; EnvPool 1.2.5 needs 3.11).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 readonly python=${MENGER_SYSTEM_PYTHON:-python3}
-readonly names="gymnasium envpool ale sb3 cleanrl puffer"
+readonly names="gymnasium envpool ale sb3 cleanrl puffer atari_training sample_factory rllib"
 
 fail() {
   printf '*** %s\n' "$1" >&2
@@ -25,7 +25,7 @@ install() {  # install PEER ARGUMENT...: pip install into its environment.
 setup() {
   local peer=$1 file="bench/peers/$1_requirements.txt" stamp=".peers/$1/.installed" hash torch
   [[ -f $file ]] || fail "there is no peer '$peer'; there are: $names"
-  hash=$(cat "$file" bench/peers/setup.sh | sha256sum)
+  hash=$(sha256sum <"$file")
   [[ -f $stamp && $(<"$stamp") == "$hash" ]] && return
   echo "Setting up $peer in .peers/$peer (about a minute; puffer up to ten)"
   "$python" -m venv --clear ".peers/$peer" ||
@@ -37,7 +37,7 @@ setup() {
   echo "$hash" >"$stamp"
 }
 
-(($#)) || fail "usage: bench/peers/setup.sh PEER...; there are: $names, and all (without puffer)"
+(($#)) || fail "usage: bench/peers/setup.sh PEER...; there are: $names, and all (see above)"
 for peer in "$@"; do
   if [[ $peer == all ]]; then
     for each in gymnasium envpool ale sb3 cleanrl; do setup "$each"; done
