@@ -66,7 +66,7 @@ if wanted classic; then
   run 60 "Kernels of small networks" text "$build/bench/bench_mlp" --benchmark_min_time=0.1
 fi
 if wanted pixels; then
-  run 600 "Atari: collection without a network" "" bench/atari.py
+  run 700 "Atari: collection without a network" "" bench/atari.py --rounds 2 --seconds 4
   run 300 "Convolutional networks" text "$build/bench/bench_cnn" 0.1
   run 600 "Atari: training end to end" "" bench/atari_training.py
 fi
