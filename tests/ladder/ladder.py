@@ -18,6 +18,10 @@ PROGRAM = pathlib.Path("build/release/menger")
 RUNGS = [
     ("cartpole_ppo", 3, 100, 475, "Gymnasium's threshold"),
     ("cartpole_a2c", 3, 100, 475, "Gymnasium's threshold"),
+    ("cartpole_dqn", 3, 100, 440, "the field's DQN reaches 488.7 +- 16.1: less 3 sd"),
+    ("cartpole_c51", 3, 100, 419, "the field's C51 reaches 481.2 +- 20.5: less 3 sd"),
+    ("cartpole_qr_dqn", 3, 100, 440, "as cartpole_dqn"),
+    ("cartpole_rainbow", 3, 100, 468, "lowest of the reference runs"),
     ("cartpole_masked_ppo_lstm", 2, 50, 475, "Gymnasium's threshold, velocities hidden"),
     ("acrobot_ppo", 3, 100, -100, "Gymnasium's threshold"),
     ("mountain_car_continuous_ppo", 3, 100, 90, "Gymnasium's threshold"),
@@ -25,6 +29,7 @@ RUNGS = [
     ("lunarlander_ppo", 3, 100, 200, "Gymnasium's threshold"),
     ("lunarlander_continuous_ppo", 2, 100, 200, "Gymnasium's threshold"),
     ("lunarlander_a2c", 10, 100, -60, "mean of the seeds: Stable-Baselines3's -8.5, less 3 standard errors of 10 seeds"),
+    ("lunarlander_dqn", 3, 100, 200, "Gymnasium's threshold"),
     ("hopper_ppo", 3, 20, 1500, "the field's PPO reaches 2383 +- 272"),
     ("halfcheetah_ppo", 3, 20, 1400, "the field's PPO reaches 1443 +- 46"),
 ]

@@ -93,6 +93,8 @@ class AlgorithmEntry {
   virtual ~AlgorithmEntry() = default;
   virtual std::string name() const = 0;
   virtual std::string description() const = 0;
+  // That of what Make makes: a recipe has a section [replay] where it is kBatches.
+  virtual DataRule data_rule() const { return DataRule::kSlabs; }
   // Binds a fresh configuration's options (section named after the algorithm) to `options`.
   virtual void Declare(Options& options) = 0;
   // Throws InvalidArgument that says what does not fit (continuous actions with a discrete-only

@@ -6,6 +6,7 @@
 
 #include "menger/algorithms/a2c.h"
 #include "menger/algorithms/algorithm.h"
+#include "menger/algorithms/dqn.h"
 #include "menger/algorithms/ppo.h"
 #include "menger/networks/distribution.h"
 
@@ -36,6 +37,24 @@ class ActorCriticEntry final : public AlgorithmEntry {
   Config config_;
 };
 
+class DqnEntry final : public AlgorithmEntry {
+ public:
+  std::string name() const override { return "dqn"; }
+  std::string description() const override {
+    return "Deep Q-learning (Mnih et al. 2015); double, duelling, n-step, noisy, C51, QR-DQN, "
+           "prioritised: up to Rainbow; discrete actions";
+  }
+  DataRule data_rule() const override { return DataRule::kBatches; }
+  void Declare(Options& options) override { config_.Declare(options); }
+  void Check(const EnvironmentSpec& environment) const override { Dqn::Check(environment); }
+  std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
+    return std::make_unique<Dqn>(config_, context);
+  }
+
+ private:
+  DqnConfig config_;
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms() {
@@ -47,6 +66,7 @@ std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms() {
   entries.push_back(std::make_unique<ActorCriticEntry<A2cConfig, A2c>>(
       "a2c",
       "Advantage Actor-Critic (Mnih et al. 2016), synchronous; discrete and continuous actions"));
+  entries.push_back(std::make_unique<DqnEntry>());
   return entries;
 }
 

@@ -27,7 +27,7 @@ Examples:
 --seed and --device win over --set, and --set over the recipe. Ctrl-C finishes the slab, saves,
 and says how to resume; a second one stops at once. `menger describe experiment` lists the
 top-level options, `menger describe collector` those of a section: collector, network, optimiser,
-transforms, evaluation, checkpoint, progress, ppo, a2c.)";
+transforms, evaluation, checkpoint, progress, ppo, a2c, dqn, replay.)";
 
 struct TrainArguments {
   std::string recipe;

@@ -239,6 +239,9 @@ void Experiment::DeclareSections(Algorithms algorithms) {
   sections_.push_back(Declared("optimiser", optimiser));
   sections_.push_back(Declared("transforms", transforms));
   sections_.push_back(Declared(algorithm, *entry_));
+  if (entry_->data_rule() == DataRule::kBatches) {
+    sections_.push_back(Declared("replay", replay));
+  }
   family_ = environments_.FamilyOf(environment);
   if (family_ != nullptr) sections_.push_back(Declared(family_->name(), *family_));
   sections_.push_back(Declared("evaluation", evaluation));
@@ -305,6 +308,7 @@ std::vector<std::vector<OptionEntry>> CommonOptionTables() {
    public:
     std::string name() const override { return kChoice; }
     std::string description() const override { return ""; }
+    DataRule data_rule() const override { return DataRule::kBatches; }  // To have [replay].
     void Declare(Options&) override {}
     void Check(const EnvironmentSpec&) const override {}
     std::unique_ptr<Algorithm> Make(const AlgorithmContext&) const override { return nullptr; }

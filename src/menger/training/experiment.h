@@ -14,6 +14,7 @@
 #include "menger/environments/catalog.h"
 #include "menger/networks/network.h"
 #include "menger/networks/update_rule.h"
+#include "menger/training/replay_options.h"
 
 namespace menger {
 
@@ -87,6 +88,7 @@ class Experiment {
   NetworkOptions network;
   OptimiserOptions optimiser;
   TransformOptions transforms;
+  ReplayOptions replay;  // A section where the algorithm learns from batches.
   EvaluationOptions evaluation;
   CheckpointOptions checkpoint;
   ProgressOptions progress;

@@ -51,6 +51,13 @@ TEST(ExperimentTest, ALaterSettingWinsOverAnEarlierOneAndOverTheFile) {
   EXPECT_EQ(experiment->evaluation.episodes, 6);
 }
 
+TEST(ExperimentTest, OnlyAlgorithmsThatLearnFromBatchesHaveReplay) {
+  const std::string dqn = "environment = 'CartPole-v1'\nalgorithm = 'dqn'\n";
+  EXPECT_EQ(Make(dqn, {"replay.capacity=1e4"})->replay.capacity, 10'000);
+  EXPECT_THAT(RefusalOf(kSmall, {"replay.capacity=1e4"}), HasSubstr("no section [replay]"));
+  EXPECT_THAT(Make(kSmall)->ToToml(), testing::Not(HasSubstr("[replay]")));
+}
+
 TEST(ExperimentTest, ReadingBackWhatWasWrittenGivesTheSameText) {
   const auto experiment = Make(
       kSmall, {"network.hidden=[]", "evaluation.stop_at_return=-150", "ppo.learning_rate=1e-7",

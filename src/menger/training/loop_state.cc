@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <sstream>
 
@@ -50,30 +51,34 @@ void MetricMeans::Add(const Metrics& metrics) {
   if (names_.empty()) {
     for (const auto& [name, value] : metrics) names_.push_back(name);
     sums_.assign(names_.size(), 0.0);
+    counts_.assign(names_.size(), 0);
   }
   if (metrics.size() != names_.size()) {
     throw Internal("an algorithm reported {} metrics after {} before; they must be the same",
                    metrics.size(), names_.size());
   }
-  for (std::size_t i = 0; i < names_.size(); ++i) sums_[i] += metrics[i].second;
-  ++count_;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (std::isnan(metrics[i].second)) continue;
+    sums_[i] += metrics[i].second;
+    ++counts_[i];
+  }
 }
 
 Metrics MetricMeans::TakeMeans() {
   Metrics means;
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    means.emplace_back(names_[i], count_ == 0 ? std::numeric_limits<double>::quiet_NaN()
-                                              : sums_[i] / static_cast<double>(count_));
+    means.emplace_back(names_[i], counts_[i] == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                                  : sums_[i] / static_cast<double>(counts_[i]));
   }
   sums_.assign(names_.size(), 0.0);
-  count_ = 0;
+  counts_.assign(names_.size(), 0);
   return means;
 }
 
 void MetricMeans::Save(ArchiveWriter archive) const {
   archive.Write("names", fmt::format("{}", fmt::join(names_, "\n")));
   archive.Write("sums", sums_);
-  archive.Write("count", count_);
+  archive.Write("counts", counts_);
 }
 
 void MetricMeans::Load(const ArchiveReader& archive) {
@@ -81,7 +86,7 @@ void MetricMeans::Load(const ArchiveReader& archive) {
   names_.clear();
   for (std::string name; std::getline(names, name);) names_.push_back(name);
   archive.Read("sums", sums_);
-  archive.Read("count", count_);
+  archive.Read("counts", counts_);
 }
 
 }  // namespace menger

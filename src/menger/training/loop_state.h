@@ -30,7 +30,8 @@ class RecentEpisodes {
   std::uint64_t next_ = 0;
 };
 
-// Means of what an algorithm reported since the last row. The names must be the same every time.
+// Means of what an algorithm reported since the last row. The names must be the same every time; a
+// NaN says that there was nothing to report, and is left out.
 class MetricMeans {
  public:
   void Add(const Metrics& metrics);
@@ -42,7 +43,7 @@ class MetricMeans {
  private:
   std::vector<std::string> names_;
   std::vector<double> sums_;
-  std::uint64_t count_ = 0;
+  std::vector<std::uint64_t> counts_;
 };
 
 // The numbers of a loop that are not a component's own. Plain bytes, saved as they are.

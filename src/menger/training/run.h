@@ -49,7 +49,7 @@ std::unique_ptr<Experiment> ExperimentOf(const RunFolder& folder,
 struct TrainedRun {
   std::unique_ptr<Experiment> experiment;
   EnvironmentEntry environment;  // For evaluation.
-  std::unique_ptr<SlabAlgorithm> algorithm;
+  std::unique_ptr<Algorithm> algorithm;
   std::string checkpoint;  // Path of the archive that it came from.
 };
 

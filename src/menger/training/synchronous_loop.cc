@@ -16,15 +16,6 @@ constexpr int kEvaluationRetries = 2;
 
 constexpr std::int64_t kRowsWhenNotAsked = 200;  // [progress] every = 0: rows of a whole run.
 
-std::int64_t ValidSteps(const Slab& slab) {
-  std::int64_t steps = 0;
-  for (int row = 0; row < slab.horizon(); ++row) {
-    const std::uint8_t* valid = slab.valid(row);
-    steps += std::count(valid, valid + slab.positions(), std::uint8_t{1});
-  }
-  return steps;
-}
-
 double SecondsSince1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -75,9 +66,11 @@ SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry 
 
 void SynchronousLoop::Restore(ArchiveReader checkpoint) {
   ArchiveReader algorithm = checkpoint.Scope("algorithm");
+  ArchiveReader consumer = checkpoint.Scope("consumer");
   ArchiveReader update = checkpoint.Scope("update_rule");
   ArchiveReader collector = checkpoint.Scope("collector");
   parts_.algorithm->Load(algorithm);
+  parts_.consumer->Load(consumer);
   parts_.update->Load(update);
   if (!checkpoint.Read<bool>(kCollectorLost)) parts_.collector->Load(collector);
 
@@ -115,11 +108,12 @@ LoopEnd SynchronousLoop::Run() {
 
 void SynchronousLoop::CollectAndLearn() {
   const Stopwatch watch;
-  Slab* const slab = &Collect();
+  Slab& slab = Collect();
+  const double collected = watch.seconds();
   const double progress =
       static_cast<double>(counters_.steps) / static_cast<double>(experiment_.steps);
   try {
-    metrics_.Add(parts_.algorithm->Learn({&slab, 1}, *parts_.update, progress));
+    metrics_.Add(parts_.consumer->Consume(slab, *parts_.update, progress));
     parts_.algorithm->Publish();
   } catch (...) {
     throw LearningFailed(TranslateCurrentException(), "learning");
@@ -128,9 +122,22 @@ void SynchronousLoop::CollectAndLearn() {
   const auto episodes = parts_.collector->episodes();
   recent_.Add(episodes);
   counters_.episodes += static_cast<std::int64_t>(episodes.size());
-  counters_.steps += ValidSteps(*slab);
+  counters_.steps += ValidSteps(slab);
   ++counters_.slabs;
-  counters_.training_seconds += watch.seconds();
+  const double seconds = watch.seconds();
+  counters_.training_seconds += seconds;
+  spent_.collecting += collected;
+  spent_.learning += seconds - collected;
+}
+
+ProgressTable::Row SynchronousLoop::TakeTimes() {
+  const CollectorTimes now = parts_.collector->times();
+  const CollectorTimes before = std::exchange(spent_.threads_before, now);
+  return {{"collecting_seconds", std::exchange(spent_.collecting, 0)},
+          {"learning_seconds", std::exchange(spent_.learning, 0)},
+          {"simulation_thread_seconds", now.simulation - before.simulation},
+          {"inference_thread_seconds", now.inference - before.inference},
+          {"waiting_thread_seconds", now.waiting - before.waiting}};
 }
 
 Slab& SynchronousLoop::Collect() {
@@ -229,6 +236,8 @@ void SynchronousLoop::WriteRow() {
   const ProgressTable::Row told =
       MeansOf(parts_.collector->TakeMetrics(), evaluation_.spec.metrics);
   row.insert(row.end(), told.begin(), told.end());
+  const ProgressTable::Row times = TakeTimes();
+  row.insert(row.end(), times.begin(), times.end());
   table_.Append(row);
 
   ProgressTable::Row scalars = {{"episode/return_mean", recent_.return_mean()},
@@ -237,6 +246,7 @@ void SynchronousLoop::WriteRow() {
                                 {"time/steps_per_second", Progress().steps_per_second}};
   for (const auto& [name, value] : metrics) scalars.emplace_back("learning/" + name, value);
   scalars.insert(scalars.end(), told.begin(), told.end());
+  for (const auto& [name, value] : times) scalars.emplace_back("time/" + name, value);
   events_.Append(counters_.steps, SecondsSince1970(), scalars);
 }
 
@@ -260,9 +270,11 @@ void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {
   recent_.Save(archive.Scope("loop/recent"));
   metrics_.Save(archive.Scope("loop/metrics"));
   ArchiveWriter algorithm = archive.Scope("algorithm");
+  ArchiveWriter consumer = archive.Scope("consumer");
   ArchiveWriter update = archive.Scope("update_rule");
   ArchiveWriter collector = archive.Scope("collector");
   parts_.algorithm->Save(algorithm);
+  parts_.consumer->Save(consumer);
   parts_.update->Save(update);
   if (with_collector) parts_.collector->Save(collector);
   archive.Commit();

@@ -61,6 +61,7 @@ class SynchronousLoop {
   Error CollectionFailed(const Error& error);
   Error LearningFailed(const Error& error, const char* what) const;
   void WriteRow();
+  ProgressTable::Row TakeTimes();
   void SaveCheckpoint();
   void SaveTo(const std::string& path, bool with_collector);
   bool IsDue(std::int64_t every, std::int64_t steps_before) const;
@@ -88,6 +89,13 @@ class SynchronousLoop {
   double seconds_before_ = 0;  // Of earlier sittings.
   std::int64_t steps_before_sitting_ = 0;
   double training_seconds_before_ = 0;
+
+  // Seconds since the last row of progress.csv, in this sitting.
+  struct {
+    double collecting = 0;
+    double learning = 0;
+    CollectorTimes threads_before;  // Of the collector's threads, when the last row was written.
+  } spent_;
 };
 
 }  // namespace menger

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 
@@ -332,7 +333,8 @@ TEST(LoopStateTest, MetricsAreMeansSinceTheLastRow) {
   metrics.Add({{"loss", 3.0}, {"kl", 0.5}});
   EXPECT_EQ(metrics.TakeMeans(), (Metrics{{"loss", 2.0}, {"kl", 0.5}}));
   metrics.Add({{"loss", 7.0}, {"kl", 0.1}});
-  EXPECT_EQ(metrics.TakeMeans(), (Metrics{{"loss", 7.0}, {"kl", 0.1}}));
+  metrics.Add({{"loss", std::nan("")}, {"kl", 0.3}});  // Nothing to report of the loss.
+  EXPECT_EQ(metrics.TakeMeans(), (Metrics{{"loss", 7.0}, {"kl", 0.2}}));
 }
 
 TEST(CollectorSeedTest, EveryAttemptHasItsOwnSeedThatARolloutTakes) {

@@ -11,11 +11,11 @@
 namespace menger {
 namespace {
 
-std::unique_ptr<SlabAlgorithm> MakeAlgorithmFor(const Experiment& experiment,
-                                                const EnvironmentEntry& environment,
-                                                std::int64_t environments) {
+std::unique_ptr<Algorithm> MakeAlgorithmFor(const Experiment& experiment,
+                                            const EnvironmentEntry& environment,
+                                            std::int64_t environments) {
   experiment.algorithm_entry().Check(environment.spec);
-  std::unique_ptr<Algorithm> algorithm = experiment.algorithm_entry().Make(
+  return experiment.algorithm_entry().Make(
       {.environment = environment.spec,
        .network = experiment.network,
        .transforms = experiment.transforms,
@@ -24,18 +24,11 @@ std::unique_ptr<SlabAlgorithm> MakeAlgorithmFor(const Experiment& experiment,
        .precision = experiment.precision,
        .seed = static_cast<std::uint64_t>(experiment.seed),
        .threads = static_cast<int>(experiment.learner_threads.value)});
-  if (algorithm->data_rule() != DataRule::kSlabs) {
-    throw InvalidArgument(
-        "algorithm '{}' does not learn from slabs, which is all that the "
-        "synchronous loop has",
-        experiment.algorithm);
-  }
-  return std::unique_ptr<SlabAlgorithm>(static_cast<SlabAlgorithm*>(algorithm.release()));
 }
 
 // Plans the collection: as the options say, or by measuring what they leave open.
 CalibrationReport PlanCollection(const Experiment& experiment, const EnvironmentEntry& environment,
-                                 SlabAlgorithm& algorithm, std::uint64_t seed) {
+                                 Algorithm& algorithm, std::uint64_t seed) {
   const AutoInt& workers = experiment.collector.workers;
   if (experiment.collector.kind == "serial" && !workers.is_auto && workers.value != 1) {
     throw InvalidArgument(
@@ -71,8 +64,8 @@ void Resolve(Experiment& experiment, const EnvironmentEntry& environment) {
   if (plan.kind == CollectorKind::kAlternating) collector.groups = plan.groups;
 }
 
-std::unique_ptr<SlabAlgorithm> MakeAlgorithm(const Experiment& experiment,
-                                             const EnvironmentEntry& environment) {
+std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
+                                         const EnvironmentEntry& environment) {
   const CollectorOptions& collector = experiment.collector;
   return MakeAlgorithmFor(experiment, environment,
                           collector.workers.value * collector.environments_per_worker.value);
@@ -89,7 +82,8 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
   TrainingParts parts;
   parts.algorithm = MakeAlgorithm(experiment, environment);
   parts.update = MakeLocalUpdateRule(experiment.optimiser, parts.algorithm->parameter_count());
-  SlabAlgorithm& algorithm = *parts.algorithm;
+  parts.consumer = MakeSlabConsumer(experiment, *parts.algorithm);
+  Algorithm& algorithm = *parts.algorithm;
   const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);
   const CollectorPlan plan = PlanCollection(experiment, environment, algorithm, seed).plan;
   parts.collector = MakeCollector(plan, environment, [&algorithm, seed] {
@@ -98,7 +92,7 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
   return parts;
 }
 
-EvaluationPlan EvaluationPlanOf(const Experiment& experiment, const SlabAlgorithm& algorithm,
+EvaluationPlan EvaluationPlanOf(const Experiment& experiment, const Algorithm& algorithm,
                                 std::int64_t index) {
   const EvaluationOptions& options = experiment.evaluation;
   const std::int64_t seed = experiment.seed + options.seed_offset + index * options.episodes;

@@ -9,13 +9,15 @@
 #include "menger/networks/update_rule.h"
 #include "menger/training/evaluation.h"
 #include "menger/training/experiment.h"
+#include "menger/training/slab_consumer.h"
 
 namespace menger {
 
-// The components of a run that learns from slabs. The collector's policies follow the algorithm's
-// publication, so it goes first.
+// The components of a run. The consumer borrows the algorithm and the collector's policies follow
+// its publication, so it goes last.
 struct TrainingParts {
-  std::unique_ptr<SlabAlgorithm> algorithm;
+  std::unique_ptr<Algorithm> algorithm;
+  std::unique_ptr<SlabConsumer> consumer;
   std::unique_ptr<UpdateRule> update;
   std::unique_ptr<Collector> collector;
 };
@@ -27,8 +29,8 @@ void Resolve(Experiment& experiment, const EnvironmentEntry& environment);
 
 // The algorithm of a resolved experiment, with fresh parameters. Throws InvalidArgument if it does
 // not fit the environment.
-std::unique_ptr<SlabAlgorithm> MakeAlgorithm(const Experiment& experiment,
-                                             const EnvironmentEntry& environment);
+std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
+                                         const EnvironmentEntry& environment);
 
 // What environments and action noise draw from: the experiment's seed, until collection fails. Each
 // attempt after that has a seed of its own, a function of the two: a resumed run neither repeats
@@ -42,7 +44,7 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
 
 // How the experiment's policy is evaluated by the evaluation number `index`. Each has environment
 // seeds of its own: seed + seed_offset + index x episodes, and up.
-EvaluationPlan EvaluationPlanOf(const Experiment& experiment, const SlabAlgorithm& algorithm,
+EvaluationPlan EvaluationPlanOf(const Experiment& experiment, const Algorithm& algorithm,
                                 std::int64_t index);
 
 }  // namespace menger

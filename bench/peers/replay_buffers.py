@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Replay buffers in process: items a second of one of cpprb, tianshou and Stable-Baselines3.
+
+    replay_buffers.py LIBRARY PAYLOAD [--batches 1 32 256] [--seconds 1]
+
+LIBRARY is cpprb, cpprb-compressed, tianshou or sb3. PAYLOAD is 400B or 40kB (one array an item; not for sb3 and the compressed
+cpprb) or frames (84 x 84 x 4 uint8, observation and next observation, both delivered). Prioritised with exponent 0.6, updates of what
+was drawn in the rate called update; sb3 has uniform draws alone. A line a batch size, "RESULT " and a JSON object.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import time
+
+import numpy as np
+
+EXPONENT, CORRECTION = 0.6, 0.4
+STACK = (84, 84, 4)
+EPISODE = 1000
+
+
+class Cpprb:
+    def __init__(self, capacity, shape, frames, compressed):
+        from cpprb import PrioritizedReplayBuffer
+
+        leaf = {"shape": shape, "dtype": np.uint8}
+        spec = {"obs": leaf, "act": {"dtype": np.int64}, "rew": {}, "done": {}} if frames else {"obs": leaf}
+        options = {"next_of": "obs", "stack_compress": "obs"} if compressed else {}
+        if frames and not compressed:
+            spec["next_obs"] = leaf
+        self.frames = frames
+        self.buffer = PrioritizedReplayBuffer(capacity, spec, alpha=EXPONENT, **options)
+
+    def add(self, index, item, following):
+        if self.frames:
+            self.buffer.add(obs=item, next_obs=following, act=1, rew=1.0, done=0.0)
+        else:
+            self.buffer.add(obs=item)
+        if index % EPISODE == EPISODE - 1:
+            self.buffer.on_episode_end()
+
+    def sample(self, count):
+        return self.buffer.sample(count, beta=CORRECTION)["indexes"]
+
+    def update(self, drawn, priorities):
+        self.buffer.update_priorities(drawn, priorities)
+
+
+class Tianshou:
+    def __init__(self, capacity):
+        from tianshou.data import Batch, PrioritizedReplayBuffer
+
+        self.batch, self.buffer = Batch, PrioritizedReplayBuffer(capacity, alpha=EXPONENT, beta=CORRECTION)
+
+    def add(self, index, item, following):
+        self.buffer.add(self.batch(obs=item, obs_next=following, act=1, rew=1.0, terminated=False,
+                                   truncated=index % EPISODE == EPISODE - 1, info={}))  # fmt: skip
+
+    def sample(self, count):
+        return self.buffer.sample(count)[1]
+
+    def update(self, drawn, priorities):
+        self.buffer.update_weight(drawn, priorities)
+
+
+class StableBaselines3:
+    def __init__(self, capacity, shape):
+        import gymnasium
+        import torch
+        from stable_baselines3.common.buffers import ReplayBuffer
+
+        torch.set_num_threads(1)  # Two stall on small copies.
+        space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
+        self.buffer = ReplayBuffer(capacity, space, gymnasium.spaces.Discrete(6), device="cpu")
+
+    def add(self, _index, item, following):
+        self.buffer.add(item, following, np.array([1]), np.array([1.0]), np.array([0.0]), [{}])
+
+    def sample(self, count):
+        return self.buffer.sample(count)
+
+
+def rate(call, per_call, seconds):
+    call()
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        call()
+        count += per_call
+    return round(count / (time.perf_counter() - start))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("library", choices=["cpprb", "cpprb-compressed", "tianshou", "sb3"])
+    parser.add_argument("payload", choices=["400B", "40kB", "frames"])
+    parser.add_argument("--batches", nargs="*", type=int, default=[1, 32, 256])
+    parser.add_argument("--seconds", type=float, default=1.0)
+    options = parser.parse_args()
+    frames = options.payload == "frames"
+    shape = STACK if frames else ({"400B": 400, "40kB": 40_000}[options.payload],)
+    capacity = 100_000 if options.payload == "400B" else 20_000
+    random = np.random.default_rng(0)
+    pool = random.integers(0, 255, (64, *shape), dtype=np.uint8)
+    if options.library.startswith("cpprb"):
+        buffer = Cpprb(capacity, shape, frames, options.library == "cpprb-compressed")
+    else:
+        buffer = Tianshou(capacity) if options.library == "tianshou" else StableBaselines3(capacity, shape)
+    start = time.perf_counter()
+    for i in range(capacity):
+        buffer.add(i, pool[i % 64], pool[(i + 1) % 64])
+    inserts = round(capacity / (time.perf_counter() - start))
+
+    package = {"cpprb": "cpprb", "tianshou": "tianshou", "sb3": "stable-baselines3"}[options.library.split("-")[0]]
+    for batch in options.batches:
+        updates = None
+        if hasattr(buffer, "update"):
+            updates = rate(lambda: buffer.update(buffer.sample(batch), random.random(batch) + 0.1), batch, options.seconds)
+        line = {"peer": options.library, "version": importlib.metadata.version(package), "payload": options.payload,
+                "batch": batch, "inserts_per_second": inserts,
+                "samples_per_second": rate(lambda: buffer.sample(batch), batch, options.seconds),
+                "samples_with_update_per_second": updates}  # fmt: skip
+        print("RESULT", json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "menger/algorithms/action_values.h"
+#include "menger/algorithms/observation_encoder.h"
+#include "menger/algorithms/replay_algorithm.h"
+#include "menger/algorithms/transition_writer.h"
+#include "menger/base/counter_random.h"
+#include "menger/base/options.h"
+#include "menger/networks/network.h"
+#include "menger/networks/noisy_network.h"
+#include "menger/parameters/publication.h"
+
+namespace menger {
+
+// Options of section [dqn]. Defaults are those of Mnih et al. 2015 where they had the option, for a
+// run of 50M steps; of the papers that brought them where not.
+struct DqnConfig {
+  double discount = 0.99;
+  std::int64_t n_step = 1;
+  bool double_q = false;
+  bool duelling = false;
+  bool noisy = false;
+  double noisy_sigma = 0.5;           // Fortunato et al. 2018.
+  std::string distribution = "none";  // none, c51 or qr.
+  std::int64_t atoms = 51;            // These three: Bellemare et al. 2017.
+  double value_minimum = -10;
+  double value_maximum = 10;
+  std::int64_t quantiles = 200;  // Dabney et al. 2018.
+  double huber_delta = 1.0;
+  double learning_rate = 2.5e-4;
+  std::int64_t target_every = 10'000;
+  double epsilon_start = 1.0;
+  double epsilon_end = 0.1;
+  double epsilon_fraction = 0.02;
+  double evaluation_epsilon = 0.05;
+  double importance_exponent = 0.4;  // Schaul et al. 2016; to 1 at the end of the run.
+
+  void Declare(Options& options);
+};
+
+// Deep Q-learning (Mnih et al. 2015) and what was added to it, each an option: double (van Hasselt
+// et al. 2016), duelling (Wang et al. 2016), n-step returns, noisy networks (Fortunato et al.
+// 2018), distributions of returns (C51, QR-DQN). All of them, with C51 and prioritised replay
+// (which is the loop's), are Rainbow (Hessel et al. 2018); with epsilon in place of noise,
+// e-Rainbow (Stooke & Abbeel 2018).
+class Dqn final : public ReplayAlgorithm {
+ public:
+  // Throws InvalidArgument for actions that are not one Discrete, a recurrent network, a mask or
+  // transforms that do not fit.
+  Dqn(const DqnConfig& config, const AlgorithmContext& context);
+
+  static void Check(const EnvironmentSpec& environment);
+
+  int history() const override { return encoder_->history(); }
+  const PolicySpec& policy_spec() const override { return policy_spec_; }
+  std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) override;
+  Publication& publication() override { return *publication_; }
+  void Publish() override;
+  std::int64_t parameter_count() const override { return network_->manifest().size(); }
+
+  const ItemSpec& items() const override { return format_.items(); }
+  std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const override {
+    return std::make_unique<TransitionWriter>(format_, context);
+  }
+  void SetProgress(double progress) override;
+  Metrics Learn(const ReplayBatch& batch, UpdateRule& update, double progress) override;
+  std::vector<std::string> metric_names() const override;
+  std::span<const float> priorities() const override { return priorities_; }
+
+  void Save(ArchiveWriter& archive) const override;
+  void Load(ArchiveReader& archive) override;
+  void LoadParameters(ArchiveReader& archive) override;
+
+  // What the network and its target say, [rows, actions] expected returns, without noise. For tests
+  // and for looking into a run.
+  std::vector<float> Values(const NetworkInput& input) { return ValuesOf(*network_, input); }
+  std::vector<float> TargetValues(const NetworkInput& input) { return ValuesOf(*target_, input); }
+
+ private:
+  void Reserve(std::size_t rows);
+  // The steps of Learn, in order.
+  void ChooseNextAtoms(const ReplayBatch& batch);
+  void MakeTargets(std::size_t rows);
+  double Loss(const std::int64_t* actions, std::size_t rows);
+  double TakeStep(const std::int64_t* actions, std::size_t rows, UpdateRule& update);
+
+  void CopyToTarget();
+  void DrawNoise(NoisyNetwork* network, int use) const;
+  std::vector<float> ValuesOf(Network& network, const NetworkInput& input) const;
+  void LoadNetwork(const ArchiveReader& archive);
+
+  const DqnConfig config_;
+  TransitionFormat format_;
+  std::shared_ptr<const ObservationEncoder> encoder_;  // Shared with policies, immutable.
+  ActionValues values_;
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<Network> target_;
+  NoisyNetwork* noisy_ = nullptr;  // The two again, if their weights are noisy.
+  NoisyNetwork* target_noisy_ = nullptr;
+  PolicySpec policy_spec_;
+  std::shared_ptr<Publication> publication_;  // Shared with policies, thread-safe.
+  std::vector<float> blob_;                   // Parameters, then epsilon: what was published last.
+  CounterRandom noise_random_;
+  float epsilon_;  // As published: to the last bit in a checkpoint.
+  std::int64_t updates_ = 0;
+
+  // Of the batch in hand; reused. [rows] ...
+  std::vector<float> returns_, bootstraps_, weights_, priorities_;
+  std::vector<double> probabilities_;
+  std::vector<float> combined_, combined_gradient_;    // ... x actions x atoms
+  std::vector<float> means_;                           // ... x actions
+  std::vector<float> next_, targets_, taken_, slope_;  // ... x atoms
+  std::vector<float> output_gradients_;
+  std::vector<Matrix> output_gradient_matrices_;
+};
+
+}  // namespace menger

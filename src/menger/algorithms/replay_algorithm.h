@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "menger/algorithms/algorithm.h"
+#include "menger/base/archive.h"
+#include "menger/base/clock.h"
+#include "menger/replay/batch_gatherer.h"
+#include "menger/replay/item.h"
+#include "menger/replay/replay_store.h"
+#include "menger/replay/sample.h"
+#include "menger/replay/table.h"
+#include "menger/replay/trajectory_writer.h"
+#include "menger/tensor/slab.h"
+
+namespace menger {
+
+// Items drawn from replay, gathered for one update. Borrowed: valid during the call.
+struct ReplayBatch {
+  std::span<const BatchColumn> columns;  // In the order of the algorithm's ItemSpec.
+  std::span<const SampledItem> items;    // How likely each draw was.
+
+  int size() const { return static_cast<int>(items.size()); }
+
+  // [items, rows x elements of a row] of column `index`.
+  template <typename T>
+  const T* column(int index) const {
+    return reinterpret_cast<const T*>(columns[index].data);
+  }
+};
+
+// Turns slabs into steps and items of one replay table: a stream of steps for each environment,
+// each step stored once. What of an episode is still open at a slab's end is kept for the next.
+// One thread.
+class SlabWriter {
+ public:
+  virtual ~SlabWriter() = default;
+
+  // Appends the slab's valid rows and inserts the items that they complete, at `priority`. Throws
+  // as TrajectoryWriter::Append and Flush.
+  virtual void Write(const Slab& slab, double priority, const Deadline& deadline) = 0;
+};
+
+// What a SlabWriter writes to, and how.
+struct SlabWriterContext {
+  ReplayStore& store;
+  Table& table;
+  int environments = 1;  // Columns of the slabs to come.
+  int chunk_steps = 64;  // See WriterOptions.
+};
+
+// Learns from batches that are drawn from replay.
+//
+// It says what replay keeps (items), how slabs become that (MakeWriter), and learns from what is
+// drawn. How much is kept, how it is drawn and how often are the training loop's.
+class ReplayAlgorithm : public Algorithm {
+ public:
+  DataRule data_rule() const final { return DataRule::kBatches; }
+
+  virtual const ItemSpec& items() const = 0;
+  virtual std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const = 0;
+
+  // Called once a slab, before it is learned from: `progress` in [0, 1] is the share of the run's
+  // steps collected so far, for schedules of acting. Takes effect with the next Publish.
+  virtual void SetProgress(double progress) = 0;
+
+  // One update. Reports metric_names(), in that order. Throws Internal if the gradient is not
+  // finite: the parameters are then those of the last good step.
+  virtual Metrics Learn(const ReplayBatch& batch, UpdateRule& update, double progress) = 0;
+  virtual std::vector<std::string> metric_names() const = 0;
+
+  // How surprising each item of the last batch was (absolute errors, or cross entropies): what
+  // prioritised samplers draw by.
+  virtual std::span<const float> priorities() const = 0;
+};
+
+}  // namespace menger

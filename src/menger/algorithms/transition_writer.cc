@@ -1,0 +1,170 @@
+#include "menger/algorithms/transition_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "menger/algorithms/actor_critic.h"
+
+namespace menger {
+namespace {
+
+// Until items are flushed their writer holds their chunks: a bound on how many, whatever the slabs.
+constexpr int kRowsHeld = 64;
+
+LeafSpec Named(LeafSpec leaf, std::string name) {
+  leaf.name = std::move(name);
+  return leaf;
+}
+
+}  // namespace
+
+TransitionFormat::TransitionFormat(const EnvironmentSpec& environment,
+                                   const TransitionOptions& options)
+    : options_(options), frame_(environment.observation) {
+  // Refuses what cannot be stacked.
+  const ObservationEncoder stacked(environment.observation, options.frame_stack);
+  std::vector<LeafSpec> leaves = {Named(frame_.encoded(), "observation"),
+                                  Named(OnlyAction(environment), "action"),
+                                  LeafSpec::Scalar("reward", DataType::kFloat32),
+                                  LeafSpec::Scalar("terminated", DataType::kUint8)};
+  items_.columns = {
+      {.name = "observation",
+       .leaf = "observation",
+       .rows = options.frame_stack,
+       .padding = Padding::kFront},
+      {.name = "action", .leaf = "action"},
+      {.name = "reward", .leaf = "reward", .rows = options.n_step, .padding = Padding::kBack},
+      {.name = "terminated", .leaf = "terminated"},
+      {.name = "next_observation",
+       .leaf = "observation",
+       .rows = options.frame_stack,
+       .padding = Padding::kFront}};
+  if (has_mask()) {
+    leaves.push_back(environment.observation[frame_.mask_leaf()]);
+    items_.columns.push_back({.name = "next_mask", .leaf = std::string(kActionMask)});
+  }
+  items_.steps = Spec(std::move(leaves));
+  items_.Check();
+}
+
+TransitionWriter::TransitionWriter(const TransitionFormat& format, const SlabWriterContext& context)
+    : format_(format),
+      table_(context.table),
+      streams_(context.environments),
+      frame_(format.frame().bytes()),
+      no_action_(format.items().steps[1].bytes()) {
+  const WriterOptions options{.chunk_steps = context.chunk_steps,
+                              .history = format.options().n_step + format.options().frame_stack};
+  for (int i = 0; i < context.environments; ++i) {
+    writers_.push_back(context.store.NewWriter(format.items().steps, options));
+  }
+}
+
+void TransitionWriter::Write(const Slab& slab, double priority, const Deadline& deadline) {
+  const ColumnLayout& columns = slab.columns();
+  for (int environment = 0; environment < columns.columns(); ++environment) {
+    for (int row = 0; row < slab.horizon(); ++row) {
+      WriteRow(slab, row, environment, priority);
+      const bool last = row + 1 == slab.horizon();
+      if (last || (row + 1) % kRowsHeld == 0) writers_[environment]->Flush(deadline);
+    }
+  }
+}
+
+void TransitionWriter::WriteRow(const Slab& slab, int row, int environment, double priority) {
+  const int position = slab.columns().PositionOf(environment);
+  const bool valid = slab.valid(row)[position] != 0;
+  Stream& stream = streams_[environment];
+  TrajectoryWriter& writer = *writers_[environment];
+  // A collector that was made anew: what its predecessor's last action led to was never seen.
+  if (slab.is_first(row)[position] != 0) stream.open = false;
+  if (!stream.open) {
+    if (!valid) return;
+    stream.episode_begin = stream.next_item = writer.steps();
+  }
+  if (!valid) {  // The environment failed here, after it had shown where the last action led.
+    EndEpisode(stream, AppendObservation(slab, row, position, writer), priority, writer);
+    return;
+  }
+  const std::int64_t step = AppendDecision(slab, row, position, writer);
+  stream.open = true;
+  if (step - stream.next_item == format_.options().n_step) {
+    AddItem(stream, step, priority, writer);
+  }
+  if (slab.terminated(row)[position] != 0 || slab.truncated(row)[position] != 0) {
+    EndEpisode(stream, AppendFinal(slab, row, position, writer), priority, writer);
+  }
+}
+
+std::int64_t TransitionWriter::AppendDecision(const Slab& slab, int row, int position,
+                                              TrajectoryWriter& writer) {
+  double reward = slab.reward(row)[position];
+  if (format_.options().reward_clip) {
+    const double clip = *format_.options().reward_clip;
+    reward = std::clamp(reward, -clip, clip);
+  }
+  format_.frame().Encode(slab, row, position, 1, frame_.data());
+  const int mask_leaf = format_.frame().mask_leaf();
+  return Append({.action = slab.action(0, row, position),
+                 .reward = static_cast<float>(reward),
+                 .terminated = slab.terminated(row)[position],
+                 .mask = mask_leaf < 0 ? nullptr : slab.observation(mask_leaf, row, position)},
+                slab.version(row)[position], writer);
+}
+
+std::int64_t TransitionWriter::AppendFinal(const Slab& slab, int row, int position,
+                                           TrajectoryWriter& writer) {
+  const int slot = slab.final_index(row)[position];
+  format_.frame().EncodeFinal(slab, slot, frame_.data());
+  const int mask_leaf = format_.frame().mask_leaf();
+  return Append({.action = no_action_.data(),
+                 .mask = mask_leaf < 0 ? nullptr : slab.final_observation(mask_leaf, slot)},
+                slab.version(row)[position], writer);
+}
+
+std::int64_t TransitionWriter::AppendObservation(const Slab& slab, int row, int position,
+                                                 TrajectoryWriter& writer) {
+  format_.frame().Encode(slab, row, position, 1, frame_.data());
+  const int mask_leaf = format_.frame().mask_leaf();
+  return Append({.action = no_action_.data(),
+                 .mask = mask_leaf < 0 ? nullptr : slab.observation(mask_leaf, row, position)},
+                slab.version(row)[position], writer);
+}
+
+std::int64_t TransitionWriter::Append(const Caused& caused, std::int64_t version,
+                                      TrajectoryWriter& writer) {
+  const std::array<const std::byte*, 5> leaves = {
+      frame_.data(), caused.action, reinterpret_cast<const std::byte*>(&caused.reward),
+      reinterpret_cast<const std::byte*>(&caused.terminated), caused.mask};
+  return writer.Append(std::span(leaves).first(caused.mask == nullptr ? 4 : 5),
+                       static_cast<std::uint64_t>(version));
+}
+
+void TransitionWriter::EndEpisode(Stream& stream, std::int64_t final_step, double priority,
+                                  TrajectoryWriter& writer) {
+  while (stream.next_item < final_step) AddItem(stream, final_step, priority, writer);
+  stream.open = false;
+}
+
+void TransitionWriter::AddItem(Stream& stream, std::int64_t last, double priority,
+                               TrajectoryWriter& writer) {
+  const std::int64_t decision = stream.next_item++;
+  const std::int64_t next = std::min<std::int64_t>(decision + format_.options().n_step, last);
+  const auto stack = [&](std::int64_t newest) {
+    const std::int64_t oldest =
+        std::max(stream.episode_begin, newest - format_.options().frame_stack + 1);
+    return StepRange{.first = oldest, .count = static_cast<int>(newest - oldest + 1)};
+  };
+  const std::array<StepRange, 6> ranges = {
+      stack(decision),
+      StepRange{.first = decision, .count = 1},
+      StepRange{.first = decision, .count = static_cast<int>(next - decision)},
+      StepRange{.first = next - 1, .count = 1},
+      stack(next),
+      StepRange{.first = next, .count = 1}};
+  writer.Add(table_, priority, std::span(ranges).first(format_.has_mask() ? 6 : 5));
+}
+
+}  // namespace menger

@@ -1,0 +1,238 @@
+#include "menger/algorithms/transition_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "menger/base/random.h"
+
+namespace menger {
+namespace {
+
+constexpr int kEnvironments = 3;
+constexpr int kHorizon = 7;
+constexpr int kActions = 3;
+
+EnvironmentSpec MaskedSpec() {
+  return {.name = "Random",
+          .observation = Spec({LeafSpec::Box("observation", DataType::kFloat32, {2}, {0}, {1e9}),
+                               LeafSpec::Mask(std::string(kActionMask), kActions)}),
+          .action = Spec({LeafSpec::Discrete("action", kActions)})};
+}
+
+// One row of one environment as a slab shows it, kept in plain sight.
+struct Row {
+  float observation = 0;
+  std::uint8_t mask = 0;  // Of action 0.
+  bool is_first = false;
+  std::int64_t action = 0;
+  double reward = 0;
+  bool terminated = false, truncated = false, valid = true;
+  float final_observation = 0;
+  std::uint8_t final_mask = 0;
+};
+
+struct Transition {
+  std::vector<float> observation, next_observation;  // Stacks, newest last.
+  std::vector<float> rewards;
+  std::int64_t action = 0;
+  std::uint8_t terminated = 0, next_mask = 0;
+
+  bool operator==(const Transition&) const = default;
+};
+
+std::vector<float> Stack(const std::vector<Row>& rows, std::size_t newest, int frames) {
+  std::vector<float> stack(frames, 0.0F);
+  for (int i = frames - 1; i >= 0; --i, --newest) {
+    stack[i] = rows[newest].observation;
+    if (rows[newest].is_first) break;
+  }
+  return stack;
+}
+
+// What follows from decision `t`, read off the rows one by one; nothing if they do not tell yet, or
+// never will.
+std::optional<Transition> Follow(const std::vector<Row>& rows, std::size_t t, int n, int frames) {
+  Transition result{.observation = Stack(rows, t, frames), .action = rows[t].action};
+  for (std::size_t row = t;; ++row) {
+    result.rewards.push_back(std::clamp(static_cast<float>(rows[row].reward), -1.0F, 1.0F));
+    if (rows[row].terminated || rows[row].truncated) {
+      result.terminated = rows[row].terminated ? 1 : 0;
+      result.next_observation = Stack(rows, row, frames);
+      result.next_observation.erase(result.next_observation.begin());
+      result.next_observation.push_back(rows[row].final_observation);
+      result.next_mask = rows[row].final_mask;
+      break;
+    }
+    if (row + 1 == rows.size() || rows[row + 1].is_first) return std::nullopt;
+    if (static_cast<int>(result.rewards.size()) == n || !rows[row + 1].valid) {
+      result.next_observation = Stack(rows, row + 1, frames);
+      result.next_mask = rows[row + 1].mask;
+      break;
+    }
+  }
+  result.rewards.resize(n, 0.0F);
+  return result;
+}
+
+// Environments that end, are cut, fail, stand parked and are made anew at random.
+class RandomEnvironments {
+ public:
+  explicit RandomEnvironments(std::uint64_t seed)
+      : random_(Random::FromSeed(seed)), rows_(kEnvironments) {}
+
+  const std::vector<Row>& rows(int environment) const { return rows_[environment]; }
+
+  void Fill(Slab& slab) {
+    const bool made_anew = random_.Integers(0, 6) == 0;
+    for (int environment = 0; environment < kEnvironments; ++environment) {
+      const int position = slab.columns().PositionOf(environment);
+      for (int row = 0; row < kHorizon; ++row) {
+        rows_[environment].push_back(Next(environment, row == 0 && made_anew));
+        Show(rows_[environment].back(), environment, slab, row, position);
+      }
+    }
+  }
+
+ private:
+  Row Next(int environment, bool made_anew) {
+    const std::vector<Row>& before = rows_[environment];
+    const bool parked = !before.empty() && !before.back().valid && !before.back().truncated;
+    const bool ended =
+        before.empty() || parked || before.back().terminated || before.back().truncated;
+    Row row{.observation = ++counter_,
+            .mask = Flag(2),
+            .is_first = ended || made_anew,
+            .action = random_.Integers(0, kActions),
+            .reward = random_.Uniform(-2, 2),
+            .terminated = Flag(9) != 0,
+            .truncated = Flag(9) != 0,
+            .final_observation = ++counter_,
+            .final_mask = Flag(2)};
+    if (ended && Flag(4) != 0) {  // Parked: it shows something, and nothing counts.
+      row.valid = row.terminated = row.truncated = false;
+    } else if (Flag(12) != 0) {  // It failed.
+      row.valid = row.terminated = false;
+      row.truncated = true;
+    }
+    return row;
+  }
+
+  std::uint8_t Flag(int one_in) { return random_.Integers(0, one_in) == 0 ? 1 : 0; }
+
+  static void Show(const Row& from, int environment, Slab& slab, int row, int position) {
+    float* const observation = slab.observation<float>(0, row, position);
+    observation[0] = static_cast<float>(environment);
+    observation[1] = from.observation;
+    slab.observation<std::uint8_t>(1, row, position)[0] = from.mask;
+    slab.is_first(row)[position] = from.is_first;
+    *slab.action<std::int64_t>(0, row, position) = from.action;
+    slab.reward(row)[position] = from.reward;
+    slab.terminated(row)[position] = from.terminated;
+    slab.truncated(row)[position] = from.truncated;
+    slab.valid(row)[position] = from.valid;
+    slab.version(row)[position] = 1;
+    slab.final_index(row)[position] = -1;
+    if (!from.terminated && !from.truncated) return;
+    const int slot = slab.FinalSlot(row, position);
+    slab.final_index(row)[position] = slot;
+    float* const last = slab.final_observation<float>(0, slot);
+    last[0] = static_cast<float>(environment);
+    last[1] = from.final_observation;
+    slab.final_observation<std::uint8_t>(1, slot)[0] = from.final_mask;
+  }
+
+  Random random_;
+  std::vector<std::vector<Row>> rows_;
+  float counter_ = 0;
+};
+
+Transition ItemOf(std::span<const BatchColumn> columns, int item, int n, int frames,
+                  int* environment) {
+  const auto at = [&]<typename T>(int column, T*) {
+    return reinterpret_cast<const T*>(columns[column].data +
+                                      static_cast<std::size_t>(item) * columns[column].item_bytes);
+  };
+  Transition result;
+  const float* const observation = at(TransitionFormat::kObservation, static_cast<float*>(nullptr));
+  const float* const next = at(TransitionFormat::kNextObservation, static_cast<float*>(nullptr));
+  for (int frame = 0; frame < frames; ++frame) {
+    result.observation.push_back(observation[2 * frame + 1]);
+    result.next_observation.push_back(next[2 * frame + 1]);
+  }
+  *environment = static_cast<int>(observation[2 * (frames - 1)]);
+  const float* const rewards = at(TransitionFormat::kReward, static_cast<float*>(nullptr));
+  result.rewards.assign(rewards, rewards + n);
+  result.action = *at(TransitionFormat::kAction, static_cast<std::int64_t*>(nullptr));
+  result.terminated = *at(TransitionFormat::kTerminated, static_cast<std::uint8_t*>(nullptr));
+  result.next_mask = *at(TransitionFormat::kNextMask, static_cast<std::uint8_t*>(nullptr));
+  return result;
+}
+
+class TransitionWriterTest : public testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(TransitionWriterTest, ItemsAreWhatTheRowsSayWhateverEndsEpisodesAndHoweverSlabsCutThem) {
+  const auto [n, frames] = GetParam();
+  const EnvironmentSpec environment = MaskedSpec();
+  const TransitionFormat format(environment,
+                                {.n_step = n, .frame_stack = frames, .reward_clip = 1.0});
+  constexpr int kItemsMax = 10'000;
+  ReplayStore store({.tables = {{.name = "replay",
+                                 .items = format.items(),
+                                 .sampler = {.kind = SelectorKind::kFifo},
+                                 .rate_limiter = RateLimiterOptions::MinSize(1),
+                                 .items_max = kItemsMax,
+                                 .times_sampled_max = 1}}});
+  Table& table = store.table(0);
+  TransitionWriter writer(
+      format, {.store = store, .table = table, .environments = kEnvironments, .chunk_steps = 5});
+  Slab slab({.observation = environment.observation,
+             .action = environment.action,
+             .horizon = kHorizon,
+             .columns = ColumnLayout(kEnvironments, 1, 1, 4)});
+  RandomEnvironments environments(/*seed=*/11);
+  const Deadline deadline = Deadline::After(std::chrono::seconds(60));
+  for (int i = 0; i < 60; ++i) {
+    environments.Fill(slab);
+    writer.Write(slab, /*priority=*/1.0, deadline);
+  }
+
+  const int items = static_cast<int>(table.info().items);
+  ASSERT_GT(items, 300);
+  Sample sample;
+  BatchGatherer gatherer(format.items(), items, 1);
+  table.SampleInto({.count = items, .deadline = deadline}, sample);
+  const auto columns = gatherer.Gather(sample);
+  std::vector<std::vector<Transition>> stored(kEnvironments);
+  for (int item = 0; item < items; ++item) {
+    int of = 0;
+    const Transition transition = ItemOf(columns, item, n, frames, &of);
+    stored[of].push_back(transition);
+  }
+  for (int of = 0; of < kEnvironments; ++of) {
+    std::vector<Transition> expected;
+    const std::vector<Row>& rows = environments.rows(of);
+    for (std::size_t t = 0; t < rows.size(); ++t) {
+      if (!rows[t].valid) continue;
+      if (const auto transition = Follow(rows, t, n, frames)) expected.push_back(*transition);
+    }
+    ASSERT_EQ(stored[of].size(), expected.size()) << "environment " << of;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(stored[of][i], expected[i]) << "environment " << of << ", item " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(StepsAndFrames, TransitionWriterTest,
+                         testing::Values(std::pair(1, 1), std::pair(3, 1), std::pair(1, 4),
+                                         std::pair(5, 3)),
+                         [](const auto& info) {
+                           return std::to_string(info.param.first) + "Steps" +
+                                  std::to_string(info.param.second) + "Frames";
+                         });
+
+}  // namespace
+}  // namespace menger

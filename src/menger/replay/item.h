@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "menger/tensor/spec.h"
+
+namespace menger {
+
+// A chunk's place in its store. Free places are used again; whoever names a chunk holds a reference
+// to it (ChunkStore), so a name in use never changes its meaning.
+using ChunkId = std::uint32_t;
+
+// Consecutive rows of one chunk. No address: any process that maps the store can follow it.
+struct Slice {
+  ChunkId chunk = 0;
+  std::uint16_t offset = 0;
+  std::uint16_t length = 0;
+
+  bool operator==(const Slice&) const = default;
+};
+
+// Names an item while it lives and ever after: `number` counts the insertions of the table and is
+// never used again, so a key that outlived its item is seen to be stale. `slot` is where the item
+// is found without a search.
+struct ItemKey {
+  std::uint64_t number = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t shard = 0;
+
+  bool operator==(const ItemKey&) const = default;
+};
+
+// The oldest and the newest parameter version that acted in the rows of an item.
+struct VersionRange {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+
+  bool operator==(const VersionRange&) const = default;
+};
+
+// Where the rows go that a column lacks: they are zeros.
+enum class Padding : std::uint8_t {
+  kFront,  // Stacks of frames at the start of an episode.
+  kBack,   // Rewards of n steps that an episode's end cut short; sequences.
+};
+
+// One column of a table's items: up to `rows` rows of a leaf of the steps. Several columns may show
+// the same leaf (observation and next_observation): its rows are stored once.
+struct ItemColumn {
+  std::string name;
+  std::string leaf;
+  int rows = 1;
+  Padding padding = Padding::kBack;
+
+  bool operator==(const ItemColumn&) const = default;
+};
+
+// What the items of a table look like: columns of steps that are described by `steps`.
+struct ItemSpec {
+  Spec steps;
+  std::vector<ItemColumn> columns;
+
+  // Index of the column, or -1.
+  int Find(std::string_view name) const;
+
+  // The leaf that a column shows. Throws InvalidArgument, naming the nearest leaf, if there is
+  // none.
+  const LeafSpec& LeafOf(const ItemColumn& column) const;
+
+  // Throws InvalidArgument that names the column: none at all, a repeated or empty name, an unknown
+  // leaf, rows outside 1 .. 65535.
+  void Check() const;
+};
+
+}  // namespace menger

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "menger/replay/chunk_store.h"
+#include "menger/replay/table.h"
+#include "menger/replay/trajectory_writer.h"
+
+namespace menger {
+
+struct ReplayStoreOptions {
+  std::vector<TableOptions> tables;
+  std::size_t bytes_max = 0;  // Of all chunks; 0: what the tables may hold together, and an eighth
+                              // more for writers and readers.
+  bool shared = false;        // In memory that other processes can map.
+};
+
+// Tables and the chunks that they share. Outlives its writers, and the content of samples of its
+// tables. Any thread may call anything.
+class ReplayStore {
+ public:
+  // Throws InvalidArgument that names the table and the field; for no table, or two of one name.
+  explicit ReplayStore(const ReplayStoreOptions& options);
+
+  int tables() const { return static_cast<int>(tables_.size()); }
+  Table& table(int index) { return *tables_[index]; }
+  // Throws NotFound that names the nearest table there is.
+  Table& table(std::string_view name);
+
+  // Throws InvalidArgument as WriterOptions::Check.
+  std::unique_ptr<TrajectoryWriter> NewWriter(const Spec& steps, const WriterOptions& options);
+
+  const ChunkStore& chunks() const { return chunks_; }
+
+  void Close();  // All tables.
+
+ private:
+  friend class ReplayCheckpoint;
+
+  mutable ChunkStore chunks_;  // A checkpoint of a store that it does not change holds chunks.
+  std::vector<std::unique_ptr<Table>> tables_;
+};
+
+}  // namespace menger

@@ -1,0 +1,90 @@
+#include "menger/replay/replay_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "menger/replay/table_testing.h"
+
+namespace menger {
+namespace {
+
+using testing::HasSubstr;
+using testing_tables::ErrorText;
+using testing_tables::SmallItems;
+using testing_tables::SmallTable;
+using testing_tables::Soon;
+
+TableOptions Named(const char* name) {
+  TableOptions options = SmallTable();
+  options.name = name;
+  options.bytes_max = 80'000;
+  return options;
+}
+
+TEST(ReplayStoreTest, TablesAreFoundByName) {
+  ReplayStore store({.tables = {Named("actors"), Named("queue")}});
+  EXPECT_EQ(store.tables(), 2);
+  EXPECT_EQ(&store.table("queue"), &store.table(1));
+  EXPECT_EQ(ErrorText(ErrorCode::kNotFound, [&] { store.table("quee"); }),
+            "there is no replay table 'quee' (did you mean 'queue'?)");
+}
+
+TEST(ReplayStoreTest, WithoutABoundItHoldsWhatItsTablesMayAndAnEighthMore) {
+  EXPECT_EQ(ReplayStore({.tables = {Named("a"), Named("b")}}).chunks().bytes_max(), 180'000U);
+  EXPECT_EQ(ReplayStore({.tables = {Named("a")}, .bytes_max = 70'000}).chunks().bytes_max(),
+            70'000U);
+}
+
+TEST(ReplayStoreTest, OptionsThatCannotWorkAreRefusedByName) {
+  EXPECT_EQ(ErrorText(ErrorCode::kInvalidArgument, [] { ReplayStore({}); }),
+            "a replay store has no table");
+  EXPECT_EQ(ErrorText(ErrorCode::kInvalidArgument,
+                      [] {
+                        ReplayStore({.tables = {Named("a"), Named("b"), Named("a")}});
+                      }),
+            "a replay store has two tables named 'a'");
+  TableOptions bad = Named("bad");
+  bad.items_max = 0;
+  EXPECT_THAT(ErrorText(ErrorCode::kInvalidArgument, [&] { ReplayStore({.tables = {bad}}); }),
+              HasSubstr("table 'bad': items_max is 0"));
+}
+
+// The whole way of a step: written once, seen by items of two tables.
+TEST(ReplayStoreTest, WritersFillTablesThatShareTheirChunks) {
+  ReplayStore store({.tables = {Named("a"), Named("b")}});
+  const std::unique_ptr<TrajectoryWriter> writer = store.NewWriter(SmallItems().steps, {});
+  for (std::int64_t value = 0; value < 10; ++value) {
+    const auto* const leaf = reinterpret_cast<const std::byte*>(&value);
+    const std::int64_t step = writer->Append(std::vector<const std::byte*>{leaf}, /*version=*/7);
+    const std::vector<StepRange> columns = {{.first = step, .count = 1},
+                                            {.first = step, .count = 1}};
+    writer->Add(store.table("a"), /*priority=*/1.0, columns);
+    writer->Add(store.table("b"), /*priority=*/1.0, columns);
+  }
+  writer->Flush(Soon());
+  EXPECT_EQ(store.table("a").info().items, 10);
+  EXPECT_EQ(store.table("b").info().items, 10);
+  EXPECT_EQ(store.chunks().chunks(), 1U);
+  Sample sample;
+  store.table("b").SampleInto({.count = 20, .deadline = Soon()}, sample);
+  for (int i = 0; i < sample.size(); ++i) {
+    EXPECT_EQ(sample.items()[i].versions, (VersionRange{7, 7}));
+    const Slice& slice = sample.slices(i, 0)[0];
+    EXPECT_EQ(slice.offset + 1U, sample.items()[i].key.number);
+  }
+}
+
+TEST(ReplayStoreTest, CloseEndsTheWaitsOfAllTables) {
+  ReplayStore store({.tables = {Named("a"), Named("b")}});
+  store.Close();
+  Sample sample;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(
+        ErrorText(ErrorCode::kCancelled,
+                  [&] { store.table(i).SampleInto({.count = 1, .deadline = Soon()}, sample); }),
+        HasSubstr("is closed"));
+  }
+}
+
+}  // namespace
+}  // namespace menger

@@ -1,0 +1,24 @@
+#include "menger/replay/slice_reader.h"
+
+namespace menger {
+
+SliceReader::SliceReader(const ItemSpec& items) {
+  items.Check();
+  for (const LeafSpec& leaf : items.steps.leaves()) leaf_row_bytes_.push_back(leaf.bytes());
+  for (const ItemColumn& column : items.columns) {
+    const int leaf = items.steps.Find(column.leaf);
+    columns_.push_back({.leaf = leaf, .row_bytes = leaf_row_bytes_[leaf]});
+  }
+}
+
+void SliceReader::LayOut(int capacity) {
+  capacity_ = capacity;
+  for (Column& column : columns_) {
+    column.offset = 0;
+    for (int leaf = 0; leaf < column.leaf; ++leaf) {
+      column.offset += ChunkLayout::ArrayBytes(leaf_row_bytes_[leaf], capacity);
+    }
+  }
+}
+
+}  // namespace menger

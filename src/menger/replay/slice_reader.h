@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "menger/replay/chunk_store.h"
+#include "menger/replay/item.h"
+#include "menger/tensor/view.h"
+
+namespace menger {
+
+// Finds the rows that slices name, where they lie: the way to read a sample without a copy.
+//
+// It remembers where the leaves of the last chunk's capacity begin. One thread at a time.
+class SliceReader {
+ public:
+  // Throws as ItemSpec::Check.
+  explicit SliceReader(const ItemSpec& items);
+
+  // The rows of `slice`, shown as `column`: dense, oldest first. Valid while somebody holds the
+  // chunk. The slice is one of an item of these columns: nothing is checked here.
+  StridedView Find(const ChunkStore& chunks, const Slice& slice, int column) {
+    const int capacity = chunks.capacity(slice.chunk);
+    if (capacity != capacity_) LayOut(capacity);
+    const Column& here = columns_[column];
+    return {.data = chunks.Data(slice.chunk, here.offset + slice.offset * here.row_bytes),
+            .item = here.row_bytes,
+            .stride = static_cast<std::ptrdiff_t>(here.row_bytes),
+            .count = slice.length};
+  }
+
+  std::size_t row_bytes(int column) const { return columns_[column].row_bytes; }
+
+ private:
+  struct Column {
+    int leaf = 0;
+    std::size_t row_bytes = 0;
+    std::size_t offset = 0;  // Of its leaf in chunks of capacity_.
+  };
+
+  void LayOut(int capacity);
+
+  std::vector<std::size_t> leaf_row_bytes_;
+  std::vector<Column> columns_;
+  int capacity_ = 0;
+};
+
+}  // namespace menger

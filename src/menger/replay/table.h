@@ -1,0 +1,145 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "menger/base/clock.h"
+#include "menger/base/random.h"
+#include "menger/replay/chunk_store.h"
+#include "menger/replay/item.h"
+#include "menger/replay/rate_limiter.h"
+#include "menger/replay/selector.h"
+
+namespace menger {
+
+struct TableOptions {
+  std::string name;
+  ItemSpec items;
+  SelectorOptions sampler;
+  SelectorOptions remover{.kind = SelectorKind::kFifo};
+  RateLimiterOptions rate_limiter;
+  std::int64_t items_max = 1'000'000;
+  std::size_t bytes_max = std::size_t{1} << 30;  // Of the chunks that its items need.
+  int times_sampled_max = 0;                     // Items go when sampled so often; 0: never.
+  std::uint64_t seed = 0;
+
+  // Throws InvalidArgument that names the table and the field.
+  void Check() const;
+};
+
+// An item on its way into a table: for each column of the ItemSpec its slices, in order. The caller
+// holds references to all chunks until Insert returns.
+struct ItemDraft {
+  double priority = 1.0;
+  VersionRange versions;
+  std::vector<Slice> slices;                // Of all columns, one after the other.
+  std::vector<std::uint16_t> slice_counts;  // By column.
+};
+
+// The most items of one sample: it is drawn while everybody else waits.
+inline constexpr int kSampleItemsMax = 1 << 20;
+
+// What a reader asks for.
+struct SampleRequest {
+  int count = 1;  // 1 to kSampleItemsMax.
+  Deadline deadline;
+  // Items whose oldest version is more than `staleness_max` behind `version` are never given out:
+  // versions only grow, so an item that is found to be too old is removed, and counted.
+  std::uint64_t version = 0;
+  std::optional<std::uint64_t> staleness_max;
+};
+
+struct PriorityUpdate {
+  ItemKey key;
+  double priority = 0;
+};
+
+// How many of the named items there were; the others had been removed before.
+struct Found {
+  std::int64_t found = 0;
+  std::int64_t stale = 0;
+};
+
+struct TableInfo {
+  std::int64_t items = 0;
+  std::size_t bytes = 0;
+  std::int64_t inserts = 0;
+  std::int64_t samples = 0;
+  std::int64_t deletes = 0;        // Of whatever cause:
+  std::int64_t evicted = 0;        // to make room,
+  std::int64_t dropped_stale = 0;  // older than a reader's bound,
+  std::int64_t stale_keys = 0;     // Updates and deletions of items that were gone.
+};
+
+class Sample;
+struct TableContent;
+
+// Items by key: what may be sampled, how, how often, and what goes when there is no more room.
+//
+// All calls may come from any thread. Each takes the table's mutex for a short while: selectors and
+// counts are under it, copies of payload never are. A call that the rate limiter blocks waits
+// without the mutex, until its deadline; DeadlineExceeded then names the limiter, its counts and
+// what it waits for. Lock order: tables in the order of their store, then the chunk store.
+class Table {
+ public:
+  // `chunks` outlives the table, the table all samples of it. Throws InvalidArgument as
+  // TableOptions::Check.
+  Table(const TableOptions& options, ChunkStore& chunks);
+  ~Table();
+
+  const TableOptions& options() const;
+
+  // Takes the drafts in order and appends their keys to `keys` if given. Where an item would cross
+  // a bound, the remover chooses among the older ones until it fits; if it may choose none (a
+  // prioritised remover, all priorities 0), the call waits. Throws DeadlineExceeded with `drafts`
+  // taken in part: the number of keys says how far; Cancelled after Close, likewise. Everything
+  // else is checked before the first is taken: InvalidArgument for slices outside their chunk, of
+  // chunks with other steps, for too many or no rows in a column, a priority that is negative or
+  // not finite, versions out of order, an item whose chunks alone are larger than bytes_max.
+  void Insert(std::span<const ItemDraft> drafts, const Deadline& deadline,
+              std::vector<ItemKey>* keys = nullptr);
+
+  // Draws `request.count` items with replacement into `sample`, whose former content is released.
+  // Begins when the rate limiter allows all of them. Where items run out meanwhile (they were
+  // sampled times_sampled_max times, or too old), it waits for the rest, and at the deadline gives
+  // what it has. Throws DeadlineExceeded if that is nothing, InvalidArgument if count is out of
+  // range or more than the limiter can ever allow at once, Cancelled after Close.
+  void SampleInto(const SampleRequest& request, Sample& sample);
+
+  // Both go on after Close. Keys of items that are gone are counted and reported. Throws
+  // InvalidArgument, with nothing changed, if a priority is negative or not finite. Of several
+  // updates of one item the last counts.
+  Found UpdatePriorities(std::span<const PriorityUpdate> updates);
+  Found Delete(std::span<const ItemKey> keys);
+
+  TableInfo info() const;
+
+  // Ends all waits now and to come with Cancelled.
+  void Close();
+
+ private:
+  friend class ReplayCheckpoint;
+  struct State;
+
+  // For checkpoints, in this order: room for what is there and a little more, all tables locked,
+  // the content copied, and a reference added to each chunk that it needs.
+  void ReserveFor(TableContent& content) const;
+  std::unique_lock<std::mutex> Lock() const;
+  void CopyTo(TableContent& content, std::vector<ChunkId>& held) const;  // Under Lock.
+
+  // Into a table that nobody has used. Slices name chunks that somebody holds meanwhile. Evicts
+  // what crosses the bounds of this table's options; throws FailedPrecondition if the remover may
+  // choose nothing.
+  void Restore(const TableContent& content);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace menger

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "menger/base/random.h"
+#include "menger/replay/item_pool.h"
+
+namespace menger {
+
+// What a table has counted, and where its random streams stand. Plain bytes.
+struct TableCounts {
+  std::int64_t inserts = 0;
+  std::int64_t samples = 0;
+  std::int64_t deletes = 0;
+  std::int64_t evicted = 0;
+  std::int64_t dropped_stale = 0;
+  std::int64_t stale_keys = 0;
+  RandomState sampler_random;
+  RandomState remover_random;
+};
+
+// Everything that a table remembers, beside its options: another table with the same options and
+// this content draws the same items from then on.
+struct TableContent {
+  TableCounts counts;
+  PoolContent pool;
+  std::vector<std::uint32_t> sampler_order;  // See Selector::order.
+  std::vector<std::uint32_t> remover_order;
+};
+
+}  // namespace menger

@@ -1,0 +1,459 @@
+#include "menger/replay/table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "menger/replay/table_testing.h"
+
+namespace menger {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing_tables::Chunks;
+using testing_tables::ErrorText;
+using testing_tables::InsertAll;
+using testing_tables::kChunkBytes;
+using testing_tables::Now;
+using testing_tables::OneRow;
+using testing_tables::SmallTable;
+using testing_tables::Soon;
+
+std::vector<std::uint64_t> Numbers(const Sample& sample) {
+  std::vector<std::uint64_t> numbers;
+  for (const SampledItem& item : sample.items()) numbers.push_back(item.key.number);
+  return numbers;
+}
+
+TEST(TableTest, ASampleShowsItsItemsAsTheyWereInserted) {
+  Chunks chunks;
+  const ChunkId a = chunks.New();
+  const ChunkId b = chunks.New();
+  Table table(SmallTable(), chunks.store());
+  const Slice end_of_a{.chunk = a, .offset = 6, .length = 2};
+  const Slice begin_of_b{.chunk = b, .offset = 0, .length = 1};
+  const std::vector<ItemKey> keys = InsertAll(table, {{.priority = 2.5,
+                                                       .versions = {3, 4},
+                                                       .slices = {end_of_a, begin_of_b, begin_of_b},
+                                                       .slice_counts = {2, 1}}});
+  ASSERT_EQ(keys.size(), 1U);
+  Sample sample;
+  table.SampleInto({.count = 2, .deadline = Soon()}, sample);
+  ASSERT_EQ(sample.size(), 2);
+  EXPECT_EQ(sample.table_items(), 1);
+  for (int i = 0; i < 2; ++i) {
+    const SampledItem& item = sample.items()[i];
+    EXPECT_EQ(item.key, keys[0]);
+    EXPECT_EQ(item.priority, 2.5);
+    EXPECT_EQ(item.probability, 1.0);
+    EXPECT_EQ(item.times_sampled, i + 1);
+    EXPECT_EQ(item.versions, (VersionRange{3, 4}));
+    EXPECT_THAT(sample.slices(i, 0), ElementsAre(end_of_a, begin_of_b));
+    EXPECT_THAT(sample.slices(i, 1), ElementsAre(begin_of_b));
+  }
+}
+
+TEST(TableTest, BeyondTheItemBoundTheRemoverChoosesAmongTheOlderItems) {
+  // Of the items of priorities 5, 3, 4, then 1: what is left in a table of three.
+  const std::map<SelectorKind, std::vector<std::uint64_t>> left = {
+      {SelectorKind::kFifo, {2, 3, 4}},
+      {SelectorKind::kLifo, {1, 2, 4}},
+      {SelectorKind::kMinHeap, {1, 3, 4}},  // Not 4 itself, which is the lowest of all.
+      {SelectorKind::kMaxHeap, {2, 3, 4}},
+  };
+  for (const auto& [kind, expected] : left) {
+    Chunks chunks;
+    const ChunkId chunk = chunks.New();
+    TableOptions options = SmallTable();
+    options.items_max = 3;
+    options.remover.kind = kind;
+    options.sampler.kind = SelectorKind::kFifo;
+    options.times_sampled_max = 1;
+    Table table(options, chunks.store());
+    InsertAll(table, {OneRow(chunk, 0, 5), OneRow(chunk, 1, 3), OneRow(chunk, 2, 4)});
+    EXPECT_EQ(table.info().evicted, 0);
+    InsertAll(table, {OneRow(chunk, 3, 1)});
+    EXPECT_EQ(table.info().evicted, 1);
+    EXPECT_EQ(table.info().items, 3);
+    Sample sample;
+    table.SampleInto({.count = 3, .deadline = Soon()}, sample);
+    EXPECT_EQ(Numbers(sample), expected) << ToString({.kind = kind});
+  }
+}
+
+TEST(TableTest, BytesAreThoseOfChunksHoweverManyItemsShareThem) {
+  Chunks chunks;
+  const ChunkId a = chunks.New();
+  const ChunkId b = chunks.New();
+  Table table(SmallTable(), chunks.store());
+  const std::vector<ItemKey> keys =
+      InsertAll(table, {OneRow(a, 0), OneRow(a, 1), OneRow(b, 0), OneRow(b, 1)});
+  EXPECT_EQ(table.info().bytes, 2 * kChunkBytes);
+  chunks.Drop(a);
+  chunks.Drop(b);
+  table.Delete(std::vector<ItemKey>{keys[0], keys[2]});
+  EXPECT_EQ(table.info().bytes, 2 * kChunkBytes);
+  EXPECT_EQ(chunks.store().chunks(), 2U);
+  table.Delete(std::vector<ItemKey>{keys[1]});
+  EXPECT_EQ(table.info().bytes, kChunkBytes);
+  EXPECT_EQ(chunks.store().chunks(), 1U);
+}
+
+TEST(TableTest, TheByteBoundIsNeverCrossedAndEvictsNoMoreThanItMust) {
+  Chunks chunks;
+  TableOptions options = SmallTable();
+  options.bytes_max = 3 * kChunkBytes;
+  Table table(options, chunks.store());
+  for (int i = 0; i < 10; ++i) {
+    const ChunkId chunk = chunks.New();
+    for (int row = 0; row < 4; ++row) {
+      InsertAll(table, {OneRow(chunk, row)});
+      ASSERT_LE(table.info().bytes, options.bytes_max);
+    }
+    chunks.Drop(chunk);
+  }
+  EXPECT_EQ(table.info().items, 12);  // Of the last three chunks.
+  EXPECT_EQ(table.info().evicted, 28);
+  EXPECT_EQ(chunks.store().chunks(), 3U);
+}
+
+// The oldest item shares its chunk with the new one: evicting it gives nothing back, so the next
+// has to go too; the new one itself stays.
+TEST(TableTest, AnItemThatSharesAChunkWithTheEvictedKeepsIt) {
+  Chunks chunks;
+  const ChunkId a = chunks.New();
+  const ChunkId b = chunks.New();
+  const ChunkId c = chunks.New();
+  TableOptions options = SmallTable();
+  options.bytes_max = 2 * kChunkBytes;
+  Table table(options, chunks.store());
+  InsertAll(table, {OneRow(a, 0), OneRow(b, 0)});
+  const Slice of_a{.chunk = a, .offset = 1, .length = 1};
+  const Slice of_c{.chunk = c, .offset = 0, .length = 1};
+  InsertAll(table, {{.slices = {of_a, of_c, of_c}, .slice_counts = {2, 1}}});
+  EXPECT_EQ(table.info().items, 1);
+  EXPECT_EQ(table.info().bytes, 2 * kChunkBytes);
+  Sample sample;
+  table.SampleInto({.count = 1, .deadline = Soon()}, sample);
+  EXPECT_THAT(Numbers(sample), ElementsAre(3));
+}
+
+TEST(TableTest, ASampleKeepsItsChunksWhenTheTableDropsThem) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  Sample sample;
+  Table table(SmallTable(), chunks.store());
+  const std::vector<ItemKey> keys = InsertAll(table, {OneRow(chunk, 0)});
+  chunks.Drop(chunk);
+  table.SampleInto({.count = 3, .deadline = Soon()}, sample);
+  table.Delete(keys);
+  EXPECT_EQ(chunks.store().chunks(), 1U);
+  sample.Release();
+  EXPECT_EQ(chunks.store().chunks(), 0U);
+}
+
+TEST(TableTest, ATableThatGoesGivesAllChunksBack) {
+  Chunks chunks;
+  {
+    Table table(SmallTable(), chunks.store());
+    for (int i = 0; i < 5; ++i) {
+      const ChunkId chunk = chunks.New();
+      InsertAll(table, {OneRow(chunk, 0), OneRow(chunk, 1)});
+      chunks.Drop(chunk);
+    }
+    EXPECT_EQ(chunks.store().chunks(), 5U);
+  }
+  EXPECT_EQ(chunks.store().chunks(), 0U);
+}
+
+TEST(TableTest, ItemsGoWhenTheyWereSampledSoOften) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  TableOptions options = SmallTable();
+  options.sampler.kind = SelectorKind::kFifo;
+  options.times_sampled_max = 2;
+  Table table(options, chunks.store());
+  InsertAll(table, {OneRow(chunk, 0), OneRow(chunk, 1), OneRow(chunk, 2)});
+  Sample sample;
+  table.SampleInto({.count = 5, .deadline = Soon()}, sample);
+  EXPECT_THAT(Numbers(sample), ElementsAre(1, 1, 2, 2, 3));
+  EXPECT_EQ(table.info().items, 1);
+  EXPECT_EQ(table.info().deletes, 2);
+  // One draw is left: a call for two gives it at its deadline, the next one nothing.
+  table.SampleInto({.count = 2, .deadline = Now()}, sample);
+  EXPECT_THAT(Numbers(sample), ElementsAre(3));
+  EXPECT_EQ(ErrorText(ErrorCode::kDeadlineExceeded,
+                      [&] { table.SampleInto({.count = 2, .deadline = Now()}, sample); }),
+            "table 'small': 2 items could not be sampled in time: rate limiter (1 sample an "
+            "insert, min size 1): 0 of 1 items are there, d is -3 and would be -5; 1 more insert "
+            "lets sampling go on");
+  EXPECT_EQ(sample.size(), 0);
+}
+
+TEST(TableTest, StaleKeysAreCountedAndTouchNobodyElse) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  TableOptions options = SmallTable();
+  options.sampler.kind = SelectorKind::kMaxHeap;
+  Table table(options, chunks.store());
+  const std::vector<ItemKey> old = InsertAll(table, {OneRow(chunk, 0), OneRow(chunk, 1)});
+  table.Delete(std::vector<ItemKey>{old[0]});
+  const std::vector<ItemKey> now = InsertAll(table, {OneRow(chunk, 2)});
+  EXPECT_EQ(now[0].slot, old[0].slot);  // The slot is used again, the number is not.
+  EXPECT_NE(now[0].number, old[0].number);
+
+  const std::vector<PriorityUpdate> updates = {
+      {old[0], 9.0}, {now[0], 7.0}, {ItemKey{}, 9.0}, {{.number = 1, .slot = 99'999}, 9.0}};
+  const Found updated = table.UpdatePriorities(updates);
+  EXPECT_EQ(updated.found, 1);
+  EXPECT_EQ(updated.stale, 3);
+  Sample sample;
+  table.SampleInto({.count = 1, .deadline = Soon()}, sample);
+  EXPECT_EQ(sample.items()[0].key, now[0]);
+  EXPECT_EQ(sample.items()[0].priority, 7.0);
+
+  const Found deleted = table.Delete(std::vector<ItemKey>{old[0], old[1], old[1]});
+  EXPECT_EQ(deleted.found, 1);
+  EXPECT_EQ(deleted.stale, 2);
+  EXPECT_EQ(table.info().stale_keys, 5);
+}
+
+TEST(TableTest, OfSeveralUpdatesOfOneItemTheLastCounts) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  TableOptions options = SmallTable();
+  options.sampler.kind = SelectorKind::kPrioritised;
+  Table table(options, chunks.store());
+  const std::vector<ItemKey> keys = InsertAll(table, {OneRow(chunk, 0), OneRow(chunk, 1)});
+  const std::vector<PriorityUpdate> updates = {{keys[0], 5.0}, {keys[1], 3.0}, {keys[0], 0.0}};
+  EXPECT_EQ(table.UpdatePriorities(updates).found, 3);
+  Sample sample;
+  table.SampleInto({.count = 50, .deadline = Soon()}, sample);
+  for (const SampledItem& item : sample.items()) {
+    EXPECT_EQ(item.key, keys[1]);
+    EXPECT_EQ(item.probability, 1.0);
+  }
+}
+
+TEST(TableTest, APriorityThatMeansNothingChangesNothing) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  Table table(SmallTable(), chunks.store());
+  const std::vector<ItemKey> keys = InsertAll(table, {OneRow(chunk, 0, 4.0), OneRow(chunk, 1)});
+  for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    const std::vector<PriorityUpdate> updates = {{keys[0], 5.0}, {keys[1], bad}};
+    EXPECT_THAT(ErrorText(ErrorCode::kInvalidArgument, [&] { table.UpdatePriorities(updates); }),
+                HasSubstr("table 'small': update of item 2: priority is "));
+  }
+  table.Delete(std::vector<ItemKey>{keys[1]});
+  Sample sample;
+  table.SampleInto({.count = 1, .deadline = Soon()}, sample);
+  EXPECT_EQ(sample.items()[0].priority, 4.0);
+}
+
+TEST(TableTest, TheSameSeedAndOperationsGiveTheSameDraws) {
+  std::vector<std::vector<std::uint64_t>> draws(2);
+  for (std::vector<std::uint64_t>& drawn : draws) {
+    Chunks chunks;
+    const ChunkId chunk = chunks.New();
+    TableOptions options = SmallTable();
+    options.sampler = {.kind = SelectorKind::kPrioritised, .exponent = 0.6};
+    options.remover.kind = SelectorKind::kUniform;
+    options.items_max = 50;
+    options.seed = 20;
+    Table table(options, chunks.store());
+    Random random = Random::FromSeed(21);
+    Sample sample;
+    for (int i = 0; i < 300; ++i) {
+      InsertAll(table, {OneRow(chunk, i % 8, random.Double())});
+      table.SampleInto({.count = 1 + i % 7, .deadline = Soon()}, sample);
+      std::vector<PriorityUpdate> updates;
+      for (const SampledItem& item : sample.items()) {
+        drawn.push_back(item.key.number);
+        updates.push_back({item.key, random.Double()});
+      }
+      table.UpdatePriorities(updates);
+    }
+  }
+  EXPECT_EQ(draws[0], draws[1]);
+}
+
+// ---- Staleness
+
+TEST(TableTest, ItemsThatAreTooOldAreRemovedAndNeverGivenOut) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  for (const int times_sampled_max : {0, 1000}) {
+    TableOptions options = SmallTable();
+    options.times_sampled_max = times_sampled_max;
+    Table table(options, chunks.store());
+    for (std::uint64_t version = 0; version < 10; ++version) {
+      InsertAll(table, {OneRow(chunk, 0, 1.0, {version, version + 5})});
+    }
+    Sample sample;
+    table.SampleInto({.count = 200, .deadline = Soon(), .version = 9, .staleness_max = 3}, sample);
+    ASSERT_EQ(sample.size(), 200);
+    for (const SampledItem& item : sample.items()) EXPECT_GE(item.versions.first, 6U);
+    EXPECT_EQ(table.info().dropped_stale, 6);
+    EXPECT_EQ(table.info().items, 4);
+    EXPECT_EQ(table.info().deletes, 6);
+    EXPECT_EQ(table.info().samples, 200);
+    // A reader that is behind the writers takes all that there are.
+    table.SampleInto({.count = 10, .deadline = Soon(), .version = 2, .staleness_max = 0}, sample);
+    EXPECT_EQ(table.info().items, 4);
+  }
+}
+
+TEST(TableTest, ATableOfNothingButOldItemsIsEmptiedAndWaitsForNewOnes) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  Table table(SmallTable(), chunks.store());
+  for (int i = 0; i < 8; ++i) InsertAll(table, {OneRow(chunk, i, 1.0, {1, 1})});
+  Sample sample;
+  const SampleRequest request{.count = 4, .deadline = Now(), .version = 9, .staleness_max = 1};
+  EXPECT_THAT(ErrorText(ErrorCode::kDeadlineExceeded, [&] { table.SampleInto(request, sample); }),
+              HasSubstr("0 of 1 items are there"));
+  EXPECT_EQ(table.info().dropped_stale, 8);
+  EXPECT_EQ(table.info().samples, 0);
+}
+
+TEST(TableTest, NoDrawOfAMillionIsStalerThanAskedFor) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  TableOptions options = SmallTable();
+  options.sampler.kind = SelectorKind::kPrioritised;
+  Table table(options, chunks.store());
+  Random random = Random::FromSeed(22);
+  Sample sample;
+  std::int64_t draws = 0;
+  for (std::uint64_t version = 0; draws < 1'000'000; ++version) {
+    for (int i = 0; i < 20; ++i) {
+      const std::uint64_t first = version - std::min<std::uint64_t>(version, random.Integers(0, 4));
+      InsertAll(table, {OneRow(chunk, i % 8, random.Double() + 0.1, {first, version})});
+    }
+    InsertAll(table, {OneRow(chunk, 0, 1.0, {version, version})});
+    table.SampleInto({.count = 256, .deadline = Soon(), .version = version, .staleness_max = 1},
+                     sample);
+    for (const SampledItem& item : sample.items()) {
+      ASSERT_GE(item.versions.first + 1, version);
+    }
+    draws += sample.size();
+  }
+  EXPECT_GT(table.info().dropped_stale, 0);
+}
+
+// ---- Bad input
+
+TEST(TableTest, BadDraftsAreRefusedByNameAndLeaveTheTableAsItWas) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New(/*rows=*/5);
+  const ChunkLayout other_layout(Spec({LeafSpec::Discrete("other", 3)}), 4);
+  const ChunkId other = chunks.store().Allocate(other_layout);
+  chunks.store().Publish(other, 4);
+  TableOptions options = SmallTable();
+  options.bytes_max = 2 * kChunkBytes;
+  Table table(options, chunks.store());
+
+  const Slice good{.chunk = chunk, .offset = 0, .length = 1};
+  const auto stack_of = [&](const std::vector<Slice>& slices) {
+    ItemDraft draft{.slices = slices, .slice_counts = {0, 1}};
+    draft.slice_counts[0] = static_cast<std::uint16_t>(slices.size());
+    draft.slices.push_back(good);
+    return draft;
+  };
+  const auto slice = [](ChunkId id, int offset, int length) {
+    return Slice{.chunk = id,
+                 .offset = static_cast<std::uint16_t>(offset),
+                 .length = static_cast<std::uint16_t>(length)};
+  };
+  const std::vector<std::pair<ItemDraft, std::string>> bad = {
+      {OneRow(chunk, 0, -1.0), "priority is -1; it must be finite and at least 0"},
+      {OneRow(chunk, 0, std::nan("")), "priority is nan"},
+      {OneRow(chunk, 0, std::numeric_limits<double>::infinity()), "priority is inf"},
+      {OneRow(chunk, 0, 1.0, {5, 4}), "versions are 5 to 4; they must be in order"},
+      {OneRow(chunk, 5), "column 'stack' has 1 rows from row 5 of chunk 0, which has 5 rows"},
+      {stack_of({slice(chunk, 4, 2)}), "column 'stack' has 2 rows from row 4 of chunk 0"},
+      {stack_of({slice(chunk, 65535, 65535)}), "which has 5 rows"},
+      {stack_of({slice(chunk, 0, 0)}), "column 'stack' has 0 rows from row 0"},
+      {stack_of({}), "column 'stack' has 0 rows; it must have 1 to 4"},
+      {stack_of({slice(chunk, 0, 5)}), "column 'stack' has 5 rows; it must have 1 to 4"},
+      {stack_of({slice(chunk, 0, 2), slice(chunk, 0, 3)}), "column 'stack' has 5 rows"},
+      {OneRow(other, 0), "lies in chunk 1, which has no steps of this table's"},
+      {OneRow(12'345, 0), "lies in chunk 12345, which has no steps of this table's"},
+      {{.slices = {good}, .slice_counts = {1}}, "it has 1 columns; the table has 2"},
+      {{.slices = {good}, .slice_counts = {1, 1}},
+       "column 'last' ends at slice 2, but there are 1"},
+      {{.slices = {good, good, good}, .slice_counts = {1, 1}},
+       "its columns have 2 slices together, but there are 3"},
+      {stack_of({slice(chunk, 0, 1), slice(chunks.New(), 0, 1), slice(chunks.New(), 0, 1)}),
+       "its chunks take 192 bytes; bytes_max is 128"},
+  };
+  for (const auto& [draft, text] : bad) {
+    const std::vector<ItemDraft> drafts = {OneRow(chunk, 0), draft};
+    std::vector<ItemKey> keys;
+    EXPECT_THAT(
+        ErrorText(ErrorCode::kInvalidArgument, [&] { table.Insert(drafts, Soon(), &keys); }),
+        testing::AllOf(HasSubstr("table 'small': item 2 of 2: "), HasSubstr(text)));
+    EXPECT_TRUE(keys.empty());
+    EXPECT_EQ(table.info().inserts, 0);
+    EXPECT_EQ(table.info().bytes, 0U);
+  }
+  // One that counts its chunks twice but needs only one is not too large.
+  InsertAll(table, {stack_of({slice(chunk, 0, 1), slice(chunk, 2, 1), slice(chunk, 4, 1)})});
+  EXPECT_EQ(table.info().bytes, kChunkBytes);
+}
+
+TEST(TableTest, RequestsThatCanNeverBeMetAreRefusedAtOnce) {
+  Chunks chunks;
+  TableOptions options = SmallTable();
+  options.rate_limiter = RateLimiterOptions::SampleToInsertRatio(1, 100, 10);
+  Table table(options, chunks.store());
+  Sample sample;
+  EXPECT_EQ(ErrorText(ErrorCode::kInvalidArgument,
+                      [&] { table.SampleInto({.count = 32, .deadline = Soon()}, sample); }),
+            "table 'small': 32 items were asked for at once, but its rate limiter never allows "
+            "more than 20: ask for fewer, or let max_diff - min_diff be larger");
+  for (const int count : {0, -1, 1'048'577}) {
+    EXPECT_THAT(ErrorText(ErrorCode::kInvalidArgument,
+                          [&] { table.SampleInto({.count = count, .deadline = Soon()}, sample); }),
+                HasSubstr("it must be 1 to 1048576"));
+  }
+}
+
+TEST(TableTest, OptionsThatCannotWorkAreRefusedByName) {
+  const auto text = [](auto change) {
+    TableOptions options = SmallTable();
+    change(options);
+    return ErrorText(ErrorCode::kInvalidArgument, [&] {
+      Chunks chunks;
+      Table table(options, chunks.store());
+    });
+  };
+  EXPECT_EQ(text([](TableOptions& o) { o.name = ""; }), "a replay table has no name");
+  EXPECT_THAT(text([](TableOptions& o) { o.items.columns.clear(); }),
+              HasSubstr("table 'small': items: "));
+  EXPECT_THAT(text([](TableOptions& o) { o.sampler.exponent = -1; }),
+              HasSubstr("table 'small': sampler: exponent is -1"));
+  EXPECT_THAT(text([](TableOptions& o) { o.remover.exponent = std::nan(""); }),
+              HasSubstr("table 'small': remover: exponent is nan"));
+  EXPECT_THAT(text([](TableOptions& o) { o.rate_limiter.samples_per_insert = 0; }),
+              HasSubstr("table 'small': rate_limiter: samples_per_insert is 0"));
+  EXPECT_THAT(text([](TableOptions& o) { o.rate_limiter.min_size = 1001; }),
+              HasSubstr("table 'small': rate_limiter.min_size is 1001"));
+  EXPECT_THAT(text([](TableOptions& o) { o.items_max = 0; }), HasSubstr("items_max is 0"));
+  EXPECT_THAT(text([](TableOptions& o) { o.items_max = std::int64_t{1} << 32; }),
+              HasSubstr("items_max is 4294967296"));
+  EXPECT_THAT(text([](TableOptions& o) { o.bytes_max = 0; }), HasSubstr("bytes_max is 0"));
+  EXPECT_THAT(text([](TableOptions& o) { o.times_sampled_max = -1; }),
+              HasSubstr("times_sampled_max is -1"));
+}
+
+}  // namespace
+}  // namespace menger

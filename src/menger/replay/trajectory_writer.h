@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "menger/base/clock.h"
+#include "menger/replay/chunk_store.h"
+#include "menger/replay/item.h"
+#include "menger/replay/table.h"
+
+namespace menger {
+
+// Consecutive steps of one writer's stream, by their numbers.
+struct StepRange {
+  std::int64_t first = 0;
+  int count = 0;
+};
+
+struct WriterOptions {
+  int chunk_steps = 64;     // Rows of a chunk. More: fewer chunks; fewer: memory is freed sooner.
+  int history = 64;         // Items may reach back so many steps, the last one included.
+  int pending_max = 65536;  // Items that wait for Flush.
+
+  // Throws InvalidArgument that names the field: 1 to kChunkRowsMax for the first two, at least 1
+  // for the last.
+  void Check() const;
+};
+
+// Where a stream of steps stands: all that must outlive the process for its writer to go on, beside
+// the chunks themselves. Step s lies in row s % chunk_steps of chunk s / chunk_steps, counted from
+// the stream's first.
+struct WriterPosition {
+  std::int64_t steps = 0;               // Appended.
+  std::int64_t first_held = 0;          // Number of the chunk held[0].
+  std::vector<ChunkId> held;            // The last one is open, unless it is full.
+  std::vector<std::uint64_t> versions;  // Of step s: [s % history], for the last `history` steps.
+};
+
+// Writes one stream of steps (an environment's), each once, and items that refer to them.
+//
+// It holds the chunks that its history lies in, and those of items that were not flushed: between
+// calls of Flush that is everything since the first of them. So a store needs room for
+// history / chunk_steps + 2 chunks a writer, beside what tables hold.
+//
+// One thread at a time. Append and Add neither wait nor lock a table; Flush inserts. An item that
+// was not flushed when the writer goes is lost.
+class TrajectoryWriter {
+ public:
+  // `chunks` outlives the writer.
+  TrajectoryWriter(const Spec& steps, const WriterOptions& options, ChunkStore& chunks);
+  ~TrajectoryWriter();
+
+  // Copies one step: an address a leaf, in the order of `steps`. Returns its number, from 0 on.
+  // Throws Unavailable if the store has no room for another chunk; nothing was appended then.
+  std::int64_t Append(std::span<const std::byte* const> leaves, std::uint64_t version);
+
+  // An item of `table`, which outlives the writer, a range a column, to be inserted by Flush.
+  // Throws, with nothing added, InvalidArgument for a range that is empty, reaches back beyond the
+  // history or ahead of what was appended, or has more rows than the column; for steps that are not
+  // as the table has them; for a priority that is negative or not finite; for more bytes of chunks
+  // than the table may hold. Unavailable if pending_max items wait already.
+  void Add(Table& table, double priority, std::span<const StepRange> columns);
+
+  // Inserts what was added: table by table, in the order in which each was first named, and in the
+  // order of Add for each. Throws as Table::Insert; what was not taken is kept for another Flush.
+  void Flush(const Deadline& deadline);
+
+  std::int64_t steps() const;  // Appended so far.
+  int pending() const;         // Items that wait for Flush.
+
+ private:
+  friend class ReplayCheckpoint;
+  struct State;
+
+  const ChunkLayout& layout() const;
+  const WriterPosition& position() const;
+  // Into a writer that has appended nothing; takes over a reference to each chunk held.
+  void Restore(WriterPosition position);
+
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace menger

@@ -1,0 +1,103 @@
+#pragma once
+
+// For tests: a replay algorithm in a plain loop, without run folders.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "menger/algorithms/dqn.h"
+#include "menger/collectors/collector.h"
+#include "menger/networks/update_rule.h"
+#include "menger/training/replay_learner.h"
+
+namespace menger {
+
+struct ReplaySetup {
+  std::vector<std::pair<std::string, std::string>> options;  // Of section [dqn].
+  ReplayOptions replay;
+  NetworkOptions network;
+  OptimiserOptions optimiser;
+  int environments = 1;
+  int horizon = 8;
+  std::int64_t steps = 10'000;
+  std::uint64_t seed = 1;
+  int threads = 1;
+};
+
+class ReplayRun {
+ public:
+  ReplayRun(const ReplaySetup& setup, EnvironmentEntry environment)
+      : setup_(setup), environment_(std::move(environment)), dqn_(MakeDqn()) {
+    update_ = MakeLocalUpdateRule(setup.optimiser, dqn_->parameter_count());
+    learner_ = std::make_unique<ReplayLearner>(
+        setup.replay,
+        ReplayLearnerContext{
+            .environments = setup.environments, .threads = setup.threads, .seed = setup.seed},
+        *dqn_);
+    collector_ = MakeCollector({.environments = setup.environments,
+                                .horizon = setup.horizon,
+                                .pin = false,
+                                .seed = setup.seed},
+                               environment_,
+                               [&] { return dqn_->MakePolicy(PolicyMode::kSample, setup_.seed); });
+  }
+
+  // One slab.
+  Metrics Step() {
+    const double progress = static_cast<double>(steps_) / static_cast<double>(setup_.steps);
+    Metrics metrics = learner_->Consume(collector_->Collect(), *update_, std::min(progress, 1.0));
+    dqn_->Publish();
+    steps_ += static_cast<std::int64_t>(setup_.environments) * setup_.horizon;
+    return metrics;
+  }
+
+  void Train() {
+    while (steps_ < setup_.steps) Step();
+  }
+
+  // Mean return of one greedy episode in each of `episodes` environments.
+  double Evaluate(int episodes, int horizon) {
+    const auto collector = MakeCollector(
+        {.environments = episodes, .horizon = horizon, .pin = false, .seed = 10'000'019},
+        environment_, [&] { return dqn_->MakePolicy(PolicyMode::kGreedy, 0); });
+    const Slab& slab = collector->Collect();
+    double sum = 0;
+    for (int environment = 0; environment < episodes; ++environment) {
+      for (int row = 0; row < horizon; ++row) {
+        sum += slab.reward(row)[environment];
+        if (slab.episode_end(row)[environment] != 0) break;
+      }
+    }
+    return sum / episodes;
+  }
+
+  Dqn& dqn() { return *dqn_; }
+  const ReplayLearner& learner() const { return *learner_; }
+
+ private:
+  std::unique_ptr<Dqn> MakeDqn() const {
+    DqnConfig config;
+    Options options("dqn");
+    config.Declare(options);
+    for (const auto& [name, text] : setup_.options) options.SetFromText(name, text);
+    return std::make_unique<Dqn>(config, AlgorithmContext{.environment = environment_.spec,
+                                                          .network = setup_.network,
+                                                          .environments = setup_.environments,
+                                                          .seed = setup_.seed,
+                                                          .threads = setup_.threads});
+  }
+
+  const ReplaySetup setup_;
+  const EnvironmentEntry environment_;
+  const std::unique_ptr<Dqn> dqn_;
+  std::unique_ptr<UpdateRule> update_;
+  std::unique_ptr<ReplayLearner> learner_;
+  std::unique_ptr<Collector> collector_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace menger

@@ -1,0 +1,134 @@
+#include "menger/training/replay_learner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "menger/base/error.h"
+#include "menger/base/log.h"
+#include "menger/base/random.h"
+
+namespace menger {
+namespace {
+
+constexpr std::uint64_t kDrawStream = 3;  // Spawned from the run's seed: which items are drawn.
+constexpr double kPriorityMin = 1e-6;  // An item without an error may still be drawn (Schaul et al.
+                                       // 2016, section 3.3).
+constexpr double kMillion = 1e6;
+// Nothing here waits for anybody else: this says that something is broken.
+constexpr std::chrono::seconds kPatience(60);
+
+// A chunk is freed when all its steps are too old. Where many environments share a small capacity,
+// chunks shrink: so what is kept in vain stays small beside it.
+int ChunkSteps(const ReplayOptions& options, int environments) {
+  const std::int64_t share = options.capacity / environments;
+  return static_cast<int>(std::clamp<std::int64_t>(
+      share / 4, std::min<std::int64_t>(8, options.chunk_steps), options.chunk_steps));
+}
+
+ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerContext& context,
+                            const ReplayAlgorithm& algorithm) {
+  options.Check();
+  TableOptions table{.name = "replay",
+                     .items = algorithm.items(),
+                     .rate_limiter = RateLimiterOptions::MinSize(options.min_size),
+                     .items_max = options.capacity,
+                     .bytes_max = static_cast<std::size_t>(options.bytes_max),
+                     .seed = SeedSequence(context.seed).Spawn(kDrawStream).GenerateState64(1)[0]};
+  if (options.sampler == "prioritised") {
+    table.sampler = {.kind = SelectorKind::kPrioritised, .exponent = options.priority_exponent};
+  }
+  const int steps = ChunkSteps(options, context.environments);
+  const std::size_t chunk = ChunkLayout(table.items.steps, steps).bytes() * 9 / 8;
+  const std::int64_t writers = (4 + 128 / steps) * std::int64_t{context.environments};
+  if (options.bytes_max == 0) {
+    // Every episode adds a step, its final observation: twice as many steps as decisions is the
+    // worst case, episodes of one step. Memory is taken as it is used.
+    table.bytes_max = chunk * static_cast<std::size_t>(2 * options.capacity / steps + writers);
+  }
+  const std::size_t bytes_max = table.bytes_max + chunk * static_cast<std::size_t>(writers);
+  return {.tables = {std::move(table)}, .bytes_max = bytes_max};
+}
+
+}  // namespace
+
+ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerContext& context,
+                             ReplayAlgorithm& algorithm)
+    : options_(options),
+      algorithm_(algorithm),
+      store_(StoreFor(options, context, algorithm)),
+      table_(store_.table(0)),
+      writer_(algorithm.MakeWriter({.store = store_,
+                                    .table = table_,
+                                    .environments = context.environments,
+                                    .chunk_steps = ChunkSteps(options, context.environments)})),
+      gatherer_(algorithm.items(), static_cast<int>(options.batch_size), context.threads) {}
+
+Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) {
+  algorithm_.SetProgress(progress);
+  writer_->Write(slab, counters_.priority_max, Deadline::After(kPatience));
+  const TableInfo table = table_.info();
+  const std::int64_t per_update = options_.batch_size * static_cast<std::int64_t>(kMillion);
+  if (table.items >= options_.min_size) {
+    const std::int64_t samples = ValidSteps(slab);
+    counters_.samples += samples;
+    counters_.owed_millionths += samples * std::llround(options_.training_intensity * kMillion);
+  } else if (table.evicted > 0) {
+    throw FailedPrecondition(
+        "replay.bytes_max = {} has room for {} steps, fewer than replay.min_size = {}: learning "
+        "would never start",
+        options_.bytes_max, table.items, options_.min_size);
+  }
+
+  Metrics means;
+  for (std::string& name : algorithm_.metric_names()) means.emplace_back(std::move(name), 0.0);
+  int updates = 0;
+  for (; counters_.owed_millionths >= per_update; counters_.owed_millionths -= per_update) {
+    const Metrics metrics = LearnOnce(update, progress);
+    for (std::size_t i = 0; i < means.size(); ++i) means[i].second += metrics[i].second;
+    ++updates;
+  }
+  for (auto& [name, value] : means) {
+    value = updates == 0 ? std::numeric_limits<double>::quiet_NaN() : value / updates;
+  }
+  means.emplace_back("updates", updates);
+  means.emplace_back("replay_items", static_cast<double>(table.items));
+  return means;
+}
+
+Metrics ReplayLearner::LearnOnce(UpdateRule& update, double progress) {
+  table_.SampleInto(
+      {.count = static_cast<int>(options_.batch_size), .deadline = Deadline::After(kPatience)},
+      sample_);
+  Metrics metrics = algorithm_.Learn(
+      {.columns = gatherer_.Gather(sample_), .items = sample_.items()}, update, progress);
+  ++counters_.updates;
+  if (options_.sampler == "prioritised") UpdatePriorities();
+  sample_.Release();  // Before the next slab is written: chunks that go are used again.
+  return metrics;
+}
+
+void ReplayLearner::UpdatePriorities() {
+  const std::span<const SampledItem> items = sample_.items();
+  const std::span<const float> priorities = algorithm_.priorities();
+  priorities_.resize(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const double priority = priorities[i] + kPriorityMin;
+    priorities_[i] = {.key = items[i].key, .priority = priority};
+    counters_.priority_max = std::max(counters_.priority_max, priority);
+  }
+  table_.UpdatePriorities(priorities_);
+}
+
+void ReplayLearner::Save(ArchiveWriter& archive) const { archive.Write("counters", counters_); }
+
+void ReplayLearner::Load(ArchiveReader& archive) {
+  archive.Read("counters", counters_);
+  if (counters_.updates == 0) return;
+  LogWarning("'{}' has no replay content: learning goes on when {} steps are there again",
+             archive.path(), options_.min_size);
+}
+
+}  // namespace menger

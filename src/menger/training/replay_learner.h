@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "menger/algorithms/replay_algorithm.h"
+#include "menger/replay/batch_gatherer.h"
+#include "menger/replay/replay_store.h"
+#include "menger/replay/sample.h"
+#include "menger/training/replay_options.h"
+#include "menger/training/slab_consumer.h"
+
+namespace menger {
+
+struct ReplayLearnerContext {
+  int environments = 1;  // Columns of the slabs to come.
+  int threads = 1;       // That gather a batch together.
+  std::uint64_t seed = 0;
+};
+
+// What of a replay learner changes, beside the store's content. Plain bytes.
+struct ReplayCounters {
+  std::int64_t samples = 0;  // Environment steps collected since learning started.
+  std::int64_t updates = 0;
+  // Rows of batches that are owed and not yet learned from, in millionths: below one batch between
+  // two slabs.
+  std::int64_t owed_millionths = 0;
+  double priority_max = 1.0;  // Of all updates so far: what new items get.
+};
+
+// Keeps what slabs show in a replay table and learns from batches drawn of it.
+//
+// The training intensity, rows learned from a step collected (updates x batch / samples), is held
+// exactly: after each slab the number of updates is the largest that does not exceed it, counted
+// from the first slab at whose end the table has min_size items. The table holds the newest
+// `capacity` decisions of all environments together: it is divided evenly among them however many
+// they are. All in the caller's thread, in one order: the same seed gives the same bits.
+class ReplayLearner final : public SlabConsumer {
+ public:
+  ReplayLearner(const ReplayOptions& options, const ReplayLearnerContext& context,
+                ReplayAlgorithm& algorithm);
+
+  // Adds the slab, then learns as often as is due. Metrics are means over the updates; NaN where
+  // there was none.
+  Metrics Consume(Slab& slab, UpdateRule& update, double progress) override;
+
+  const ReplayCounters& counters() const { return counters_; }
+
+  // Counters alone: a run that resumes fills its replay anew before it learns again.
+  void Save(ArchiveWriter& archive) const override;
+  void Load(ArchiveReader& archive) override;
+
+ private:
+  Metrics LearnOnce(UpdateRule& update, double progress);
+  void UpdatePriorities();
+
+  const ReplayOptions options_;
+  ReplayAlgorithm& algorithm_;
+  ReplayStore store_;
+  Table& table_;
+  const std::unique_ptr<SlabWriter> writer_;
+  BatchGatherer gatherer_;
+  Sample sample_;  // After the store, whose chunks it holds.
+  std::vector<PriorityUpdate> priorities_;
+  ReplayCounters counters_;
+};
+
+}  // namespace menger

@@ -1,0 +1,57 @@
+#include "menger/training/replay_options.h"
+
+#include "menger/base/error.h"
+#include "menger/replay/chunk_store.h"
+
+namespace menger {
+
+void ReplayOptions::Declare(Options& options) {
+  options.Add("capacity", &capacity,
+              {.minimum = 1,
+               .maximum = 1e9,
+               .unit = "steps",
+               .consequence = "newest steps that are kept, of all environments together; more "
+                              "forgets less, and takes memory"});
+  options.Add("bytes_max", &bytes_max,
+              {.minimum = 0,
+               .unit = "bytes",
+               .consequence = "memory that kept steps may take: older ones go where it is full; 0: "
+                              "as much as the capacity needs"});
+  options.Add("min_size", &min_size,
+              {.minimum = 1,
+               .maximum = 1e9,
+               .unit = "steps",
+               .consequence = "steps that must be kept before learning starts"});
+  options.Add("batch_size", &batch_size,
+              {.minimum = 1,
+               .maximum = 1e6,
+               .unit = "steps",
+               .consequence = "drawn for each update: larger is less noisy, with fewer updates at "
+                              "the same training_intensity"});
+  options.Add("training_intensity", &training_intensity,
+              {.minimum = 1e-6,
+               .maximum = 1e6,
+               .consequence = "how often each collected step is learned from on average: updates x "
+                              "batch_size / steps, held exactly"});
+  options.Add("sampler", &sampler,
+              {.choices = {"uniform", "prioritised"},
+               .consequence = "prioritised: steps with large errors are drawn more often"});
+  options.Add(
+      "priority_exponent", &priority_exponent,
+      {.minimum = 0, .maximum = 10, .consequence = "prioritised: how much more; 0 is uniform"});
+  options.Add("chunk_steps", &chunk_steps,
+              {.minimum = 1,
+               .maximum = kChunkRowsMax,
+               .unit = "steps",
+               .consequence = "steps of one environment that are freed together; fewer waste less "
+                              "of a small capacity, more cost less bookkeeping"});
+}
+
+void ReplayOptions::Check() const {
+  if (min_size <= capacity) return;
+  throw InvalidArgument(
+      "replay.min_size = {} is beyond replay.capacity = {}: learning would never start", min_size,
+      capacity);
+}
+
+}  // namespace menger

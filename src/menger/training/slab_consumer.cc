@@ -1,0 +1,53 @@
+#include "menger/training/slab_consumer.h"
+
+#include <algorithm>
+
+#include "menger/algorithms/replay_algorithm.h"
+#include "menger/training/experiment.h"
+#include "menger/training/replay_learner.h"
+
+namespace menger {
+namespace {
+
+// One update from each slab; nothing is kept.
+class FreshSlabs final : public SlabConsumer {
+ public:
+  explicit FreshSlabs(SlabAlgorithm& algorithm) : algorithm_(algorithm) {}
+
+  Metrics Consume(Slab& slab, UpdateRule& update, double progress) override {
+    Slab* const slabs = &slab;
+    return algorithm_.Learn({&slabs, 1}, update, progress);
+  }
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
+
+ private:
+  SlabAlgorithm& algorithm_;
+};
+
+}  // namespace
+
+std::int64_t ValidSteps(const Slab& slab) {
+  std::int64_t steps = 0;
+  for (int row = 0; row < slab.horizon(); ++row) {
+    const std::uint8_t* const valid = slab.valid(row);
+    steps += std::count(valid, valid + slab.positions(), std::uint8_t{1});
+  }
+  return steps;
+}
+
+std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Algorithm& algorithm) {
+  if (algorithm.data_rule() == DataRule::kSlabs) {
+    return std::make_unique<FreshSlabs>(static_cast<SlabAlgorithm&>(algorithm));
+  }
+  const CollectorOptions& collector = experiment.collector;
+  return std::make_unique<ReplayLearner>(
+      experiment.replay,
+      ReplayLearnerContext{.environments = static_cast<int>(
+                               collector.workers.value * collector.environments_per_worker.value),
+                           .threads = static_cast<int>(experiment.learner_threads.value),
+                           .seed = static_cast<std::uint64_t>(experiment.seed)},
+      static_cast<ReplayAlgorithm&>(algorithm));
+}
+
+}  // namespace menger

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "menger/algorithms/algorithm.h"
+#include "menger/base/archive.h"
+#include "menger/networks/update_rule.h"
+#include "menger/tensor/slab.h"
+
+namespace menger {
+
+class Experiment;
+
+// What a loop does with each slab: whatever shape of data the algorithm learns from, the loop stays
+// the same. Borrows the algorithm. The loop's thread.
+class SlabConsumer {
+ public:
+  virtual ~SlabConsumer() = default;
+
+  // `progress` as for SlabAlgorithm::Learn. Reports the same names in the same order every time.
+  virtual Metrics Consume(Slab& slab, UpdateRule& update, double progress) = 0;
+
+  // What is neither the algorithm's nor the update rule's.
+  virtual void Save(ArchiveWriter& archive) const = 0;
+  virtual void Load(ArchiveReader& archive) = 0;
+};
+
+// Rows of all environments that count.
+std::int64_t ValidSteps(const Slab& slab);
+
+// Learns from slabs, or from what replay keeps of them, as the algorithm's data rule says.
+std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Algorithm& algorithm);
+
+}  // namespace menger
