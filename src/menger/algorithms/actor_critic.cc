@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "menger/algorithms/action_space.h"
 #include "menger/algorithms/actor_critic_policy.h"
 #include "menger/base/error.h"
 
@@ -12,19 +13,6 @@ namespace {
 
 constexpr std::uint64_t kInitialisationStream =
     1;  // Spawned from the run's seed: the network's first weights.
-
-// Masks are read by the logit, so one of another size would be read beyond its end.
-void CheckMask(const EnvironmentSpec& environment, int mask_leaf, const LeafSpec& action) {
-  if (mask_leaf < 0) return;
-  std::int64_t choices = 0;
-  for (const std::int64_t count : action.counts) choices += count;
-  const LeafSpec& mask = environment.observation[mask_leaf];
-  if (mask.dtype == DataType::kUint8 && mask.elements() == choices) return;
-  throw InvalidArgument(
-      "{}: observation '{}' has {} elements of {}; it must have one uint8 flag for each of the {} "
-      "choices of action '{}'",
-      environment.name, mask.name, mask.elements(), NameOf(mask.dtype), choices, action.name);
-}
 
 std::unique_ptr<Network> MakeActorCriticNetwork(const AlgorithmContext& context,
                                                 const LeafSpec& observation,
@@ -41,21 +29,13 @@ std::unique_ptr<Network> MakeActorCriticNetwork(const AlgorithmContext& context,
 
 }  // namespace
 
-const LeafSpec& OnlyAction(const EnvironmentSpec& environment) {
-  if (environment.action.size() != 1) {
-    throw InvalidArgument("{} has {} action leaves; this algorithm takes one", environment.name,
-                          environment.action.size());
-  }
-  return environment.action[0];
-}
-
 ActorCritic::ActorCritic(const AlgorithmContext& context, double discount, double initial_log_std)
     : context_(context),
       encoder_(std::make_shared<ObservationEncoder>(
           context.environment.observation, static_cast<int>(context.transforms.frame_stack))),
       distribution_(MakeDistribution(OnlyAction(context.environment), initial_log_std)),
       network_(MakeActorCriticNetwork(context, encoder_->encoded(), *distribution_)) {
-  CheckMask(context.environment, encoder_->mask_leaf(), OnlyAction(context.environment));
+  CheckMask(context.environment, encoder_->mask_leaf());
   policy_spec_.waits_for_device = context.device != "cpu";
   policy_spec_.columns = Spec({LeafSpec::Scalar("log_probability", DataType::kFloat32),
                                LeafSpec::Scalar("value", DataType::kFloat32)});

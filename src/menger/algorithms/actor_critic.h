@@ -16,9 +16,6 @@
 
 namespace menger {
 
-// The one leaf of the environment's actions. Throws InvalidArgument where there are several.
-const LeafSpec& OnlyAction(const EnvironmentSpec& environment);
-
 // What PPO, A2C and their kin have in common: a network with a distribution over actions and a
 // value, the statistics that normalise what it sees, the policy that acts with both, and their
 // publication as one blob.

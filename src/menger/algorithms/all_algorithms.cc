@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "menger/algorithms/a2c.h"
+#include "menger/algorithms/action_space.h"
 #include "menger/algorithms/algorithm.h"
 #include "menger/algorithms/dqn.h"
 #include "menger/algorithms/ppo.h"

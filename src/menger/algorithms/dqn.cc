@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "menger/algorithms/actor_critic.h"
+#include "menger/algorithms/action_space.h"
 #include "menger/algorithms/q_losses.h"
 #include "menger/algorithms/value_policy.h"
 #include "menger/base/error.h"
@@ -53,16 +53,6 @@ TransitionOptions TransitionsFor(const DqnConfig& config, const TransformOptions
     options.reward_clip = transforms.reward_clip;
   }
   return options;
-}
-
-void CheckMask(const EnvironmentSpec& environment, int mask_leaf, int actions) {
-  if (mask_leaf < 0) return;
-  const LeafSpec& mask = environment.observation[mask_leaf];
-  if (mask.dtype == DataType::kUint8 && mask.elements() == actions) return;
-  throw InvalidArgument(
-      "{}: observation '{}' has {} elements of {}; it must have one uint8 flag "
-      "for each of the {} actions",
-      environment.name, mask.name, mask.elements(), NameOf(mask.dtype), actions);
 }
 
 void DeclareReturns(DqnConfig& config, Options& options) {
@@ -159,7 +149,7 @@ Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
       values_(ValuesFor(config, context.environment)),
       noise_random_(context.seed, kNoiseStream),
       epsilon_(static_cast<float>(config.epsilon_start)) {
-  CheckMask(context.environment, encoder_->mask_leaf(), values_.actions);
+  CheckMask(context.environment, encoder_->mask_leaf());
   Random random(SeedSequence(context.seed).Spawn(kInitialisationStream));
   network_ = MakeNetwork({.options = context.network,
                           .observation = encoder_->encoded(),

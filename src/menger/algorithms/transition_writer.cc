@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "menger/algorithms/actor_critic.h"
+#include "menger/algorithms/action_space.h"
 
 namespace menger {
 namespace {
