@@ -9,6 +9,34 @@ from program import PROGRAM, ProgramTest, archive_entries, newest_checkpoint, ro
 
 # Long enough to be stopped in the middle: about a second.
 LONG = ["--set", "steps=60000", "--set", "checkpoint.every=2048", "--set", "evaluation.every=8192"]
+# The same with replay, prioritised, of two environments: all of its content must come back.
+REPLAY = """
+environment = "CartPole-v1"
+algorithm = "dqn"
+steps = 20000
+learner_threads = 1
+[collector]
+kind = "serial"
+workers = 1
+environments_per_worker = 2
+horizon = 8
+[network]
+hidden = [8]
+[dqn]
+n_step = 3
+[replay]
+capacity = 3000
+min_size = 500
+sampler = "prioritised"
+[evaluation]
+every = 4096
+episodes = 2
+[checkpoint]
+every = 512
+keep = 2
+[progress]
+every = 512
+"""
 # What depends on a clock or on the text of the folder, and so may differ.
 CLOCKED = {"loop/counters"}
 
@@ -41,6 +69,32 @@ class ResumeTest(ProgramTest):
     def test_a_run_with_two_workers_resumes_bit_for_bit(self):
         self.stop_and_resume(signal.SIGINT, "--set", "collector.kind=local", "--set", "collector.workers=2",
                              "--set", "collector.environments_per_worker=2")
+
+    def test_a_run_with_replay_resumes_bit_for_bit(self):
+        (self.folder / "replay.toml").write_text(REPLAY)
+        self.succeed("train", "replay.toml", "--out", "straight")
+        for stops in range(3):
+            arguments = ["--resume", "stopped"] if stops else ["replay.toml", "--out", "stopped"]
+            before = newest_checkpoint(self.folder / "stopped")
+            status, output = self.interrupt(signal.SIGINT, "train", *arguments, run="stopped", beyond=before + 600)
+            self.assertEqual(status, 128 + signal.SIGINT, output)
+        self.assertLess(newest_checkpoint(self.folder / "stopped"), 20000)
+        self.succeed("train", "--resume", "stopped")
+        self.assert_same_result(self.folder / "straight", self.folder / "stopped")
+
+    def test_a_damaged_pack_of_replay_is_noticed_and_the_checkpoint_before_is_used(self):
+        (self.folder / "replay.toml").write_text(REPLAY)
+        self.succeed("train", "replay.toml", "--set", "steps=4000", "--out", "run")
+        newest = newest_checkpoint(self.folder / "run")
+        folder = self.folder / "run" / "checkpoints" / str(newest) / "folder.consumer.replay"
+        pack = sorted(folder.glob("pack-*.bin"))[-1]
+        damaged = bytearray(pack.read_bytes())
+        damaged[len(damaged) // 2] ^= 1
+        pack.unlink()  # Not through the link that the checkpoint before may share.
+        pack.write_bytes(damaged)
+        finished = self.succeed("train", "--resume", "run", "--set", "steps=4400")
+        self.assertIn(f"checkpoints/{newest}' cannot be used", finished.stderr)
+        self.assertIn(pack.name, finished.stderr)
 
     def test_a_second_signal_stops_at_once(self):
         process = self.start("train", "quick.toml", "--set", "steps=1e12", "--set", "collector.horizon=20000",

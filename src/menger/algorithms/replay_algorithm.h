@@ -43,6 +43,12 @@ class SlabWriter {
   // Appends the slab's valid rows and inserts the items that they complete, at `priority`. Throws
   // as TrajectoryWriter::Append and Flush.
   virtual void Write(const Slab& slab, double priority, const Deadline& deadline) = 0;
+
+  // Its streams, always in the same order: they are saved with the store (ReplayCheckpoint).
+  virtual std::vector<TrajectoryWriter*> streams() const = 0;
+  // What else it needs to go on between two slabs. Loaded into one that has written nothing.
+  virtual void Save(ArchiveWriter archive) const = 0;
+  virtual void Load(ArchiveReader archive) = 0;
 };
 
 // What a SlabWriter writes to, and how.

@@ -73,6 +73,30 @@ void TransitionWriter::Write(const Slab& slab, double priority, const Deadline& 
   }
 }
 
+std::vector<TrajectoryWriter*> TransitionWriter::streams() const {
+  std::vector<TrajectoryWriter*> streams;
+  for (const auto& writer : writers_) streams.push_back(writer.get());
+  return streams;
+}
+
+void TransitionWriter::Save(ArchiveWriter archive) const {
+  std::vector<std::int64_t> numbers;  // Three a stream.
+  for (const Stream& stream : streams_) {
+    numbers.insert(numbers.end(), {stream.episode_begin, stream.next_item, stream.open ? 1 : 0});
+  }
+  archive.Write("streams", numbers);
+}
+
+void TransitionWriter::Load(ArchiveReader archive) {
+  std::vector<std::int64_t> numbers(3 * streams_.size());
+  archive.Read("streams", std::span(numbers));
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    streams_[i] = {.episode_begin = numbers[3 * i],
+                   .next_item = numbers[3 * i + 1],
+                   .open = numbers[3 * i + 2] != 0};
+  }
+}
+
 void TransitionWriter::WriteRow(const Slab& slab, int row, int environment, double priority) {
   const int position = slab.columns().PositionOf(environment);
   const bool valid = slab.valid(row)[position] != 0;

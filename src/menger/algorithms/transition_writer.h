@@ -61,6 +61,9 @@ class TransitionWriter final : public SlabWriter {
   TransitionWriter(const TransitionFormat& format, const SlabWriterContext& context);
 
   void Write(const Slab& slab, double priority, const Deadline& deadline) override;
+  std::vector<TrajectoryWriter*> streams() const override;
+  void Save(ArchiveWriter archive) const override;
+  void Load(ArchiveReader archive) override;
 
  private:
   // Where the stream of one environment stands, by the numbers of its steps.

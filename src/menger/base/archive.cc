@@ -56,6 +56,13 @@ bool IsValidName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), allowed);
 }
 
+// "/folder.consumer.replay" for the folder "replay" of the scope "consumer".
+std::string FolderName(std::string_view prefix, std::string_view name) {
+  std::string folder = fmt::format("/folder.{}{}", prefix, name);
+  std::replace(folder.begin() + 1, folder.end(), '/', '.');
+  return folder;
+}
+
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -167,6 +174,15 @@ void ArchiveWriter::WriteBlob(std::string_view name, std::span<const std::byte> 
                               .size = bytes.size(),
                               .checksum = Checksum(bytes.data(), bytes.size())};
   state.data_size += bytes.size();
+}
+
+ArchiveFolder ArchiveWriter::Folder(std::string_view name) const {
+  if (!IsValidName(name)) {
+    throw InvalidArgument("archive '{}': the folder '{}' must be made of [A-Za-z0-9_.-/]",
+                          state_->path, name);
+  }
+  const std::string folder = FolderName(prefix_, name);
+  return {.path = state_->partial + folder, .committed_path = state_->path + folder};
 }
 
 void ArchiveWriter::Commit() {
@@ -340,5 +356,9 @@ void ArchiveReader::Verify() const {
 }
 
 const std::string& ArchiveReader::path() const { return state_->path; }
+
+std::string ArchiveReader::FolderPath(std::string_view name) const {
+  return state_->path + FolderName(prefix_, name);
+}
 
 }  // namespace menger

@@ -39,6 +39,13 @@ inline constexpr bool kIsView<std::basic_string_view<T>> = true;
 template <typename T>
 concept ArchiveItem = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !kIsView<T>;
 
+// A folder inside an archive's, for content that its owner writes and checks himself (too large for
+// one file, or shared with the archive before).
+struct ArchiveFolder {
+  std::string path;            // Where it is to be made before Commit, with all of it on the disk,
+  std::string committed_path;  // and where it is afterwards: it appears and goes with the archive.
+};
+
 // A handle on an archive that is being written; copies and scopes share it. The last handle to go
 // without Commit removes what was written. One thread at a time; one writer a path at a time.
 class ArchiveWriter {
@@ -69,6 +76,9 @@ class ArchiveWriter {
   void Write(std::string_view name, const std::string& text) {
     WriteBlob(name, std::as_bytes(std::span<const char>(text)));
   }
+
+  // Makes nothing: says where. Throws InvalidArgument for a name with other characters.
+  ArchiveFolder Folder(std::string_view name) const;
 
   // Makes the archive appear at its path; when it returns, it is on the disk. Called once, by
   // whoever made the archive.
@@ -126,6 +136,9 @@ class ArchiveReader {
     Read(name, value);
     return value;
   }
+
+  // Where the folder is that ArchiveWriter::Folder(name) gave; it may not be there.
+  std::string FolderPath(std::string_view name) const;
 
   // Reads every entry of the archive, whatever the scope, and throws DataLoss for the first that is
   // not as written.

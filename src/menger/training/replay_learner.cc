@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "menger/base/error.h"
-#include "menger/base/log.h"
 #include "menger/base/random.h"
+#include "menger/replay/checkpoint.h"
 
 namespace menger {
 namespace {
@@ -122,13 +122,19 @@ void ReplayLearner::UpdatePriorities() {
   table_.UpdatePriorities(priorities_);
 }
 
-void ReplayLearner::Save(ArchiveWriter& archive) const { archive.Write("counters", counters_); }
+void ReplayLearner::Save(ArchiveWriter& archive) const {
+  archive.Write("counters", counters_);
+  writer_->Save(archive.Scope("writer"));
+  const ArchiveFolder folder = archive.Folder(kContent);
+  ReplayCheckpoint(store_, writer_->streams()).Write(folder.path, saved_);
+  saved_ = folder.committed_path;
+}
 
 void ReplayLearner::Load(ArchiveReader& archive) {
   archive.Read("counters", counters_);
-  if (counters_.updates == 0) return;
-  LogWarning("'{}' has no replay content: learning goes on when {} steps are there again",
-             archive.path(), options_.min_size);
+  writer_->Load(archive.Scope("writer"));
+  saved_ = archive.FolderPath(kContent);
+  ReplayCheckpoint::Load(saved_, store_, writer_->streams());
 }
 
 }  // namespace menger

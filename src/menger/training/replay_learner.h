@@ -48,7 +48,10 @@ class ReplayLearner final : public SlabConsumer {
 
   const ReplayCounters& counters() const { return counters_; }
 
-  // Counters alone: a run that resumes fills its replay anew before it learns again.
+  static constexpr const char* kContent = "replay";
+
+  // With the store's content, in the folder kContent of the archive: a learner that was loaded goes
+  // on bit for bit. What the checkpoint before has already is not written again.
   void Save(ArchiveWriter& archive) const override;
   void Load(ArchiveReader& archive) override;
 
@@ -65,6 +68,7 @@ class ReplayLearner final : public SlabConsumer {
   Sample sample_;  // After the store, whose chunks it holds.
   std::vector<PriorityUpdate> priorities_;
   ReplayCounters counters_;
+  mutable std::string saved_;  // Where the content was saved last; empty: nowhere.
 };
 
 }  // namespace menger

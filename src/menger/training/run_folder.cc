@@ -12,6 +12,8 @@
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/log.h"
+#include "menger/replay/checkpoint.h"
+#include "menger/training/replay_learner.h"
 
 namespace menger {
 namespace {
@@ -43,6 +45,12 @@ void Remove(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
   if (error) LogWarning("cannot remove '{}': {}", path, error.message());
+}
+
+// Replay's content checks itself, for it is not in the archive's own file.
+void VerifyReplay(const ArchiveReader& archive) {
+  const std::string folder = archive.Scope("consumer").FolderPath(ReplayLearner::kContent);
+  if (fs::exists(folder)) ReplayCheckpoint::Verify(folder);
 }
 
 }  // namespace
@@ -103,6 +111,7 @@ ArchiveReader RunFolder::NewestWholeCheckpoint() const {
     try {
       ArchiveReader archive(checkpoint(*steps));
       archive.Verify();
+      VerifyReplay(archive);
       return archive;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDataLoss && error.code() != ErrorCode::kNotFound) throw;
