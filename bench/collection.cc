@@ -10,7 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "menger/base/error.h"
 #include "menger/collectors/collector.h"
 #include "menger/environments/catalog.h"
+#include "program.h"
 
 namespace menger::bench {
 namespace {
@@ -185,10 +185,5 @@ int Main(int argc, char** argv) {
 }  // namespace menger::bench
 
 int main(int argc, char** argv) {
-  try {
-    return menger::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "collection: %s\n", error.what());
-    return 1;
-  }
+  return menger::bench::RunProgram("bench_collection", menger::bench::Main, argc, argv);
 }

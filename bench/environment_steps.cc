@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -29,6 +28,7 @@
 #include "menger/environments/pendulum.h"
 #include "menger/environments/simulator_group.h"
 #include "menger/tensor/slab.h"
+#include "program.h"
 
 namespace menger::bench {
 namespace {
@@ -263,10 +263,5 @@ int Main(int argc, char** argv) {
 }  // namespace menger::bench
 
 int main(int argc, char** argv) {
-  try {
-    return menger::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_environment_steps: {}\n", error.what());
-    return 1;
-  }
+  return menger::bench::RunProgram("bench_environment_steps", menger::bench::Main, argc, argv);
 }

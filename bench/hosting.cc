@@ -12,6 +12,7 @@
 #include "menger/base/counter_random.h"
 #include "menger/environments/environment.h"
 #include "menger/environments/hosted/hosted_environments.h"
+#include "program.h"
 
 namespace menger::bench {
 namespace {
@@ -90,10 +91,5 @@ int Main(int argc, char** argv) {
 }  // namespace menger::bench
 
 int main(int argc, char** argv) {
-  try {
-    return menger::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_hosting: {}\n", error.what());
-    return 1;
-  }
+  return menger::bench::RunProgram("bench_hosting", menger::bench::Main, argc, argv);
 }

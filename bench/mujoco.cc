@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -26,6 +25,7 @@
 #include "menger/collectors/collector.h"
 #include "menger/collectors/random_policy.h"
 #include "menger/environments/mujoco_environments.h"
+#include "program.h"
 
 namespace menger::bench {
 namespace {
@@ -223,10 +223,5 @@ int Main(int argc, char** argv) {
 }  // namespace menger::bench
 
 int main(int argc, char** argv) {
-  try {
-    return menger::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_mujoco: {}\n", error.what());
-    return 1;
-  }
+  return menger::bench::RunProgram("bench_mujoco", menger::bench::Main, argc, argv);
 }

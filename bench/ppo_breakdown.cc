@@ -11,7 +11,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +27,7 @@
 #include "menger/collectors/collector.h"
 #include "menger/environments/catalog.h"
 #include "menger/networks/update_rule.h"
+#include "program.h"
 
 namespace menger::bench {
 namespace {
@@ -314,10 +314,5 @@ int Main(int argc, char** argv) {
 }  // namespace menger::bench
 
 int main(int argc, char** argv) {
-  try {
-    return menger::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_ppo_breakdown: {}\n", error.what());
-    return 1;
-  }
+  return menger::bench::RunProgram("bench_ppo_breakdown", menger::bench::Main, argc, argv);
 }

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,6 +32,7 @@
 #include "menger/replay/table.h"
 #include "menger/replay/trajectory_writer.h"
 #include "menger/tensor/memory.h"
+#include "program.h"
 
 namespace menger::bench {
 namespace {
@@ -349,10 +349,5 @@ int Main(int argc, char** argv) {
 }  // namespace menger::bench
 
 int main(int argc, char** argv) {
-  try {
-    return menger::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_replay_store: {}\n", error.what());
-    return 1;
-  }
+  return menger::bench::RunProgram("bench_replay_store", menger::bench::Main, argc, argv);
 }

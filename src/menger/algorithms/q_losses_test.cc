@@ -199,13 +199,32 @@ TEST(QLossesTest, ATerminalRewardThatIsAnAtomGetsAllTheMass) {
   }
 }
 
+// A loss of rows of kAtoms: that of each row, their weighted sum and its gradient, beside the
+// formula.
+void ExpectAtomLoss(decltype(CategoricalCrossEntropy)* loss_of,
+                    const std::function<double(const Doubles&, int)>& row_loss,
+                    const std::vector<float>& predictions, const std::vector<float>& targets,
+                    double tolerance) {
+  const std::vector<float> weights = {0.5F, 0.0F, 0.25F};
+  const auto loss = [&](const Doubles& x) {
+    double total = 0;
+    for (int row = 0; row < kRows; ++row) total += weights[row] * row_loss(x, row);
+    return total;
+  };
+  std::vector<float> losses(kRows);
+  std::vector<float> gradient(predictions.size());
+  const Doubles x(predictions.begin(), predictions.end());
+  EXPECT_NEAR(loss_of(predictions, targets, kAtoms, weights, losses, gradient), loss(x), tolerance);
+  for (int row = 0; row < kRows; ++row) EXPECT_NEAR(losses[row], row_loss(x, row), 1e-5);
+  ExpectDerivative(loss, predictions, gradient);
+}
+
 TEST(QLossesTest, CategoricalCrossEntropyEqualsTheFormulaAndItsGradientTheQuotient) {
   const auto logits = Normals(kRows * kAtoms, 8);
   std::vector<float> targets(kRows * kAtoms);
   for (int row = 0; row < kRows; ++row) {
     Softmax(Normals(kAtoms, 20 + row), std::span(targets).subspan(row * kAtoms, kAtoms));
   }
-  const std::vector<float> weights = {0.5F, 0.0F, 0.25F};
   const auto row_loss = [&](const Doubles& x, int row) {
     double sum = 0;
     for (int i = 0; i < kAtoms; ++i) sum += std::exp(x[row * kAtoms + i]);
@@ -215,24 +234,12 @@ TEST(QLossesTest, CategoricalCrossEntropyEqualsTheFormulaAndItsGradientTheQuotie
     }
     return loss;
   };
-  const auto loss = [&](const Doubles& x) {
-    double total = 0;
-    for (int row = 0; row < kRows; ++row) total += weights[row] * row_loss(x, row);
-    return total;
-  };
-  std::vector<float> losses(kRows);
-  std::vector<float> gradient(logits.size());
-  const Doubles x(logits.begin(), logits.end());
-  EXPECT_NEAR(CategoricalCrossEntropy(logits, targets, kAtoms, weights, losses, gradient), loss(x),
-              1e-6);
-  for (int row = 0; row < kRows; ++row) EXPECT_NEAR(losses[row], row_loss(x, row), 1e-5);
-  ExpectDerivative(loss, logits, gradient);
+  ExpectAtomLoss(CategoricalCrossEntropy, row_loss, logits, targets, 1e-6);
 }
 
 TEST(QLossesTest, QuantileHuberLossEqualsTheFormulaAndItsGradientTheQuotient) {
   const auto quantiles = Normals(kRows * kAtoms, 9, 2.0);
   const auto targets = Normals(kRows * kAtoms, 10, 2.0);
-  const std::vector<float> weights = {0.5F, 0.0F, 0.25F};
   const auto row_loss = [&](const Doubles& x, int row) {
     double loss = 0;
     for (int i = 0; i < kAtoms; ++i) {
@@ -244,18 +251,7 @@ TEST(QLossesTest, QuantileHuberLossEqualsTheFormulaAndItsGradientTheQuotient) {
     }
     return loss;
   };
-  const auto loss = [&](const Doubles& x) {
-    double total = 0;
-    for (int row = 0; row < kRows; ++row) total += weights[row] * row_loss(x, row);
-    return total;
-  };
-  std::vector<float> losses(kRows);
-  std::vector<float> gradient(quantiles.size());
-  const Doubles x(quantiles.begin(), quantiles.end());
-  EXPECT_NEAR(QuantileHuberLoss(quantiles, targets, kAtoms, weights, losses, gradient), loss(x),
-              1e-5);
-  for (int row = 0; row < kRows; ++row) EXPECT_NEAR(losses[row], row_loss(x, row), 1e-5);
-  ExpectDerivative(loss, quantiles, gradient);
+  ExpectAtomLoss(QuantileHuberLoss, row_loss, quantiles, targets, 1e-5);
 }
 
 TEST(ActionValuesTest, MeansAreExpectationsOfEachModel) {

@@ -15,6 +15,7 @@
 
 namespace menger {
 
+// What is trained, and how.
 struct TrainingSetup {
   std::string algorithm = "ppo";
   std::vector<std::pair<std::string, std::string>> options;  // Of the algorithm's section.
@@ -28,6 +29,29 @@ struct TrainingSetup {
   int threads = 1;  // For learning.
 };
 
+// Mean return of the first episode of each of `episodes` environments, greedily, at most `horizon`
+// steps each.
+inline double GreedyReturn(Algorithm& algorithm, const EnvironmentEntry& environment, int episodes,
+                           int horizon) {
+  const auto collector =
+      MakeCollector({.environments = episodes,
+                     .horizon = horizon,
+                     .clip_actions = true,
+                     .pin = false,
+                     .seed = 10'000'019},
+                    environment, [&] { return algorithm.MakePolicy(PolicyMode::kGreedy, 0); });
+  const Slab& slab = collector->Collect();
+  double sum = 0;
+  for (int i = 0; i < episodes; ++i) {
+    for (int row = 0; row < horizon; ++row) {
+      sum += slab.reward(row)[i];
+      if (slab.episode_end(row)[i] != 0) break;
+    }
+  }
+  return sum / episodes;
+}
+
+// An algorithm that learned from fresh slabs until `steps` of them were collected.
 class TrainedAlgorithm {
  public:
   TrainedAlgorithm(const TrainingSetup& setup, const EnvironmentEntry& environment)
@@ -49,25 +73,9 @@ class TrainedAlgorithm {
     Train(setup);
   }
 
-  // Mean return of the first episode of each of `episodes` environments, greedily, at most
-  // `horizon` steps each.
+  // As GreedyReturn.
   double Evaluate(int episodes, int horizon) {
-    const auto collector =
-        MakeCollector({.environments = episodes,
-                       .horizon = horizon,
-                       .clip_actions = true,
-                       .pin = false,
-                       .seed = 10'000'019},
-                      environment_, [&] { return algorithm_->MakePolicy(PolicyMode::kGreedy, 0); });
-    const Slab& slab = collector->Collect();
-    double sum = 0;
-    for (int environment = 0; environment < episodes; ++environment) {
-      for (int row = 0; row < horizon; ++row) {
-        sum += slab.reward(row)[environment];
-        if (slab.episode_end(row)[environment] != 0) break;
-      }
-    }
-    return sum / episodes;
+    return GreedyReturn(*algorithm_, environment_, episodes, horizon);
   }
 
   SlabAlgorithm& algorithm() { return *algorithm_; }

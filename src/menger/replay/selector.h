@@ -15,6 +15,7 @@ struct Selection {
   double probability = 0;
 };
 
+// By what a table chooses: as Reverb's selectors of these names.
 enum class SelectorKind : std::uint8_t {
   kUniform,
   kFifo,         // The oldest.
@@ -24,6 +25,7 @@ enum class SelectorKind : std::uint8_t {
   kPrioritised,  // P(i) = priority_i^exponent / sum (Schaul et al. 2016, eq. 1).
 };
 
+// A kind, and the number that one of them has.
 struct SelectorOptions {
   SelectorKind kind = SelectorKind::kUniform;
   double exponent = 1.0;  // kPrioritised alone.

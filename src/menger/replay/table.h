@@ -19,6 +19,7 @@
 
 namespace menger {
 
+// What a table is: of which items, how they are chosen, and its bounds.
 struct TableOptions {
   std::string name;
   ItemSpec items;
@@ -56,6 +57,7 @@ struct SampleRequest {
   std::optional<std::uint64_t> staleness_max;
 };
 
+// Keys come from a sample; the priority is as ItemDraft's.
 struct PriorityUpdate {
   ItemKey key;
   double priority = 0;
@@ -67,6 +69,7 @@ struct Found {
   std::int64_t stale = 0;
 };
 
+// What a table holds and has seen, at one moment.
 struct TableInfo {
   std::int64_t items = 0;
   std::size_t bytes = 0;

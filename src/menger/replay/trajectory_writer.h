@@ -19,6 +19,7 @@ struct StepRange {
   int count = 0;
 };
 
+// How a stream is cut into chunks, and how far items reach back.
 struct WriterOptions {
   int chunk_steps = 64;     // Rows of a chunk. More: fewer chunks; fewer: memory is freed sooner.
   int history = 64;         // Items may reach back so many steps, the last one included.

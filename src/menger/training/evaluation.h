@@ -26,8 +26,10 @@ struct EvaluationResult {
 // "mean 487.2, standard deviation 12.0, minimum 430.0, maximum 500.0 over 20 episodes"
 std::string ToString(const EvaluationResult& result);
 
+// Environments that play at the same time: more episodes take several passes.
 inline constexpr int kEvaluationEnvironmentsMax = 1024;
 
+// Which episodes are played.
 struct EvaluationPlan {
   int episodes = 20;
   std::uint64_t seed = 0;              // Episode i runs in an environment seeded with seed + i.

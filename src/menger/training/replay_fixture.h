@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "menger/algorithms/dqn.h"
+#include "menger/algorithms/training_fixture.h"
 #include "menger/collectors/collector.h"
 #include "menger/networks/update_rule.h"
 #include "menger/training/replay_learner.h"
 
 namespace menger {
 
+// What is trained, on what, for how long.
 struct ReplaySetup {
   std::vector<std::pair<std::string, std::string>> options;  // Of section [dqn].
   ReplayOptions replay;
@@ -28,6 +30,7 @@ struct ReplaySetup {
   int threads = 1;
 };
 
+// A DQN that learns from replay in a plain loop, without a run folder.
 class ReplayRun {
  public:
   ReplayRun(const ReplaySetup& setup, EnvironmentEntry environment)
@@ -59,20 +62,9 @@ class ReplayRun {
     while (steps_ < setup_.steps) Step();
   }
 
-  // Mean return of one greedy episode in each of `episodes` environments.
+  // As GreedyReturn.
   double Evaluate(int episodes, int horizon) {
-    const auto collector = MakeCollector(
-        {.environments = episodes, .horizon = horizon, .pin = false, .seed = 10'000'019},
-        environment_, [&] { return dqn_->MakePolicy(PolicyMode::kGreedy, 0); });
-    const Slab& slab = collector->Collect();
-    double sum = 0;
-    for (int environment = 0; environment < episodes; ++environment) {
-      for (int row = 0; row < horizon; ++row) {
-        sum += slab.reward(row)[environment];
-        if (slab.episode_end(row)[environment] != 0) break;
-      }
-    }
-    return sum / episodes;
+    return GreedyReturn(*dqn_, environment_, episodes, horizon);
   }
 
   Dqn& dqn() { return *dqn_; }

@@ -14,6 +14,7 @@
 
 namespace menger {
 
+// What a learner is made for, beside the recipe's options.
 struct ReplayLearnerContext {
   int environments = 1;  // Columns of the slabs to come.
   int threads = 1;       // That gather a batch together.

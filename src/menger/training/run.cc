@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/log.h"
+#include "menger/replay/checkpoint.h"
+#include "menger/training/replay_learner.h"
 
 namespace menger {
 namespace {
@@ -88,6 +91,12 @@ void CheckSameRun(const std::string& run, const Experiment& was, const Experimen
   check("optimiser.kind", was.optimiser.kind, now.optimiser.kind);
 }
 
+// Only a run that goes on needs what replay held, which may be gigabytes.
+void VerifyReplay(const ArchiveReader& archive) {
+  const std::string folder = archive.Scope("consumer").FolderPath(ReplayLearner::kContent);
+  if (std::filesystem::exists(folder)) ReplayCheckpoint::Verify(folder);
+}
+
 }  // namespace
 
 RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& make_folder,
@@ -112,7 +121,7 @@ RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& ma
 
 RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunContext& context) {
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
-  const ArchiveReader checkpoint = folder.NewestWholeCheckpoint();
+  const ArchiveReader checkpoint = folder.NewestWholeCheckpoint(VerifyReplay);
   Resolve(experiment, environment);
   if (checkpoint.Read<bool>(SynchronousLoop::kCollectorLost)) {
     LogWarning("'{}' was saved after an error of collection: environments start anew, other seeds",

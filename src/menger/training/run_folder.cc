@@ -12,8 +12,6 @@
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/log.h"
-#include "menger/replay/checkpoint.h"
-#include "menger/training/replay_learner.h"
 
 namespace menger {
 namespace {
@@ -45,12 +43,6 @@ void Remove(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
   if (error) LogWarning("cannot remove '{}': {}", path, error.message());
-}
-
-// Replay's content checks itself, for it is not in the archive's own file.
-void VerifyReplay(const ArchiveReader& archive) {
-  const std::string folder = archive.Scope("consumer").FolderPath(ReplayLearner::kContent);
-  if (fs::exists(folder)) ReplayCheckpoint::Verify(folder);
 }
 
 }  // namespace
@@ -99,7 +91,7 @@ std::vector<std::int64_t> RunFolder::Checkpoints() const {
   return found;
 }
 
-ArchiveReader RunFolder::NewestWholeCheckpoint() const {
+ArchiveReader RunFolder::NewestWholeCheckpoint(const Check& check) const {
   const std::vector<std::int64_t> found = Checkpoints();
   if (found.empty()) {
     throw NotFound(
@@ -111,7 +103,7 @@ ArchiveReader RunFolder::NewestWholeCheckpoint() const {
     try {
       ArchiveReader archive(checkpoint(*steps));
       archive.Verify();
-      VerifyReplay(archive);
+      if (check) check(archive);
       return archive;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDataLoss && error.code() != ErrorCode::kNotFound) throw;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,10 +42,13 @@ class RunFolder {
   // Steps of the checkpoints that can be read, ascending.
   std::vector<std::int64_t> Checkpoints() const;
 
-  // The newest checkpoint whose every byte is as written. Damaged newer ones are logged as
-  // warnings that name the file; throws NotFound if there is no checkpoint, DataLoss if all are
-  // damaged.
-  ArchiveReader NewestWholeCheckpoint() const;
+  // What a checkpoint has beside its archive's entries: throws DataLoss if that is damaged.
+  using Check = std::function<void(const ArchiveReader&)>;
+
+  // The newest checkpoint whose every byte is as written, and that passes `check`. Damaged newer
+  // ones are logged as warnings that name the file; throws NotFound if there is no checkpoint,
+  // DataLoss if all are damaged.
+  ArchiveReader NewestWholeCheckpoint(const Check& check = {}) const;
 
   // Of the checkpoints up to `newest` steps, removes all but the `keep` last. Later ones stay: they
   // are what a run left that now goes on from before them.
