@@ -11,7 +11,7 @@ constexpr int kStrip = 64;        // Columns of the linear layer's gradient that
 constexpr int kInputs = 64;       // Inputs of one task of its weights' gradient,
 constexpr int kSummedPairs = 64;  // and pairs of rows it sums at a time: both stay in the cache.
 constexpr int kHeadInputs = 64;   // Features of one task of their weights' gradient.
-constexpr int kSliceRows = 32;    // At least, and no more slices than
+constexpr int kSliceRows = 8;     // At least, and no more slices than
 constexpr int kSlices = 16;       // these, each with its own sums of the convolutions' gradients.
 
 constexpr int PartsOf(int whole, int part) { return (whole + part - 1) / part; }
