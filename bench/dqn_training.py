@@ -11,25 +11,44 @@ starts once learning has. "as counted": updates x batch / steps. Prints a Markdo
 """
 
 import argparse
+import dataclasses
 import sys
 
 import measure
 import training
 from peers.dqn_tasks import TASKS
 
-RECIPES = {"cartpole": "cartpole_dqn", "lunarlander": "lunarlander_dqn", "pong": "pong_dqn"}
-LARGER_BATCH = {"cartpole": 512, "lunarlander": 512, "pong": 256}
-WORKERS, ENVIRONMENTS_PER_WORKER, HORIZON = {"cartpole": 1, "lunarlander": 1, "pong": 2}, {False: 16, True: 8}, {False: 10, True: 4}
-PROBE_STEPS = {"cartpole": 20_000, "lunarlander": 10_000, "pong": 2_000}  # What the first run learns for, to see the speed.
+
+@dataclasses.dataclass(frozen=True)
+class Ours:
+    """How Menger trains a task: its simulators, as many as serve it, and the steps of the first run, which shows the speed."""
+
+    recipe: str
+    larger_batch: int
+    workers: int
+    environments_per_worker: int
+    horizon: int
+    probe_steps: int
+
+    @property
+    def slab_steps(self):
+        return self.workers * self.environments_per_worker * self.horizon
+
+
+OURS = {
+    "cartpole": Ours("cartpole_dqn", 512, 1, 16, 10, 20_000),
+    "lunarlander": Ours("lunarlander_dqn", 512, 1, 16, 10, 10_000),
+    "pong": Ours("pong_dqn", 256, 2, 8, 4, 2_000),
+}
 
 
 def settings(name, batch_size, precision):
-    """What makes our recipe the common task; simulators are as many as serve us."""
-    task = TASKS[name]
+    """What makes our recipe the common task."""
+    task, ours = TASKS[name], OURS[name]
     common = {
         "precision": precision, "evaluation.every": 0, "evaluation.episodes": 1, "checkpoint.every": 0,
-        "collector.workers": WORKERS[name], "collector.environments_per_worker": ENVIRONMENTS_PER_WORKER[task.pixels],
-        "collector.horizon": HORIZON[task.pixels], "optimiser.max_gradient_norm": 10,
+        "collector.workers": ours.workers, "collector.environments_per_worker": ours.environments_per_worker,
+        "collector.horizon": ours.horizon, "optimiser.max_gradient_norm": 10,
         "dqn.double": "false", "dqn.n_step": 1, "dqn.learning_rate": task.learning_rate,
         "dqn.target_every": max(1, round(task.target_every * task.intensity / batch_size)),
         "dqn.epsilon_start": task.epsilon, "dqn.epsilon_end": task.epsilon,
@@ -41,11 +60,12 @@ def settings(name, batch_size, precision):
 
 def menger(name, seconds, batch_size, precision="auto"):
     """Trains twice: for a little, then for about `seconds` at the speed seen."""
-    task, rate, steps = TASKS[name], None, PROBE_STEPS[name]
-    slab_steps = WORKERS[name] * ENVIRONMENTS_PER_WORKER[task.pixels] * HORIZON[task.pixels]
+    task, ours = TASKS[name], OURS[name]
+    steps = ours.probe_steps
     for _ in range(2):
-        run = training.train(RECIPES[name], settings(name, batch_size, precision) | {"steps": task.start + steps}, 120 + 20 * seconds)
-        counted, took, updates = run.learning(slab_steps)
+        chosen = settings(name, batch_size, precision) | {"steps": task.start + steps}
+        run = training.train(ours.recipe, chosen, 120 + 20 * seconds)
+        counted, took, updates = run.learning(ours.slab_steps)
         rate = counted / took
         steps = max(steps, int(rate * seconds))
     result = {"peer": "menger", "environment": task.environment, "precision": precision, "batch": batch_size, "steps": counted,
@@ -69,10 +89,10 @@ def systems(name, seconds):
     task = TASKS[name]
     folder = "atari_training" if task.pixels else "sb3"
     ours = {"menger": ("Menger", lambda: menger(name, seconds, task.batch_size)),
-            "menger-larger": ("Menger, larger batch", lambda: menger(name, seconds, LARGER_BATCH[name]))}  # fmt: skip
+            "menger-larger": ("Menger, larger batch", lambda: menger(name, seconds, OURS[name].larger_batch))}  # fmt: skip
     if task.pixels:
         ours["menger-fp32"] = ("Menger, fp32", lambda: menger(name, seconds, task.batch_size, "fp32"))
-        ours["menger-larger-fp32"] = ("Menger, larger batch, fp32", lambda: menger(name, seconds, LARGER_BATCH[name], "fp32"))
+        ours["menger-larger-fp32"] = ("Menger, larger batch, fp32", lambda: menger(name, seconds, OURS[name].larger_batch, "fp32"))
     return ours | {
         "sb3": ("Stable-Baselines3", lambda: peer(folder, "sb3_dqn.py", name, seconds)),
         "cleanrl": ("CleanRL-style", lambda: peer(folder, "cleanrl_dqn.py", name, seconds)),
