@@ -107,9 +107,10 @@ def rows(chosen, results):
         if name not in results:
             yield [title] + 7 * ["-"]
             continue
-        result, ours = results[name], name.startswith("menger")
+        result = results[name]
+        beside_best = measure.ratio(rates[name], best) if name.startswith("menger") else "-"
         yield [title, result["batch"], result["intensity"], result.get("threads", "-"), f"{rates[name]:,.0f}",
-               measure.ratio(rates[name], rates.get("sb3")), measure.ratio(rates[name], best) if ours else "-", result["other"]]  # fmt: skip
+               measure.ratio(rates[name], rates.get("sb3")), beside_best, result["other"]]  # fmt: skip
 
 
 def measured(chosen, name):
