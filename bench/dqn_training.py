@@ -55,7 +55,9 @@ def settings(name, batch_size, precision):
         "replay.capacity": task.capacity, "replay.min_size": task.start, "replay.batch_size": batch_size,
         "replay.training_intensity": task.intensity, "replay.sampler": "uniform",
     }  # fmt: skip
-    return common if task.pixels else common | {"network.hidden": "[64,64]"}
+    if task.pixels:
+        return common | {"network.kind": "nature_cnn"}
+    return common | {"network.hidden": "[64,64]"}
 
 
 def menger(name, seconds, batch_size, precision="auto"):

@@ -246,11 +246,10 @@ void CnnNetwork::ScatterHeadGradients(std::span<const Matrix> output_gradients) 
       for (int column = 0; column < width; ++column) bias[column] += from[column];
     }
     if (heads_[i].weight < 0) continue;
-    for (int feature = 0; feature < features_; ++feature) {
+    for (int feature = 0; feature < stream_features_; ++feature) {
+      const std::ptrdiff_t row = heads_[i].feature + feature;
       std::copy_n(
-          head_weight_gradients_.data() + static_cast<std::ptrdiff_t>(feature) * head_columns_ +
-              heads_[i].column,
-          width,
+          head_weight_gradients_.data() + row * head_columns_ + heads_[i].column, width,
           gradients_.data() + heads_[i].weight + static_cast<std::ptrdiff_t>(feature) * width);
     }
   }
