@@ -14,10 +14,25 @@ namespace {
 
 constexpr std::size_t kWriteBytes = std::size_t{4} << 20;  // At least, of one write.
 
-std::size_t BytesOf(const ChunkLayout& layout, std::uint32_t rows) {
+std::size_t BytesOf(const ChunkEntry& entry, const ChunkLayout& layout) {
+  if (entry.compressed_bytes > 0) return entry.compressed_bytes;
   std::size_t bytes = 0;
-  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) bytes += layout.row_bytes(leaf) * rows;
+  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
+    bytes += layout.row_bytes(leaf) * entry.rows;
+  }
   return bytes;
+}
+
+// The runs of bytes of which a chunk's entry consists, where they lie in the chunk.
+void ForEachRun(const ChunkEntry& entry, const ChunkLayout& layout, const ChunkStore& chunks,
+                ChunkId chunk, auto function) {
+  if (entry.compressed_bytes > 0) {
+    return function(std::span(chunks.Data(chunk, 0), entry.compressed_bytes));
+  }
+  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
+    function(
+        std::span(chunks.Data(chunk, layout.offset(leaf)), layout.row_bytes(leaf) * entry.rows));
+  }
 }
 
 }  // namespace
@@ -57,13 +72,12 @@ PackWriter::PackWriter(std::string folder, std::uint32_t first_number, std::uint
 void PackWriter::Add(const ChunkStore& chunks, const ChunkLayout& layout, ChunkEntry& entry) {
   if (!file_.valid()) file_ = CreateFile(PackPath(folder_, number_));
   const std::size_t begin = waiting_.size();
-  waiting_.resize(begin + BytesOf(layout, entry.rows));
+  waiting_.resize(begin + BytesOf(entry, layout));
   std::byte* to = waiting_.data() + begin;
-  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
-    const std::size_t bytes = layout.row_bytes(leaf) * entry.rows;
-    std::memcpy(to, chunks.Data(entry.chunk, layout.offset(leaf)), bytes);
-    to += bytes;
-  }
+  ForEachRun(entry, layout, chunks, entry.chunk, [&](std::span<const std::byte> run) {
+    std::memcpy(to, run.data(), run.size());
+    to += run.size();
+  });
   entry.pack = number_;
   entry.offset = size_;
   entry.size = waiting_.size() - begin;
@@ -125,16 +139,15 @@ std::span<const std::byte> PackReader::Rows(const ChunkEntry& entry) {
 
 void PackReader::Read(const ChunkEntry& entry, const ChunkLayout& layout, ChunkStore& chunks,
                       ChunkId chunk) {
-  if (entry.rows > entry.capacity || entry.size != BytesOf(layout, entry.rows)) {
+  if (entry.rows > entry.capacity || entry.size != BytesOf(entry, layout)) {
     throw DataLoss("'{}': {} rows of a chunk of {} cannot have {} bytes",
                    PackPath(folder_, entry.pack), entry.rows, entry.capacity, entry.size);
   }
   const std::byte* from = Rows(entry).data();
-  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
-    const std::size_t bytes = layout.row_bytes(leaf) * entry.rows;
-    std::memcpy(chunks.Data(chunk, layout.offset(leaf)), from, bytes);
-    from += bytes;
-  }
+  ForEachRun(entry, layout, chunks, chunk, [&](std::span<std::byte> run) {
+    std::memcpy(run.data(), from, run.size());
+    from += run.size();
+  });
   chunks.Publish(chunk, static_cast<int>(entry.rows));
 }
 
