@@ -1,8 +1,10 @@
 #include "menger/replay/chunk_pack.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -13,6 +15,7 @@ namespace menger {
 namespace {
 
 constexpr std::size_t kWriteBytes = std::size_t{4} << 20;  // At least, of one write.
+constexpr std::uint64_t kAheadBytes = std::uint64_t{8} << 20;
 
 std::size_t BytesOf(const ChunkEntry& entry, const ChunkLayout& layout) {
   if (entry.compressed_bytes > 0) return entry.compressed_bytes;
@@ -45,6 +48,8 @@ void ChunkIndex::Save(ArchiveWriter archive) const {
 void ChunkIndex::Load(ArchiveReader archive) {
   archive.Read("packs", packs);
   archive.Read("chunks", chunks);
+  std::ranges::sort(
+      chunks, {}, [](const ChunkEntry& entry) { return std::make_pair(entry.pack, entry.offset); });
 }
 
 const ChunkLayout& ChunkLayouts::Of(const ChunkEntry& entry) {
@@ -89,6 +94,10 @@ void PackWriter::Add(const ChunkStore& chunks, const ChunkLayout& layout, ChunkE
 
 void PackWriter::Flush() {
   WriteAll(file_, waiting_, PackPath(folder_, number_));
+  // Otherwise the system leaves the disk idle until much is dirty, and then makes us wait for it.
+  // Written checkpoints of 2 GB: 1.2 to 2.4 GB/s instead of 0.5 to 1.4. Only a hint.
+  sync_file_range(file_.get(), static_cast<off_t>(size_ - waiting_.size()),
+                  static_cast<off_t>(waiting_.size()), SYNC_FILE_RANGE_WRITE);
   waiting_.clear();
 }
 
@@ -127,6 +136,14 @@ std::span<const std::byte> PackReader::Rows(const ChunkEntry& entry) {
   if (open_ != entry.pack) {
     file_ = OpenForReading(path);
     open_ = entry.pack;
+    ahead_ = entry.offset;
+  }
+  // The system reads ahead too little: loading takes 1.0 to 1.2 GB/s with this, 0.4 to 1.2 without.
+  // Only a hint.
+  ahead_ = std::max(ahead_, entry.offset);
+  if (entry.offset + entry.size + kAheadBytes / 2 > ahead_) {
+    posix_fadvise(file_.get(), static_cast<off_t>(ahead_), kAheadBytes, POSIX_FADV_WILLNEED);
+    ahead_ += kAheadBytes;
   }
   rows_.resize(entry.size);
   ReadAllAt(file_, entry.offset, rows_, path);

@@ -44,7 +44,7 @@ struct ChunkIndex {
   std::vector<ChunkEntry> chunks;
 
   void Save(ArchiveWriter archive) const;
-  void Load(ArchiveReader archive);
+  void Load(ArchiveReader archive);  // Chunks are then in the order in which they lie.
 };
 
 // Layouts of chunks, made once each.
@@ -117,7 +117,8 @@ class PackReader {
  private:
   const std::string folder_;
   std::optional<std::uint32_t> open_;
-  FileDescriptor file_;  // Of pack open_.
+  FileDescriptor file_;      // Of pack open_.
+  std::uint64_t ahead_ = 0;  // Up to here that pack was asked for.
   std::vector<std::byte> rows_;
 };
 
