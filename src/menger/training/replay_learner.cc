@@ -41,15 +41,14 @@ ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerCon
     table.sampler = {.kind = SelectorKind::kPrioritised, .exponent = options.priority_exponent};
   }
   const int steps = ChunkSteps(options, context.environments);
-  const std::size_t chunk = ChunkLayout(table.items.steps, steps).bytes() * 9 / 8;
+  const std::size_t chunk = ChunkLayout(table.items.steps, steps).bytes();
   const std::int64_t writers = (4 + 128 / steps) * std::int64_t{context.environments};
   if (options.bytes_max == 0) {
     // Every episode adds a step, its final observation: twice as many steps as decisions is the
     // worst case, episodes of one step. Memory is taken as it is used.
     table.bytes_max = chunk * static_cast<std::size_t>(2 * options.capacity / steps + writers);
   }
-  const std::size_t bytes_max = table.bytes_max + chunk * static_cast<std::size_t>(writers);
-  return {.tables = {std::move(table)}, .bytes_max = bytes_max};
+  return {.tables = {std::move(table)}, .writer_bytes = chunk * static_cast<std::size_t>(writers)};
 }
 
 }  // namespace
@@ -63,7 +62,10 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
       writer_(algorithm.MakeWriter({.store = store_,
                                     .table = table_,
                                     .environments = context.environments,
-                                    .chunk_steps = ChunkSteps(options, context.environments)})),
+                                    .chunk_steps = ChunkSteps(options, context.environments),
+                                    .compression = options.compression == "automatic"
+                                                       ? Compression::kAutomatic
+                                                       : Compression::kNone})),
       gatherer_(algorithm.items(), static_cast<int>(options.batch_size), context.threads) {}
 
 Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) {

@@ -18,6 +18,7 @@ struct ReplayOptions {
   std::string sampler = "uniform";  // uniform or prioritised.
   double priority_exponent = 0.6;
   std::int64_t chunk_steps = 64;
+  std::string compression = "none";  // none or automatic.
 
   void Declare(Options& options);
 
