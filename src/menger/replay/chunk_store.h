@@ -76,8 +76,9 @@ struct ChunkStoreOptions {
 //
 // Memory is one reservation of addresses, touched as it is used; a chunk takes what its layout
 // needs, to the next cache line. Chunks of several sizes may leave gaps that are too small for the
-// next one, so a store of those needs a little more than it holds. Nothing here is an address: a
-// process that maps the same memory finds everything by number.
+// next one, so a store of those needs a little more than it holds: less than 1/32 in a simulated
+// table, first in first out, whose compressed chunks grew from 4 to 60 kB and shrank again. Nothing
+// here is an address: a process that maps the same memory finds everything by number.
 //
 // A full chunk may be replaced with a compressed one (chunk_compression.h): another chunk, with the
 // same rows and steps, whose bytes are not as the layout has them.
