@@ -3,10 +3,13 @@
 // frames in stacks of 4 (observation and next observation both delivered, each frame stored once);
 // uniform and prioritised, by batch and by threads that insert or sample at the same time. Beside
 // it, in the same run and taking turns: memcpy of the same bytes from random places of an array of
-// the same size.
+// the same size. `frames` are constant; `moving` ones look as an Atari game does (a few sprites
+// that move over a flat background), or are a recording, and `moving-compressed` the same,
+// compressed: also what an item takes in memory.
 //
-//   bench_replay_store [--seconds 0.2] [--payloads 400B 40kB 1MB frames] [--samplers uniform
-//   prioritised] [--batches 1 32 256] [--threads 1 2 4 8 16] [--gather-threads 1] [--shared]
+//   bench_replay_store [--seconds 0.2] [--payloads 400B 40kB 1MB frames moving moving-compressed]
+//   [--recording FILE of uint8 84 x 84 frames] [--samplers uniform prioritised] [--batches 1 32
+//   256] [--threads 1 2 4 8 16] [--gather-threads 1] [--shared]
 //   [--json]
 
 #include <fmt/format.h>
@@ -27,6 +30,7 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
+#include "menger/base/files.h"
 #include "menger/base/random.h"
 #include "menger/replay/batch_gatherer.h"
 #include "menger/replay/table.h"
@@ -41,7 +45,9 @@ constexpr int kRounds = 3;  // The median counts.
 
 struct Settings {
   double seconds = 0.2;
-  std::vector<std::string> payloads = {"400B", "40kB", "1MB", "frames"};
+  std::vector<std::string> payloads = {"400B",   "40kB",   "1MB",
+                                       "frames", "moving", "moving-compressed"};
+  std::string recording;
   std::vector<std::string> samplers = {"uniform", "prioritised"};
   std::vector<int> batches = {1, 32, 256};
   std::vector<int> threads = {1, 2, 4, 8, 16};
@@ -56,6 +62,7 @@ struct Payload {
   std::vector<StepRange> ranges;
   WriterOptions writer;
   std::int64_t items_max = 0;
+  std::vector<std::byte> rows;  // Of the first leaf, one after the other, again and again.
 };
 
 Payload Plain(std::int64_t bytes, int chunk_steps, std::int64_t items_max) {
@@ -87,12 +94,55 @@ Payload Frames() {
           .items_max = 200'000};
 }
 
-Payload PayloadOf(const std::string& name) {
+// Paddles, a ball and a score that change from frame to frame, as Pong's do.
+std::vector<std::byte> MovingSprites() {
+  constexpr int kSide = 84;
+  constexpr int kFrames = 4096;
+  std::vector<std::byte> frames(std::size_t{kFrames} * kSide * kSide, std::byte{87});
+  Random random = Random::FromSeed(7);
+  int paddle = 40;
+  for (int i = 0; i < kFrames; ++i) {
+    std::byte* const frame = frames.data() + std::size_t{kSide} * kSide * i;
+    const auto draw = [frame](int left, int top, int width, int height, int value) {
+      for (int y = top; y < top + height; ++y) {
+        std::memset(frame + kSide * y + left, value, static_cast<std::size_t>(width));
+      }
+    };
+    paddle = std::clamp(paddle + static_cast<int>(random.Integers(-2, 3)), 14, 66);
+    draw(0, 12, kSide, 2, 236);
+    draw(0, 78, kSide, 6, 236);
+    draw(8, 14 + i / 3 % 50, 2, 8, 148);
+    draw(74, paddle, 2, 8, 147);
+    draw(2 * i % 80, 15 + i * 3 / 2 % 60, 1, 2, 236);
+    for (int digit = 0; digit < 2; ++digit) draw(20 + 40 * digit, 2, 1 + (i >> 8) % 5, 8, 180);
+  }
+  return frames;
+}
+
+Payload Moving(const std::string& recording, Compression compression) {
+  Payload payload = Frames();
+  payload.writer.compression = compression;
+  if (recording.empty()) {
+    payload.rows = MovingSprites();
+  } else {
+    const std::string bytes = ReadFile(recording);
+    const auto* const begin = reinterpret_cast<const std::byte*>(bytes.data());
+    payload.rows.assign(begin, begin + bytes.size() / (84 * 84) * (84 * 84));
+    if (payload.rows.empty()) throw InvalidArgument("'{}' has not even one frame", recording);
+  }
+  return payload;
+}
+
+Payload PayloadOf(const Settings& settings, const std::string& name) {
   if (name == "400B") return Plain(400, 64, 1'000'000);
   if (name == "40kB") return Plain(40'000, 16, 30'000);
   if (name == "1MB") return Plain(1'000'000, 2, 1'200);
   if (name == "frames") return Frames();
-  throw InvalidArgument("there is no payload '{}'; there are 400B, 40kB, 1MB and frames", name);
+  if (name == "moving") return Moving(settings.recording, Compression::kNone);
+  if (name == "moving-compressed") return Moving(settings.recording, Compression::kAutomatic);
+  throw InvalidArgument(
+      "there is no payload '{}'; there are 400B, 40kB, 1MB, frames, moving and moving-compressed",
+      name);
 }
 
 std::size_t DeliveredBytes(const ItemSpec& items) {
@@ -122,6 +172,10 @@ class Stream {
   std::int64_t Insert(int batch) {
     std::int64_t items = 0;
     for (int i = 0; i < batch; ++i) {
+      if (!payload_.rows.empty()) {
+        leaves_[0] = payload_.rows.data() + sources_[0].size() * row_;
+        row_ = (row_ + 1) % (payload_.rows.size() / sources_[0].size());
+      }
       const std::int64_t step = writer_.Append(leaves_, 0);
       for (std::size_t c = 0; c < ranges_.size(); ++c) {
         ranges_[c].first = step + payload_.ranges[c].first;
@@ -142,6 +196,7 @@ class Stream {
   std::vector<StepRange> ranges_;
   std::vector<std::vector<std::byte>> sources_;
   std::vector<const std::byte*> leaves_;
+  std::size_t row_ = 0;
 };
 
 // Draws and gathers.
@@ -276,21 +331,24 @@ void MeasureOne(const Settings& settings, const std::string& name, const std::st
     ratios.push_back(samples.back() / copies.back());
   }
   const double bytes = static_cast<double>(DeliveredBytes(payload.items));
-  fmt::print("{:<8}{:<12}{:>6}{:>8}{:>12.1f}{:>12.1f}{:>10.2f}{:>12.1f}{:>10.2f}\n", name, sampler,
-             batch, threads, Median(inserts) * 1e-3, Median(samples) * 1e-3,
-             Median(samples) * bytes * 1e-9, Median(copies) * 1e-3, Median(ratios));
+  const TableInfo info = table.info();
+  const double item_bytes = static_cast<double>(info.bytes) / static_cast<double>(info.items);
+  fmt::print("{:<18}{:<12}{:>6}{:>8}{:>12.1f}{:>12.1f}{:>10.2f}{:>12.1f}{:>8.2f}{:>10.0f}\n", name,
+             sampler, batch, threads, Median(inserts) * 1e-3, Median(samples) * 1e-3,
+             Median(samples) * bytes * 1e-9, Median(copies) * 1e-3, Median(ratios), item_bytes);
   if (settings.json) {
     fmt::print(
         "RESULT {{\"peer\": \"menger\", \"payload\": \"{}\", \"sampler\": \"{}\", \"batch\": {}, "
         "\"threads\": {}, \"inserts_per_second\": {:.0f}, \"samples_per_second\": {:.0f}, "
-        "\"memcpy_per_second\": {:.0f}}}\n",
-        name, sampler, batch, threads, Median(inserts), Median(samples), Median(copies));
+        "\"memcpy_per_second\": {:.0f}, \"bytes_per_item\": {:.0f}}}\n",
+        name, sampler, batch, threads, Median(inserts), Median(samples), Median(copies),
+        item_bytes);
   }
   std::fflush(stdout);
 }
 
 void Measure(const Settings& settings, const std::string& name, const std::string& sampler) {
-  const Payload payload = PayloadOf(name);
+  const Payload payload = PayloadOf(settings, name);
   const ChunkLayout layout(payload.items.steps, payload.writer.chunk_steps);
   const std::size_t chunks_needed =
       static_cast<std::size_t>(payload.items_max / payload.writer.chunk_steps) + 256;
@@ -325,7 +383,10 @@ int Main(int argc, char** argv) {
   Settings settings;
   CLI::App app("Measures the replay store in one process, beside memcpy.");
   app.add_option("--seconds", settings.seconds, "of each measurement");
-  app.add_option("--payloads", settings.payloads, "400B, 40kB, 1MB, frames");
+  app.add_option("--payloads", settings.payloads,
+                 "400B, 40kB, 1MB, frames, moving, moving-compressed");
+  app.add_option("--recording", settings.recording, "uint8 84 x 84 frames, for the moving ones")
+      ->check(CLI::ExistingFile);
   app.add_option("--samplers", settings.samplers, "uniform, prioritised")
       ->check(CLI::IsMember({"uniform", "prioritised"}));
   app.add_option("--batches", settings.batches, "items a call, inserted or sampled");
@@ -337,8 +398,8 @@ int Main(int argc, char** argv) {
   fmt::print(
       "Thousand items/s of all threads together; GB/s delivered into batches; ratio: sampling and "
       "gathering / memcpy\nof the same bytes from random places\n");
-  fmt::print("{:<8}{:<12}{:>6}{:>8}{:>12}{:>12}{:>10}{:>12}{:>10}\n", "payload", "sampler", "batch",
-             "threads", "inserted", "sampled", "GB/s", "memcpy", "ratio");
+  fmt::print("{:<18}{:<12}{:>6}{:>8}{:>12}{:>12}{:>10}{:>12}{:>8}{:>10}\n", "payload", "sampler",
+             "batch", "threads", "inserted", "sampled", "GB/s", "memcpy", "ratio", "B/item");
   for (const std::string& payload : settings.payloads) {
     for (const std::string& sampler : settings.samplers) Measure(settings, payload, sampler);
   }

@@ -28,6 +28,7 @@ n_step = 3
 capacity = 3000
 min_size = 500
 sampler = "prioritised"
+compression = "automatic"
 [evaluation]
 every = 4096
 episodes = 2

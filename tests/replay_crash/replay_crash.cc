@@ -70,7 +70,8 @@ std::vector<std::int64_t> Checkpoints(const std::string& folder) {
 // A store, its only writer, and the newest checkpoint in the folder, if there is one.
 struct Replay {
   explicit Replay(const std::string& path) : folder(path), store(Options()) {
-    writer = store.NewWriter(Items().steps, {.chunk_steps = 32, .history = 4});
+    writer = store.NewWriter(
+        Items().steps, {.chunk_steps = 32, .history = 4, .compression = Compression::kAutomatic});
     const std::vector<std::int64_t> found = Checkpoints(folder);
     if (found.empty()) return;
     number = found.back();

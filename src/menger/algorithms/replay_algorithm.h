@@ -56,7 +56,8 @@ struct SlabWriterContext {
   ReplayStore& store;
   Table& table;
   int environments = 1;  // Columns of the slabs to come.
-  int chunk_steps = 64;  // See WriterOptions.
+  int chunk_steps = 64;  // These two: see WriterOptions.
+  Compression compression = Compression::kNone;
 };
 
 // Learns from batches that are drawn from replay.

@@ -56,7 +56,8 @@ TransitionWriter::TransitionWriter(const TransitionFormat& format, const SlabWri
       frame_(format.frame().bytes()),
       no_action_(format.items().steps[1].bytes()) {
   const WriterOptions options{.chunk_steps = context.chunk_steps,
-                              .history = format.options().n_step + format.options().frame_stack};
+                              .history = format.options().n_step + format.options().frame_stack,
+                              .compression = context.compression};
   for (int i = 0; i < context.environments; ++i) {
     writers_.push_back(context.store.NewWriter(format.items().steps, options));
   }

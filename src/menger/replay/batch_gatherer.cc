@@ -93,6 +93,10 @@ void BatchGatherer::State::Prefetch(const Sample& sample, int item, SliceReader&
   const int count = static_cast<int>(columns.size());
   for (int column = 0; column < count; ++column) {
     for (const Slice& slice : sample.slices(item, column)) {
+      if (sample.chunks()->is_compressed(slice.chunk)) {
+        __builtin_prefetch(sample.chunks()->Data(slice.chunk, 0));  // Says where the blocks are.
+        continue;
+      }
       const StridedView view = reader.Find(*sample.chunks(), slice, column);
       const std::size_t bytes =
           std::min(view.item * static_cast<std::size_t>(view.count), kPrefetchBytes);

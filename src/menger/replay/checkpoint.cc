@@ -163,7 +163,7 @@ ReplayCheckpoint::ReplayCheckpoint(const ReplayStore& store,
     // An open chunk of a writer that goes on may have more rows than at the cut: no item knows.
     chunks_.push_back({.identity = store.chunks_.identity(chunk),
                        .steps_id = store.chunks_.steps_id(chunk),
-                       .block_bytes = store.chunks_.bytes(chunk),
+                       .compressed_bytes = store.chunks_.compressed_bytes(chunk),
                        .chunk = chunk,
                        .rows = static_cast<std::uint32_t>(store.chunks_.rows(chunk)),
                        .capacity = static_cast<std::uint32_t>(store.chunks_.capacity(chunk))});

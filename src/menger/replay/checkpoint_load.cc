@@ -60,6 +60,7 @@ class ReplayCheckpoint::Loader {
       for (const ChunkId chunk : position.held) store_.chunks_.AddReference(chunk);
       writers_[i]->Restore(std::move(position));
     }
+    TrackItems();
   }
 
  private:
@@ -118,13 +119,15 @@ class ReplayCheckpoint::Loader {
   // saved, and drop there what their options have no room for: the rows of that are not read.
   void EvictWhatCrossesBounds() {
     std::size_t bytes = 64;
-    for (const ChunkEntry& entry : index_.chunks) bytes += entry.block_bytes;
+    for (const ChunkEntry& entry : index_.chunks) {
+      bytes += std::max(layouts_.Of(entry).bytes(), entry.compressed_bytes) + 64;
+    }
     ChunkStore addresses({.bytes_max = bytes});
     HeldChunks staged(addresses);
     Names names;
     for (ChunkEntry& entry : index_.chunks) {
       const ChunkLayout& layout = layouts_.Of(entry);
-      staged.chunks.push_back(addresses.Restore(layout, entry.identity, entry.block_bytes));
+      staged.chunks.push_back(addresses.Restore(layout, entry.identity, entry.compressed_bytes));
       addresses.Publish(staged.chunks.back(), static_cast<int>(entry.rows));
       names.Add(entry.chunk, staged.chunks.back());
       entry.chunk = staged.chunks.back();
@@ -148,11 +151,35 @@ class ReplayCheckpoint::Loader {
     for (const ChunkEntry& entry : index_.chunks) {
       if (!std::ranges::binary_search(needed_, entry.chunk)) continue;
       const ChunkLayout& layout = layouts_.Of(entry);
-      loaded.push_back(store_.chunks_.Restore(layout, entry.identity, entry.block_bytes));
+      loaded.push_back(store_.chunks_.Restore(layout, entry.identity, entry.compressed_bytes));
       packs.Read(entry, layout, store_.chunks_, loaded.back());
       names.Add(entry.chunk, loaded.back());
     }
     content_.RenameChunks(names.names());
+  }
+
+  // A writer that compresses a chunk needs to know which items name it.
+  void TrackItems() {
+    std::vector<TrajectoryWriter*> writer_of(store_.chunks_.chunks_end(), nullptr);
+    for (TrajectoryWriter* const writer : writers_) {
+      for (const ChunkId chunk : writer->position().held) {
+        if (!store_.chunks_.is_compressed(chunk)) writer_of[chunk] = writer;
+      }
+    }
+    for (int i = 0; i < store_.tables(); ++i) {
+      const PoolContent& pool = SavedTable(i).content.pool;
+      for (std::uint32_t slot = 0; slot < pool.items.size(); ++slot) {
+        const Item& item = pool.items[slot];
+        if (item.number == 0) continue;
+        const std::span slices =
+            std::span(pool.slices).subspan(item.slices_begin, item.slices_count);
+        const auto named = std::ranges::find_if(
+            slices, [&](const Slice& slice) { return writer_of[slice.chunk] != nullptr; });
+        if (named == slices.end()) continue;
+        writer_of[named->chunk]->Track(store_.table(i), {.number = item.number, .slot = slot},
+                                       slices);
+      }
+    }
   }
 
   const std::string folder_;

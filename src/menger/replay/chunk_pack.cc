@@ -1,8 +1,10 @@
 #include "menger/replay/chunk_pack.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -13,11 +15,27 @@ namespace menger {
 namespace {
 
 constexpr std::size_t kWriteBytes = std::size_t{4} << 20;  // At least, of one write.
+constexpr std::uint64_t kAheadBytes = std::uint64_t{8} << 20;
 
-std::size_t BytesOf(const ChunkLayout& layout, std::uint32_t rows) {
+std::size_t BytesOf(const ChunkEntry& entry, const ChunkLayout& layout) {
+  if (entry.compressed_bytes > 0) return entry.compressed_bytes;
   std::size_t bytes = 0;
-  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) bytes += layout.row_bytes(leaf) * rows;
+  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
+    bytes += layout.row_bytes(leaf) * entry.rows;
+  }
   return bytes;
+}
+
+// The runs of bytes of which a chunk's entry consists, where they lie in the chunk.
+void ForEachRun(const ChunkEntry& entry, const ChunkLayout& layout, const ChunkStore& chunks,
+                ChunkId chunk, auto function) {
+  if (entry.compressed_bytes > 0) {
+    return function(std::span(chunks.Data(chunk, 0), entry.compressed_bytes));
+  }
+  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
+    function(
+        std::span(chunks.Data(chunk, layout.offset(leaf)), layout.row_bytes(leaf) * entry.rows));
+  }
 }
 
 }  // namespace
@@ -30,6 +48,8 @@ void ChunkIndex::Save(ArchiveWriter archive) const {
 void ChunkIndex::Load(ArchiveReader archive) {
   archive.Read("packs", packs);
   archive.Read("chunks", chunks);
+  std::ranges::sort(
+      chunks, {}, [](const ChunkEntry& entry) { return std::make_pair(entry.pack, entry.offset); });
 }
 
 const ChunkLayout& ChunkLayouts::Of(const ChunkEntry& entry) {
@@ -57,13 +77,12 @@ PackWriter::PackWriter(std::string folder, std::uint32_t first_number, std::uint
 void PackWriter::Add(const ChunkStore& chunks, const ChunkLayout& layout, ChunkEntry& entry) {
   if (!file_.valid()) file_ = CreateFile(PackPath(folder_, number_));
   const std::size_t begin = waiting_.size();
-  waiting_.resize(begin + BytesOf(layout, entry.rows));
+  waiting_.resize(begin + BytesOf(entry, layout));
   std::byte* to = waiting_.data() + begin;
-  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
-    const std::size_t bytes = layout.row_bytes(leaf) * entry.rows;
-    std::memcpy(to, chunks.Data(entry.chunk, layout.offset(leaf)), bytes);
-    to += bytes;
-  }
+  ForEachRun(entry, layout, chunks, entry.chunk, [&](std::span<const std::byte> run) {
+    std::memcpy(to, run.data(), run.size());
+    to += run.size();
+  });
   entry.pack = number_;
   entry.offset = size_;
   entry.size = waiting_.size() - begin;
@@ -75,6 +94,10 @@ void PackWriter::Add(const ChunkStore& chunks, const ChunkLayout& layout, ChunkE
 
 void PackWriter::Flush() {
   WriteAll(file_, waiting_, PackPath(folder_, number_));
+  // Otherwise the system leaves the disk idle until much is dirty, and then makes us wait for it.
+  // Written checkpoints of 2 GB: 1.2 to 2.4 GB/s instead of 0.5 to 1.4. Only a hint.
+  sync_file_range(file_.get(), static_cast<off_t>(size_ - waiting_.size()),
+                  static_cast<off_t>(waiting_.size()), SYNC_FILE_RANGE_WRITE);
   waiting_.clear();
 }
 
@@ -113,6 +136,14 @@ std::span<const std::byte> PackReader::Rows(const ChunkEntry& entry) {
   if (open_ != entry.pack) {
     file_ = OpenForReading(path);
     open_ = entry.pack;
+    ahead_ = entry.offset;
+  }
+  // The system reads ahead too little: loading takes 1.0 to 1.2 GB/s with this, 0.4 to 1.2 without.
+  // Only a hint.
+  ahead_ = std::max(ahead_, entry.offset);
+  if (entry.offset + entry.size + kAheadBytes / 2 > ahead_) {
+    posix_fadvise(file_.get(), static_cast<off_t>(ahead_), kAheadBytes, POSIX_FADV_WILLNEED);
+    ahead_ += kAheadBytes;
   }
   rows_.resize(entry.size);
   ReadAllAt(file_, entry.offset, rows_, path);
@@ -125,16 +156,15 @@ std::span<const std::byte> PackReader::Rows(const ChunkEntry& entry) {
 
 void PackReader::Read(const ChunkEntry& entry, const ChunkLayout& layout, ChunkStore& chunks,
                       ChunkId chunk) {
-  if (entry.rows > entry.capacity || entry.size != BytesOf(layout, entry.rows)) {
+  if (entry.rows > entry.capacity || entry.size != BytesOf(entry, layout)) {
     throw DataLoss("'{}': {} rows of a chunk of {} cannot have {} bytes",
                    PackPath(folder_, entry.pack), entry.rows, entry.capacity, entry.size);
   }
   const std::byte* from = Rows(entry).data();
-  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
-    const std::size_t bytes = layout.row_bytes(leaf) * entry.rows;
-    std::memcpy(chunks.Data(chunk, layout.offset(leaf)), from, bytes);
-    from += bytes;
-  }
+  ForEachRun(entry, layout, chunks, chunk, [&](std::span<std::byte> run) {
+    std::memcpy(run.data(), from, run.size());
+    from += run.size();
+  });
   chunks.Publish(chunk, static_cast<int>(entry.rows));
 }
 

@@ -19,9 +19,10 @@ namespace menger {
 struct ChunkEntry {
   ChunkIdentity identity;
   std::uint64_t steps_id = 0;
-  std::uint64_t block_bytes = 0;
-  std::uint64_t offset = 0;    // In the pack.
-  std::uint64_t size = 0;      // Of all leaves, one after the other, with `rows` rows each.
+  std::uint64_t compressed_bytes = 0;  // 0: it is not compressed.
+  std::uint64_t offset = 0;            // In the pack.
+  std::uint64_t size = 0;      // A compressed chunk as it lies; otherwise all leaves, one after the
+                               // other, with `rows` rows each.
   std::uint64_t checksum = 0;  // XXH3 of them.
   std::uint32_t pack = 0;
   ChunkId chunk = 0;  // As the slices that are saved beside it name it.
@@ -43,7 +44,7 @@ struct ChunkIndex {
   std::vector<ChunkEntry> chunks;
 
   void Save(ArchiveWriter archive) const;
-  void Load(ArchiveReader archive);
+  void Load(ArchiveReader archive);  // Chunks are then in the order in which they lie.
 };
 
 // Layouts of chunks, made once each.
@@ -116,7 +117,8 @@ class PackReader {
  private:
   const std::string folder_;
   std::optional<std::uint32_t> open_;
-  FileDescriptor file_;  // Of pack open_.
+  FileDescriptor file_;      // Of pack open_.
+  std::uint64_t ahead_ = 0;  // Up to here that pack was asked for.
   std::vector<std::byte> rows_;
 };
 

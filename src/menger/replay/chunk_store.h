@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "menger/replay/block_allocator.h"
 #include "menger/replay/item.h"
 #include "menger/tensor/memory.h"
 #include "menger/tensor/spec.h"
@@ -56,6 +56,7 @@ struct ChunkIdentity {
   std::uint64_t store = 0;  // A random number of the store in which it was made.
   std::uint64_t number = 0;
 
+  bool operator==(const ChunkIdentity&) const = default;
   bool operator<(const ChunkIdentity& other) const {
     return store != other.store ? store < other.store : number < other.number;
   }
@@ -73,10 +74,14 @@ struct ChunkStoreOptions {
 // that an item or `rows` told them. A chunk is freed when its last reference goes; its writer and
 // each table with items in it hold one, and so does each sample that a reader has not released.
 //
-// Memory is one reservation of addresses, touched as it is used. Blocks are cut from it by size
-// class (at most 12.5% larger than asked), stay as they were cut, and are used again, last freed
-// first; once all is cut, a chunk that finds no free block of its class takes the next larger one.
-// Nothing here is an address: a process that maps the same memory finds everything by number.
+// Memory is one reservation of addresses, touched as it is used; a chunk takes what its layout
+// needs, to the next cache line. Chunks of several sizes may leave gaps that are too small for the
+// next one, so a store of those needs a little more than it holds: less than 1/32 in a simulated
+// table, first in first out, whose compressed chunks grew from 4 to 60 kB and shrank again. Nothing
+// here is an address: a process that maps the same memory finds everything by number.
+//
+// A full chunk may be replaced with a compressed one (chunk_compression.h): another chunk, with the
+// same rows and steps, whose bytes are not as the layout has them.
 //
 // Any thread may call anything, naming chunks that it knows somebody to hold; Allocate and the last
 // Release take the store's mutex, which is the innermost of replay's (table mutexes are taken
@@ -87,15 +92,15 @@ class ChunkStore {
   // has no addresses left.
   explicit ChunkStore(const ChunkStoreOptions& options);
 
-  // An empty chunk with one reference; its bytes are what they were. Throws Unavailable, naming
-  // bytes used and allowed, if there is no room; InvalidArgument if one chunk alone is larger than
-  // the store.
-  ChunkId Allocate(const ChunkLayout& layout);
+  // An empty chunk with one reference; its bytes are what they were. `compressed_bytes` is what a
+  // compressed one takes instead of the layout's bytes; 0: it is not compressed. Throws
+  // Unavailable, naming bytes used and allowed, if there is no room; InvalidArgument if one chunk
+  // alone is larger than the store.
+  ChunkId Allocate(const ChunkLayout& layout, std::size_t compressed_bytes = 0);
 
-  // As Allocate, for a chunk that a checkpoint brings back: it keeps its identity, and its block is
-  // of `block_bytes`, as it was.
+  // As Allocate, for a chunk that a checkpoint brings back: it keeps its identity.
   ChunkId Restore(const ChunkLayout& layout, const ChunkIdentity& identity,
-                  std::size_t block_bytes);
+                  std::size_t compressed_bytes = 0);
 
   void AddReference(ChunkId chunk, std::uint32_t count = 1) {
     records_[chunk].references.fetch_add(count, std::memory_order_relaxed);
@@ -106,8 +111,8 @@ class ChunkStore {
     }
   }
 
-  // The byte at `offset` of the chunk, as its layout counts them: row r of a leaf begins at
-  // offset(leaf) + r * row_bytes(leaf).
+  // The byte at `offset` of the chunk. If it is not compressed, row r of a leaf begins at
+  // offset(leaf) + r * row_bytes(leaf) of its layout.
   std::byte* Data(ChunkId chunk, std::size_t offset) const {
     return data_ + records_[chunk].data_offset + offset;
   }
@@ -124,6 +129,9 @@ class ChunkStore {
   std::uint64_t steps_id(ChunkId chunk) const { return records_[chunk].steps_id; }
   int capacity(ChunkId chunk) const { return static_cast<int>(records_[chunk].capacity); }
 
+  bool is_compressed(ChunkId chunk) const { return records_[chunk].compressed_bytes != 0; }
+  std::size_t compressed_bytes(ChunkId chunk) const { return records_[chunk].compressed_bytes; }
+
   std::size_t bytes(ChunkId chunk) const { return records_[chunk].bytes; }  // Of its block.
   ChunkIdentity identity(ChunkId chunk) const { return records_[chunk].identity; }
 
@@ -136,24 +144,20 @@ class ChunkStore {
   std::uint32_t chunks_end() const;  // All that were ever in use are less than this.
 
  private:
-  // A chunk and its block, which belong together for good once cut. One cache line.
+  // A chunk and its block. One cache line.
   struct alignas(64) Record {
     std::atomic<std::uint32_t> references;
     std::atomic<std::uint32_t> rows;
     std::uint64_t data_offset;  // From the begin of the arena.
     std::uint64_t bytes;
     std::uint64_t steps_id;
+    std::uint64_t compressed_bytes;  // 0: not compressed.
     std::uint32_t capacity;
-    ChunkId next_free;  // Of the same size class. Guarded by mutex_.
     ChunkIdentity identity;
   };
-  static constexpr int kSizeClasses = 8 * 43;
 
-  static int SizeClassOf(std::size_t bytes);
-  static std::size_t BytesOf(int size_class);
-  ChunkId Allocate(const ChunkLayout& layout, std::size_t block_bytes,
+  ChunkId Allocate(const ChunkLayout& layout, std::size_t compressed_bytes,
                    const ChunkIdentity* identity);
-  ChunkId Take(int size_class);
   void Free(ChunkId chunk);
 
   const ChunkStoreOptions options_;
@@ -164,12 +168,12 @@ class ChunkStore {
   Record* const records_;
 
   mutable std::mutex mutex_;
-  std::array<ChunkId, kSizeClasses> free_;  // Last freed chunk of each class. Guarded by mutex_.
-  std::size_t bytes_cut_ = 0;               // Guarded by mutex_.
-  std::size_t bytes_used_ = 0;              // Guarded by mutex_.
-  std::uint32_t chunks_cut_ = 0;            // Guarded by mutex_.
-  std::uint32_t chunks_used_ = 0;           // Guarded by mutex_.
-  std::uint64_t chunks_made_ = 0;           // Ever. Guarded by mutex_.
+  // All guarded by mutex_:
+  BlockAllocator blocks_;
+  std::vector<ChunkId> free_;  // Records, the last one is used next.
+  std::size_t bytes_used_ = 0;
+  std::uint32_t chunks_end_ = 0;
+  std::uint64_t chunks_made_ = 0;  // Ever.
 };
 
 }  // namespace menger

@@ -12,6 +12,7 @@ namespace menger {
 // A chunk's place in its store. Free places are used again; whoever names a chunk holds a reference
 // to it (ChunkStore), so a name in use never changes its meaning.
 using ChunkId = std::uint32_t;
+inline constexpr ChunkId kNoChunk = 0xffffffff;
 
 // Consecutive rows of one chunk. No address: any process that maps the store can follow it.
 struct Slice {
@@ -20,6 +21,12 @@ struct Slice {
   std::uint16_t length = 0;
 
   bool operator==(const Slice&) const = default;
+};
+
+// A chunk, and another one with the same rows that takes its place.
+struct ChunkTwin {
+  ChunkId from = 0;
+  ChunkId to = 0;
 };
 
 // Names an item while it lives and ever after: `number` counts the insertions of the table and is

@@ -53,6 +53,17 @@ void ItemPool::Erase(std::uint32_t slot) {
   --size_;
 }
 
+void ItemPool::Replace(std::uint32_t slot, std::span<const ChunkTwin> twins) {
+  const Item& item = items_[slot];
+  for (Slice& slice : std::span(slices_).subspan(item.slices_begin, item.slices_count)) {
+    const auto twin = std::ranges::find(twins, slice.chunk, &ChunkTwin::from);
+    if (twin == twins.end()) continue;
+    Need(twin->to);
+    slice.chunk = twin->to;
+    NeedNoLonger(twin->from);
+  }
+}
+
 std::uint32_t ItemPool::TakeSlices(std::uint32_t count) {
   if (count >= free_slices_.size()) free_slices_.resize(count + 1);
   std::vector<std::uint32_t>& free = free_slices_[count];

@@ -10,7 +10,7 @@
 namespace menger {
 namespace {
 
-constexpr std::int32_t kFormatVersion = 1;
+constexpr std::int32_t kFormatVersion = 2;  // 1: no chunk was compressed.
 
 std::string LeavesOf(const Spec& steps) {
   std::string lines;

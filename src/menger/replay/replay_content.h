@@ -46,6 +46,4 @@ struct ReplayContent {
   void RenameChunks(const std::vector<ChunkId>& names);
 };
 
-inline constexpr ChunkId kNoChunk = 0xffffffff;
-
 }  // namespace menger

@@ -13,7 +13,7 @@ std::size_t BytesOf(const ReplayStoreOptions& options) {
     table.Check();
     bytes += table.bytes_max;
   }
-  return options.bytes_max > 0 ? options.bytes_max : bytes + bytes / 8;
+  return options.bytes_max > 0 ? options.bytes_max : bytes + bytes / 8 + options.writer_bytes;
 }
 
 }  // namespace

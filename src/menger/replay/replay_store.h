@@ -15,8 +15,9 @@ namespace menger {
 struct ReplayStoreOptions {
   std::vector<TableOptions> tables;
   std::size_t bytes_max = 0;  // Of all chunks; 0: what the tables may hold together, and an eighth
-                              // more for writers and readers.
-  bool shared = false;        // In memory that other processes can map.
+                              // more for readers and a few writers, and
+  std::size_t writer_bytes = 0;  // for many writers: the sum of their WriterBytesMax.
+  bool shared = false;           // In memory that other processes can map.
 };
 
 // Tables and the chunks that they share. Outlives its writers, and the content of samples of its

@@ -35,6 +35,33 @@ TEST(ReplayStoreTest, WithoutABoundItHoldsWhatItsTablesMayAndAnEighthMore) {
             70'000U);
 }
 
+// Fails with a bound that counts tables only: a table of one chunk, and every writer holds three.
+TEST(ReplayStoreTest, ThereIsRoomForAsManyWritersAsWereNamed) {
+  constexpr int kWriters = 50;
+  const WriterOptions options{.chunk_steps = 8, .history = 16};
+  const std::size_t each = WriterBytesMax(SmallItems().steps, options, /*flush_steps=*/1);
+  EXPECT_EQ(each, 4 * testing_tables::kChunkBytes);
+  TableOptions table = Named("small");
+  table.bytes_max = testing_tables::kChunkBytes;
+  const auto write = [&](std::size_t writer_bytes) {
+    ReplayStore store({.tables = {table}, .writer_bytes = writer_bytes});
+    std::vector<std::unique_ptr<TrajectoryWriter>> writers;
+    for (int i = 0; i < kWriters; ++i) {
+      writers.push_back(store.NewWriter(SmallItems().steps, options));
+    }
+    for (std::int64_t value = 0; value < 100; ++value) {
+      const auto* const leaf = reinterpret_cast<const std::byte*>(&value);
+      for (const auto& writer : writers) {
+        const std::int64_t step = writer->Append({&leaf, 1}, 0);
+        writer->Add(store.table(0), 1.0, std::vector<StepRange>(2, {.first = step, .count = 1}));
+        writer->Flush(Soon());
+      }
+    }
+  };
+  EXPECT_NO_THROW(write(kWriters * each));
+  EXPECT_THAT(ErrorText(ErrorCode::kUnavailable, [&] { write(0); }), HasSubstr("has no room"));
+}
+
 TEST(ReplayStoreTest, OptionsThatCannotWorkAreRefusedByName) {
   EXPECT_EQ(ErrorText(ErrorCode::kInvalidArgument, [] { ReplayStore({}); }),
             "a replay store has no table");

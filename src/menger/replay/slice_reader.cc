@@ -9,6 +9,7 @@ SliceReader::SliceReader(const ItemSpec& items) {
     const int leaf = items.steps.Find(column.leaf);
     columns_.push_back({.leaf = leaf, .row_bytes = leaf_row_bytes_[leaf]});
   }
+  compressed_.resize(leaf_row_bytes_.size());
 }
 
 void SliceReader::LayOut(int capacity) {
@@ -19,6 +20,15 @@ void SliceReader::LayOut(int capacity) {
       column.offset += ChunkLayout::ArrayBytes(leaf_row_bytes_[leaf], capacity);
     }
   }
+}
+
+StridedView SliceReader::Decompress(const ChunkStore& chunks, const Slice& slice, int column) {
+  const Column& here = columns_[column];
+  return {.data = compressed_[here.leaf].Find(chunks, slice.chunk, here.leaf, here.row_bytes,
+                                              slice.offset, slice.length),
+          .item = here.row_bytes,
+          .stride = static_cast<std::ptrdiff_t>(here.row_bytes),
+          .count = slice.length};
 }
 
 }  // namespace menger

@@ -380,6 +380,14 @@ Found Table::Delete(std::span<const ItemKey> keys) {
   return result;
 }
 
+void Table::ReplaceChunks(std::span<const ItemKey> keys, std::span<const ChunkTwin> twins) {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  for (const ItemKey& key : keys) {
+    if (state.items.Has(key)) state.items.Replace(key.slot, twins);
+  }
+}
+
 TableInfo Table::info() const {
   const State& state = *state_;
   const std::lock_guard lock(state.mutex);

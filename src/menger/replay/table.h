@@ -122,6 +122,11 @@ class Table {
   Found UpdatePriorities(std::span<const PriorityUpdate> updates);
   Found Delete(std::span<const ItemKey> keys);
 
+  // For the writer of these items, once it has compressed chunks: those that are still there name
+  // the twins from now on; whoever sampled them before goes on with what it holds. The caller holds
+  // references to all chunks.
+  void ReplaceChunks(std::span<const ItemKey> keys, std::span<const ChunkTwin> twins);
+
   TableInfo info() const;
 
   // Ends all waits now and to come with Cancelled.

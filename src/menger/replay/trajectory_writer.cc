@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,12 +46,30 @@ void WriterOptions::Check() const {
   }
 }
 
+std::size_t WriterBytesMax(const Spec& steps, const WriterOptions& options, int flush_steps) {
+  options.Check();
+  const ChunkLayout layout(steps, options.chunk_steps);
+  const auto chunks =
+      static_cast<std::size_t>((options.history + flush_steps) / options.chunk_steps);
+  return (chunks + 2) * layout.bytes();
+}
+
 struct TrajectoryWriter::State {
   // Items on their way into one table. Drafts are used again, so that none allocates.
   struct Pending {
     Table* table = nullptr;
     std::vector<ItemDraft> drafts;
     std::size_t count = 0;  // The first `count` drafts are items.
+  };
+
+  // Items of a table that name chunks which are not compressed yet.
+  struct Tracked {
+    struct Entry {
+      ItemKey key;
+      ChunkId open = kNoChunk;  // The open chunk when it was inserted, if it names that.
+    };
+    Table* table = nullptr;
+    std::vector<Entry> entries;
   };
 
   State(const Spec& steps, const WriterOptions& writer_options, ChunkStore& store)
@@ -66,6 +85,12 @@ struct TrajectoryWriter::State {
   Pending& PendingOf(Table& table);
   void CheckRanges(const Table& table, std::span<const StepRange> columns) const;
   void Fill(std::span<const StepRange> columns, ItemDraft& draft) const;
+  ChunkId OpenChunk() const {
+    return position.held.empty() || position.steps % layout.capacity() == 0 ? kNoChunk
+                                                                            : position.held.back();
+  }
+  void Track(Table& table, const ItemKey& key, std::span<const Slice> slices);
+  void CompressFull();
   void ReleaseOld();
 
   const WriterOptions options;
@@ -74,7 +99,12 @@ struct TrajectoryWriter::State {
   WriterPosition position;
   std::vector<Pending> tables;  // In the order in which they were first named.
   std::size_t pending = 0;      // Items of all tables.
-  std::vector<ItemKey> keys;    // Of one Insert.
+  std::vector<ItemKey> keys;    // Of one Insert, or one ReplaceChunks.
+
+  // Only where options.compression says so:
+  std::vector<Tracked> tracked;
+  std::int64_t tried_end = 0;    // Chunks of the stream below this one were compressed, or tried.
+  std::vector<ChunkTwin> twins;  // Of one Flush.
 };
 
 TrajectoryWriter::TrajectoryWriter(const Spec& steps, const WriterOptions& options,
@@ -124,6 +154,43 @@ void TrajectoryWriter::State::ReleaseOld() {
     position.held.erase(position.held.begin(),
                         position.held.begin() + static_cast<std::ptrdiff_t>(count));
   }
+}
+
+void TrajectoryWriter::State::Track(Table& table, const ItemKey& key,
+                                    std::span<const Slice> slices) {
+  auto found = std::ranges::find(tracked, &table, &Tracked::table);
+  if (found == tracked.end()) found = tracked.insert(found, {.table = &table});
+  const ChunkId open = OpenChunk();
+  const bool names_open = std::ranges::find(slices, open, &Slice::chunk) != slices.end();
+  found->entries.push_back({.key = key, .open = names_open ? open : kNoChunk});
+}
+
+// Chunks first, then all items that name them, so that nobody holds the old ones any longer but
+// those who sampled them.
+void TrajectoryWriter::State::CompressFull() {
+  if (options.compression == Compression::kNone) return;
+  const std::int64_t full_end = position.steps / layout.capacity();
+  twins.clear();
+  for (std::int64_t k = std::max(tried_end, position.first_held); k < full_end; ++k) {
+    ChunkId& held = position.held[k - position.first_held];
+    if (chunks.is_compressed(held)) continue;  // By whoever wrote it before a restart.
+    const std::optional<ChunkId> compressed = CompressChunk(chunks, layout, held);
+    if (!compressed) continue;
+    twins.push_back({.from = held, .to = *compressed});
+    held = *compressed;
+  }
+  tried_end = full_end;
+  for (Tracked& items : tracked) {
+    if (!twins.empty()) {
+      keys.clear();
+      for (const Tracked::Entry& entry : items.entries) keys.push_back(entry.key);
+      items.table->ReplaceChunks(keys, twins);
+    }
+    std::erase_if(items.entries, [open = OpenChunk()](const Tracked::Entry& entry) {
+      return entry.open == kNoChunk || entry.open != open;
+    });
+  }
+  for (const ChunkTwin& twin : twins) chunks.Release(twin.from);
 }
 
 TrajectoryWriter::State::Pending& TrajectoryWriter::State::PendingOf(Table& table) {
@@ -225,6 +292,11 @@ void TrajectoryWriter::Add(Table& table, double priority, std::span<const StepRa
 void TrajectoryWriter::Flush(const Deadline& deadline) {
   State& state = *state_;
   const auto taken = [&state](State::Pending& items) {
+    if (state.options.compression != Compression::kNone) {
+      for (std::size_t i = 0; i < state.keys.size(); ++i) {
+        state.Track(*items.table, state.keys[i], items.drafts[i].slices);
+      }
+    }
     const auto count = static_cast<std::ptrdiff_t>(state.keys.size());
     std::rotate(items.drafts.begin(), items.drafts.begin() + count,
                 items.drafts.begin() + static_cast<std::ptrdiff_t>(items.count));
@@ -242,6 +314,7 @@ void TrajectoryWriter::Flush(const Deadline& deadline) {
     }
     taken(items);
   }
+  state.CompressFull();
   state.ReleaseOld();
 }
 
@@ -254,5 +327,9 @@ const ChunkLayout& TrajectoryWriter::layout() const { return state_->layout; }
 const WriterPosition& TrajectoryWriter::position() const { return state_->position; }
 
 void TrajectoryWriter::Restore(WriterPosition position) { state_->position = std::move(position); }
+
+void TrajectoryWriter::Track(Table& table, const ItemKey& key, std::span<const Slice> slices) {
+  if (state_->options.compression != Compression::kNone) state_->Track(table, key, slices);
+}
 
 }  // namespace menger

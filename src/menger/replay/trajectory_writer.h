@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "menger/base/clock.h"
+#include "menger/replay/chunk_compression.h"
 #include "menger/replay/chunk_store.h"
 #include "menger/replay/item.h"
 #include "menger/replay/table.h"
@@ -24,11 +25,16 @@ struct WriterOptions {
   int chunk_steps = 64;     // Rows of a chunk. More: fewer chunks; fewer: memory is freed sooner.
   int history = 64;         // Items may reach back so many steps, the last one included.
   int pending_max = 65536;  // Items that wait for Flush.
+  Compression compression = Compression::kNone;
 
   // Throws InvalidArgument that names the field: 1 to kChunkRowsMax for the first two, at least 1
-  // for the last.
+  // for pending_max.
   void Check() const;
 };
+
+// What a writer of such steps may hold, beside the tables, if it is flushed at least every
+// `flush_steps` steps.
+std::size_t WriterBytesMax(const Spec& steps, const WriterOptions& options, int flush_steps);
 
 // Where a stream of steps stands: all that must outlive the process for its writer to go on, beside
 // the chunks themselves. Step s lies in row s % chunk_steps of chunk s / chunk_steps, counted from
@@ -44,7 +50,11 @@ struct WriterPosition {
 //
 // It holds the chunks that its history lies in, and those of items that were not flushed: between
 // calls of Flush that is everything since the first of them. So a store needs room for
-// history / chunk_steps + 2 chunks a writer, beside what tables hold.
+// WriterBytesMax a writer, beside what tables hold.
+//
+// Chunks are filled as they are; Flush then compresses those that have become full, where options
+// and rule (chunk_compression.h) say so, and lets its items in all tables name the compressed one.
+// A chunk that left the history before a Flush saw it full, or that finds no room, stays as it is.
 //
 // One thread at a time. Append and Add neither wait nor lock a table; Flush inserts. An item that
 // was not flushed when the writer goes is lost.
@@ -67,6 +77,7 @@ class TrajectoryWriter {
 
   // Inserts what was added: table by table, in the order in which each was first named, and in the
   // order of Add for each. Throws as Table::Insert; what was not taken is kept for another Flush.
+  // Then compresses what is full.
   void Flush(const Deadline& deadline);
 
   std::int64_t steps() const;  // Appended so far.
@@ -80,6 +91,8 @@ class TrajectoryWriter {
   const WriterPosition& position() const;
   // Into a writer that has appended nothing; takes over a reference to each chunk held.
   void Restore(WriterPosition position);
+  // An item in a table that names a chunk held, which may still be compressed.
+  void Track(Table& table, const ItemKey& key, std::span<const Slice> slices);
 
   const std::unique_ptr<State> state_;
 };

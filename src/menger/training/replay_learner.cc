@@ -42,15 +42,14 @@ ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerCon
     table.sampler = {.kind = SelectorKind::kPrioritised, .exponent = options.priority_exponent};
   }
   const int steps = ChunkSteps(options, context.environments);
-  const std::size_t chunk = ChunkLayout(table.items.steps, steps).bytes() * 9 / 8;
+  const std::size_t chunk = ChunkLayout(table.items.steps, steps).bytes();
   const std::int64_t writers = (4 + 128 / steps) * std::int64_t{context.environments};
   if (options.bytes_max == 0) {
     // Every episode adds a step, its final observation: twice as many steps as decisions is the
     // worst case, episodes of one step. Memory is taken as it is used.
     table.bytes_max = chunk * static_cast<std::size_t>(2 * options.capacity / steps + writers);
   }
-  const std::size_t bytes_max = table.bytes_max + chunk * static_cast<std::size_t>(writers);
-  return {.tables = {std::move(table)}, .bytes_max = bytes_max};
+  return {.tables = {std::move(table)}, .writer_bytes = chunk * static_cast<std::size_t>(writers)};
 }
 
 bool Prefetches(const ReplayOptions& options, const ReplayLearnerContext& context) {
@@ -69,7 +68,10 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
       writer_(algorithm.MakeWriter({.store = store_,
                                     .table = table_,
                                     .environments = context.environments,
-                                    .chunk_steps = ChunkSteps(options, context.environments)})),
+                                    .chunk_steps = ChunkSteps(options, context.environments),
+                                    .compression = options.compression == "automatic"
+                                                       ? Compression::kAutomatic
+                                                       : Compression::kNone})),
       prefetches_(Prefetches(options, context)),
       batches_(table_, {.items_max = static_cast<int>(options.batch_size),
                         .threads = prefetches_ ? 1 : context.threads,

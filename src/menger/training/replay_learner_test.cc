@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -126,6 +127,39 @@ TEST(ReplayLearnerTest, GatheringAheadChangesNoBitOfUniformDraws) {
     values[ahead].assign(published.begin(), published.end());
   }
   EXPECT_EQ(values[0], values[1]);
+}
+
+// Agreement, with an observation that compresses.
+struct Wide {
+  static constexpr int kObservationSize = 64;
+  static constexpr int kActions = 2;
+  static EnvironmentSpec Spec() {
+    EnvironmentSpec spec = probes::SpecNamed("ProbeWide", kActions);
+    spec.observation =
+        menger::Spec({LeafSpec::Box("observation", DataType::kFloat32, {64}, {-1.0}, {1.0})});
+    return spec;
+  }
+  void Reset(Random& random, float* observation) {
+    sign = random.Integers(0, 2) == 0 ? -1.0F : 1.0F;
+    std::fill_n(observation, kObservationSize, sign);
+  }
+  StepResult Step(int action, Random&, float*) {
+    return {.reward = (action == 1) == (sign > 0) ? 1.0 : -1.0, .terminated = true};
+  }
+  float sign = 0;
+};
+
+TEST(ReplayLearnerTest, CompressionChangesNoBitOfWhatIsLearned) {
+  ReplaySetup setup = SmallSetup();
+  std::vector<std::vector<float>> results;
+  for (const char* const compression : {"none", "automatic"}) {
+    setup.replay.compression = compression;
+    ReplayRun run(setup, probes::Entry<Wide>());
+    run.Train();
+    const auto blob = run.dqn().publication().Latest();
+    results.emplace_back(blob->values().begin(), blob->values().end());
+  }
+  EXPECT_EQ(results[0], results[1]);
 }
 
 TEST(ReplayLearnerTest, OptionsThatWouldNeverLearnAreRefused) {

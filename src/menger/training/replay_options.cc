@@ -50,6 +50,11 @@ void ReplayOptions::Declare(Options& options) {
                .unit = "steps",
                .consequence = "steps of one environment that are freed together; fewer waste less "
                               "of a small capacity, more cost less bookkeeping"});
+  options.Add(
+      "compression", &compression,
+      {.choices = {"none", "automatic"},
+       .consequence = "automatic: kept steps are compressed where that halves them, without "
+                      "loss; frames take a fiftieth, and a little longer to draw"});
 }
 
 void ReplayOptions::Check() const {

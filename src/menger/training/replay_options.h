@@ -19,6 +19,7 @@ struct ReplayOptions {
   double priority_exponent = 0.6;
   std::string prefetch = "auto";  // auto, on or off.
   std::int64_t chunk_steps = 64;
+  std::string compression = "none";  // none or automatic.
 
   void Declare(Options& options);
 
