@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import time
@@ -12,7 +13,7 @@ from program import PATIENCE_S, ProgramTest  # noqa: E402
 
 # What a user writes: a module beside the recipe.
 ENVIRONMENT = '''
-import os, time
+import os, subprocess, time
 import gymnasium, numpy
 
 class Corridor(gymnasium.Env):
@@ -22,6 +23,16 @@ class Corridor(gymnasium.Env):
 
     def __init__(self, trouble=None, at=40):
         self.trouble, self.at, self.steps = trouble, at, 0
+        if trouble == "children":
+            self.start_children()
+
+    def start_children(self):
+        """One beside the host, one in a session of its own, and one in another whose parent has ended."""
+        sleep = ["sleep", "600"]
+        beside, apart = subprocess.Popen(sleep), subprocess.Popen(sleep, start_new_session=True)
+        orphan = subprocess.run(["sh", "-c", "setsid sleep 600 > /dev/null & echo $!"], stdout=subprocess.PIPE, text=True)
+        with open("children.txt", "a") as file:
+            print(beside.pid, apart.pid, orphan.stdout.strip(), file=file)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -32,7 +43,7 @@ class Corridor(gymnasium.Env):
         self.steps += 1
         if self.steps == self.at and self.trouble == "raise":
             raise RuntimeError("a wall where none was")
-        if self.trouble == "slow":
+        if self.trouble in ("slow", "children"):
             time.sleep(0.001)
         self.place = max(0, self.place + 2 * action - 1)
         end = self.place == 10
@@ -53,6 +64,13 @@ def hosts_in(folder):
     return found
 
 
+def lives(process):
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 class HostEnvironmentsTest(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -69,9 +87,9 @@ class HostEnvironmentsTest(ProgramTest):
             time.sleep(0.01)
         return value
 
-    def start_slow(self, *more):
+    def start_slow(self, *more, trouble="slow"):
         """A run that goes on until it is stopped, with its hosts."""
-        process = self.start(*self.arguments("steps=10000000", 'host.arguments={"trouble": "slow"}', *more))
+        process = self.start(*self.arguments("steps=10000000", f'host.arguments={{"trouble": "{trouble}"}}', *more))
         self.wait_for_checkpoint(process, "run", beyond=1)
         self.assertIsNone(process.poll(), "the run ended")
         return process, self.wait_for("a host", lambda: hosts_in(self.folder))
@@ -124,6 +142,30 @@ class HostEnvironmentsTest(ProgramTest):
         self.wait_for("the end of the hosts", lambda: not hosts_in(self.folder))
         if before:
             self.assertLessEqual({name for name in os.listdir("/dev/shm") if "menger" in name}, before)
+
+    def children(self):
+        """Those of the processes that the environments have started which are still there."""
+        found = [int(word) for word in (self.folder / "children.txt").read_text().split()]
+        self.assertTrue(found)
+        return [process for process in found if lives(process)]
+
+    def test_what_environments_start_ends_with_menger_however_it_ends(self):
+        for number in (signal.SIGKILL, signal.SIGINT):
+            with self.subTest(number):
+                process, _ = self.start_slow(trouble="children")
+                self.assertGreaterEqual(len(self.children()), 4 * 3)
+                process.send_signal(number)
+                process.communicate(timeout=PATIENCE_S)
+                self.wait_for("the end of the children", lambda: not self.children())
+                self.assertEqual(hosts_in(self.folder), [])
+                shutil.rmtree(self.folder / "run")
+
+    def test_what_environments_start_ends_with_a_host_that_is_killed(self):
+        process, hosts = self.start_slow(trouble="children")
+        os.kill(max(hosts), signal.SIGKILL)  # The host: its supervisor came before it.
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        self.assertIn("was killed by SIGKILL", errors)
+        self.assertEqual(self.children(), [])
 
     def test_a_resumed_run_begins_new_episodes_and_says_so(self):
         process, _ = self.start_slow()
