@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sys
@@ -21,8 +22,10 @@ class Corridor(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(0, 10, (1,), numpy.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, trouble=None, at=40):
-        self.trouble, self.at, self.steps = trouble, at, 0
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, trouble=None, at=40, render_mode=None):
+        self.trouble, self.at, self.steps, self.render_mode = trouble, at, 0, render_mode
         if trouble == "children":
             self.start_children()
 
@@ -48,6 +51,20 @@ class Corridor(gymnasium.Env):
         self.place = max(0, self.place + 2 * action - 1)
         end = self.place == 10
         return numpy.array([self.place], numpy.float32), -1.0, end, self.steps % 50 == 0, {"place": self.place}
+
+    def render(self):
+        return numpy.full((4, 6, 3), 20 * self.place, numpy.uint8)
+
+def corridors(num_envs, autoreset_mode=None, **arguments):
+    """A vector environment that can be shown."""
+    one = lambda: Corridor(**arguments)
+    return gymnasium.vector.SyncVectorEnv([one] * num_envs, autoreset_mode=autoreset_mode)
+
+def unseen(num_envs, autoreset_mode=None):
+    """One that cannot."""
+    return corridors(num_envs, autoreset_mode)
+
+gymnasium.register("Corridor-v0", entry_point=Corridor, vector_entry_point=unseen)
 '''
 
 
@@ -166,6 +183,24 @@ class HostEnvironmentsTest(ProgramTest):
         _, errors = process.communicate(timeout=PATIENCE_S)
         self.assertIn("was killed by SIGKILL", errors)
         self.assertEqual(self.children(), [])
+
+    def test_a_run_of_a_vector_environment_can_be_recorded(self):
+        from PIL import Image
+
+        for environment in ("corridor:corridors", "corridor:Corridor-v0"):
+            with self.subTest(environment):
+                self.succeed(*self.arguments("host.vector=true", environment=environment, name=environment))
+                played = self.succeed("evaluate", environment, "--record", "film.gif")
+                steps = float(re.search(r"episode length: mean ([0-9.]+)", played.stdout)[1])
+                with Image.open(self.folder / "film.gif") as film:
+                    self.assertEqual((film.size, film.n_frames), ((6, 4), steps + 1))
+                    self.assertEqual(film.convert("RGB").getpixel((0, 0)), (0, 0, 0))
+
+    def test_a_vector_environment_that_cannot_be_shown_is_refused_with_what_to_do(self):
+        self.succeed(*self.arguments("host.vector=true", environment="corridor:unseen"))
+        finished = self.run_program("evaluate", "run", "--record", "film.gif")
+        self.assertEqual(finished.returncode, 1, finished.stderr)
+        self.assertIn('let it take render_mode="rgb_array", and render() return', finished.stderr)
 
     def test_a_resumed_run_begins_new_episodes_and_says_so(self):
         process, _ = self.start_slow()
