@@ -174,7 +174,7 @@ class HostEnvironmentsTest(ProgramTest):
                 process.send_signal(number)
                 process.communicate(timeout=PATIENCE_S)
                 self.wait_for("the end of the children", lambda: not self.children())
-                self.assertEqual(hosts_in(self.folder), [])
+                self.wait_for("the end of the hosts", lambda: not hosts_in(self.folder))
                 shutil.rmtree(self.folder / "run")
 
     def test_what_environments_start_ends_with_a_host_that_is_killed(self):
