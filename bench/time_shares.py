@@ -5,11 +5,15 @@
 
 Trains for a while and reads three sources over the same stretch of it, from one row of progress.csv to a later one: those rows
 (collecting, learning, inference), /proc (the CPU time of menger and of its hosts, together and apart) and, where `perf` may look,
-its samples of the hosts, by which their time is split between emulator and preprocessing. Prints a Markdown table.
+its samples of the hosts, by which their time is split between emulator and preprocessing. Prints a Markdown table; shares are of
+the time of all cores together. While collecting, cores count as busy with the CPU time of the hosts and the time that inference
+takes: what workers and hosts need to signal each other is waiting. The machine should have nothing else to do, or waiting for a
+core counts as waiting, too.
 """
 
 import argparse
 import csv
+import math
 import os
 import pathlib
 import re
@@ -156,11 +160,12 @@ def table(start, end, rows, parts, cores):
 
     cells = [(name, share(seconds, wall), share(seconds, collecting) if collects else "") for name, seconds, collects in lines]
     cells.append(("**cores busy** (/proc)", share(hosts + menger, wall), share(hosts + inference, collecting)))
-    steps = int(float(rows[-1]["steps"])) - int(float(rows[0]["steps"]))
+    steps = float(rows[-1]["steps"]) - float(rows[0]["steps"])  # Of all rows but the first.
+    rate = steps / (len(rows) - 1) * len(rows) / wall if len(rows) > 1 else math.nan
     other = max(0.0, end.machine - start.machine - hosts - menger) / wall
     print(measure.table(["share of the time of all cores", "training", "collecting, a network acting"], cells))
-    print(f"\n{wall:.1f} s on {cores} cores, {100 * collecting / wall:.0f}% of it collecting and {100 * learning / wall:.0f}% learning; "
-          f"{steps / wall * len(rows) / max(1, len(rows) - 1):,.0f} steps a second; other processes: {other:.2f} CPUs.")  # fmt: skip
+    print(f"\n{wall:.1f} s on {cores} cores, {100 * collecting / wall:.0f}% of it collecting and {100 * learning / wall:.0f}% "
+          f"learning; {rate:,.0f} steps a second; other processes: {other:.2f} CPUs.")  # fmt: skip
 
 
 def main():

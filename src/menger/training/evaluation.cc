@@ -12,7 +12,7 @@ namespace menger {
 namespace {
 
 constexpr int kRows = 32;     // Of the slab that is filled again and again.
-constexpr int kPadding = 16;  // So that no two workers write into one cache line.
+constexpr int kPadding = 16;  // Keeps workers out of each other's cache lines.
 
 // One worker a policy, where the result does not depend on who plays what.
 int WorkersOf(std::span<const std::unique_ptr<Policy>> policies, int episodes, bool watched) {
