@@ -37,7 +37,6 @@ class Maker:
             if folder not in sys.path:
                 sys.path.insert(0, folder)
         self._id, self._call = _find(self.name[5:] if self.name.startswith("host:") else self.name)
-
         if self._render and self.vector and self._id is not None and gymnasium.spec(self._id).entry_point is not None:
             self.vector = False  # A recording plays one environment, and more of them can be shown alone than in a batch.
 
