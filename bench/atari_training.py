@@ -9,29 +9,21 @@ Prints a Markdown table with medians; makes .peers/atari_training, .peers/rllib 
 """
 
 import argparse
-import json
-import pathlib
 import statistics
 import sys
-import tempfile
 
 import measure
+import training
 
 
 def menger(game, seconds, precision):
     """Trains for about `seconds`; the clock leaves out what comes before the first slab."""
     steps = max(16_384, int(900 * seconds) // 1024 * 1024)
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "run"
-        settings = {"environment": f"ALE/{game}-v5", "steps": steps, "evaluation.every": 0, "evaluation.episodes": 1,
-                    "checkpoint.every": 0, "precision": precision}  # fmt: skip
-        command = [measure.BUILD / "menger", "--log", "error", "train", "breakout_ppo", "--out", out]
-        for key, value in settings.items():
-            command += ["--set", f"{key}={value}"]
-        finished = measure.run(command, 60 + 20 * seconds)
-        summary = json.loads((out / "summary.json").read_text())
-    result = {"peer": "menger", "game": game, "how": precision, "steps": summary["steps"], "other": round(finished.other, 2),
-              "seconds": summary["training_seconds"], "steps_per_second": summary["steps_per_second"]}  # fmt: skip
+    settings = {"environment": f"ALE/{game}-v5", "steps": steps, "evaluation.every": 0, "evaluation.episodes": 1,
+                "checkpoint.every": 0, "precision": precision}  # fmt: skip
+    run = training.train("breakout_ppo", settings, 60 + 20 * seconds)
+    result = {"peer": "menger", "game": game, "how": precision, "steps": run.summary["steps"], "other": round(run.run.other, 2),
+              "seconds": run.summary["training_seconds"], "steps_per_second": run.summary["steps_per_second"]}  # fmt: skip
     measure.record(result)
     return [result]
 

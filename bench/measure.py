@@ -81,13 +81,11 @@ def shown(command):
 
 
 def peer(name, script, arguments, limit_s):
-    """Runs bench/peers/SCRIPT in the environment of a peer, made first if it is not there."""
+    """Runs bench/peers/SCRIPT in the environment of a peer, made first if it is not there or its requirements have changed."""
+    made = subprocess.run([PEERS / "setup.sh", name], stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
+    if made.returncode != 0:
+        raise Failed(f"bench/peers/setup.sh {name} failed: {made.stderr.strip()[-300:]}")
     python = ROOT / ".peers" / name / "bin" / "python"
-    if not (python.parent.parent / ".installed").exists():
-        print(f"setting up {name} in .peers/{name}", file=sys.stderr, flush=True)
-        made = subprocess.run([PEERS / "setup.sh", name], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if made.returncode != 0:
-            raise Failed(f"bench/peers/setup.sh {name} failed: {made.stderr.strip()[-300:]}")
     return run([python, PEERS / script, *arguments], limit_s)
 
 

@@ -15,15 +15,13 @@ Once a part has used its budget no further run of it is started, and the table s
 """
 
 import argparse
-import csv
-import json
 import pathlib
 import statistics
 import sys
-import tempfile
 import time
 
 import measure
+import training
 
 EVALUATION_EVERY, EVALUATION_EPISODES, SOLVED = 2560, 100, 475
 RECIPES = pathlib.Path(__file__).resolve().parent / "recipes"
@@ -39,23 +37,16 @@ def settings_for_solving(every):
 
 def menger(recipe, seed, limit_s, **settings):
     """Trains once; returns one result, with where it was solved if it was evaluated."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "run"
-        command = [measure.BUILD / "menger", "train", recipe, "--seed", seed, "--out", out]
-        for key, value in settings.pop("set", {}).items():
-            command += ["--set", f"{key}={value}"]
-        finished = measure.run(command, limit_s)
-        summary = json.loads((out / "summary.json").read_text())
-        with open(out / "progress.csv") as file:
-            evaluations = [row for row in csv.DictReader(file) if row["evaluation_return_mean"]]
-    result = {"peer": "menger", "recipe": pathlib.Path(recipe).stem, "seed": seed, "steps": summary["steps"],
-              "seconds": summary["training_seconds"], "steps_per_second": summary["steps_per_second"],
-              "wall": finished.wall, "other": finished.other, "final": summary["evaluation"]["return_mean"],
+    run = training.train(recipe, settings.pop("set", {}), limit_s, seed)
+    evaluations = [row for row in run.rows if row["evaluation_return_mean"] is not None]
+    result = {"peer": "menger", "recipe": pathlib.Path(recipe).stem, "seed": seed, "steps": run.summary["steps"],
+              "seconds": run.summary["training_seconds"], "steps_per_second": run.summary["steps_per_second"],
+              "wall": run.run.wall, "other": run.run.other, "final": run.summary["evaluation"]["return_mean"],
               "solved_steps": None, "solved_seconds": None}  # fmt: skip
     for first, second in zip(evaluations, evaluations[1:]):
-        if min(float(row["evaluation_return_mean"]) for row in (first, second)) >= SOLVED:
-            result["solved_steps"] = int(float(first["steps"]))
-            result["solved_seconds"] = float(first["training_seconds"])
+        if min(row["evaluation_return_mean"] for row in (first, second)) >= SOLVED:
+            result["solved_steps"] = int(first["steps"])
+            result["solved_seconds"] = first["training_seconds"]
             break
     measure.record(result)
     return result

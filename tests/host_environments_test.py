@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "end_to_end"))
-from program import PATIENCE_S, ProgramTest  # noqa: E402
+from program import PATIENCE_S, ProgramTest, newest_checkpoint  # noqa: E402
 
 # What a user writes: a module beside the recipe.
 ENVIRONMENT = '''
@@ -150,6 +150,21 @@ class HostEnvironmentsTest(ProgramTest):
         self.assertEqual(process.returncode, 143, errors)
         self.assertNotIn("host process", errors)
         self.assertEqual(hosts_in(self.folder), [])
+
+    def test_a_stop_and_continue_costs_no_host(self):
+        process, hosts = self.start_slow("host.step_deadline=1")
+        for number in [process.pid, *hosts]:  # As Ctrl-Z does.
+            os.kill(number, signal.SIGSTOP)
+        time.sleep(2.5)
+        # First menger alone: it finds its clock far ahead, and the host silent.
+        for number in [process.pid, *hosts]:
+            os.kill(number, signal.SIGCONT)
+            time.sleep(0.2)
+        self.wait_for_checkpoint(process, "run", beyond=newest_checkpoint(self.folder / "run"))
+        self.assertEqual(hosts_in(self.folder), hosts)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 130, errors)
 
     def test_nothing_survives_menger_killed(self):
         process, _ = self.start_slow("collector.workers=2", "collector.kind=synchronous")

@@ -22,6 +22,7 @@ RUNGS = [
     ("cartpole_c51", 3, 100, 419, "the field's C51 reaches 481.2 +- 20.5: less 3 sd"),
     ("cartpole_qr_dqn", 3, 100, 440, "as cartpole_dqn"),
     ("cartpole_rainbow", 3, 100, 468, "lowest of the reference runs"),
+    ("cartpole_noisy_rainbow", 3, 100, 468, "as cartpole_rainbow"),
     ("cartpole_masked_ppo_lstm", 2, 50, 475, "Gymnasium's threshold, velocities hidden"),
     ("acrobot_ppo", 3, 100, -100, "Gymnasium's threshold"),
     ("mountain_car_continuous_ppo", 3, 100, 90, "Gymnasium's threshold"),

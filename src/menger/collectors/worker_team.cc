@@ -16,6 +16,7 @@ namespace {
 // How often an idle worker looks whether it is still wanted; only matters if its wake-up were lost.
 constexpr std::chrono::seconds kIdleCheck{1};
 constexpr std::chrono::milliseconds kHangCheck{5};
+constexpr std::chrono::seconds kLook{1};  // Between two looks at whether workers make progress.
 
 // The CPU of each thread: the last ones, which leaves the first to the caller; none if they do not
 // go round, because a pinned thread that shares its CPU cannot be moved to one that falls idle.
@@ -96,12 +97,19 @@ void WorkerTeam::WaitFor(int rounds) {
   for (int i = 0; i < options_.workers; ++i) {
     Station& station = stations_[i];
     if (EpochCounter::HasReached(station.done.value(), target)) continue;
+    // Counted in slices that were waited: while this process is stopped, only the clock goes on.
+    const std::chrono::nanoseconds slice =
+        std::min<std::chrono::nanoseconds>(options_.patience, kLook);
+    std::chrono::nanoseconds waited(0);
     std::uint32_t seen = station.progress.load(std::memory_order_relaxed) + station.done.value();
-    while (!station.done.TryWaitFor(target, options_.patience)) {
+    while (!station.done.TryWaitFor(target, slice)) {
       RethrowFailure();
+      waited += slice;
       const std::uint32_t now =
           station.progress.load(std::memory_order_relaxed) + station.done.value();
-      if (now == seen) {
+      if (now != seen) {
+        waited = std::chrono::nanoseconds(0);
+      } else if (waited >= options_.patience) {
         hangs_ = true;
         Halt();
         throw DeadlineExceeded(

@@ -85,7 +85,8 @@ void CnnNetwork::AddLayers() {
     width = made.out_width();
   }
   inputs_ = static_cast<int>(layers_.back().convolution.output_size());
-  features_ = spec_.options.kind == "nature_cnn" ? 512 : 256;
+  stream_features_ = spec_.options.kind == "nature_cnn" ? 512 : 256;
+  features_ = stream_features_ * spec_.streams();
   linear_weight_ = manifest_.Add("trunk/linear/weight", {inputs_, features_});
   linear_bias_ = manifest_.Add("trunk/linear/bias", {features_});
   linear_ = AlignedArray<Bf16Pair>(static_cast<std::ptrdiff_t>(inputs_) * features_ / 2);
@@ -94,10 +95,13 @@ void CnnNetwork::AddLayers() {
 
 void CnnNetwork::AddHeads() {
   int columns = 0;
+  int feature = 0;
   for (const HeadSpec& spec : spec_.heads) {
     Head head;
     if (!spec.constant) {
-      head.weight = manifest_.Add(spec.name + "/0/weight", {features_, spec.width});
+      head.weight = manifest_.Add(spec.name + "/0/weight", {stream_features_, spec.width});
+      head.feature = feature;
+      if (!spec_.options.shared_trunk) feature += stream_features_;
       head.column = columns;
       columns += spec.width;
     }
@@ -148,7 +152,7 @@ void CnnNetwork::Initialise(Random& random) {
   fill(linear_weight_, inputs_, features_, hidden_gain);
   for (std::size_t i = 0; i < heads_.size(); ++i) {
     const HeadSpec& spec = spec_.heads[i];
-    if (heads_[i].weight >= 0) fill(heads_[i].weight, features_, spec.width, spec.gain);
+    if (heads_[i].weight >= 0) fill(heads_[i].weight, stream_features_, spec.width, spec.gain);
     std::fill_n(parameters_.data() + heads_[i].bias, spec.width, static_cast<float>(spec.bias));
   }
 }
@@ -192,12 +196,14 @@ void CnnNetwork::Pack() {
     const Head& head = heads_[i];
     if (head.weight < 0) continue;
     const int width = spec_.heads[i].width;
-    const float* from = parameters_.data() + head.weight;
-    for (int row = 0; row <= features_; ++row) {
-      if (row == features_) from = parameters_.data() + head.bias;
-      std::copy_n(from, width, head_weights_.data() + row * head_columns_ + head.column);
-      from += width;
+    const auto place = [&](int row) {
+      return head_weights_.data() + row * head_columns_ + head.column;
+    };
+    for (int feature = 0; feature < stream_features_; ++feature) {
+      std::copy_n(parameters_.data() + head.weight + feature * width, width,
+                  place(head.feature + feature));
     }
+    std::copy_n(parameters_.data() + head.bias, width, place(features_));
   }
   packed_ = true;
 }

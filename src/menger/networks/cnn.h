@@ -19,9 +19,10 @@ namespace menger {
 
 // The networks nature_cnn (Mnih et al. 2015) and a3c_cnn (Mnih et al. 2016) on the CPU in
 // bfloat16, on vector kernels of ours: convolutions "trunk/conv0", ..., a dense layer
-// "trunk/linear", relu after each, and a linear layer "NAME/0" for each head, over uint8 [frames,
-// height, width] taken as 0 .. 1. Names, shapes and initial values are those of the same kinds on
-// libtorch: parameters trained on one load into the other.
+// "trunk/linear" (with a part for each head unless shared_trunk), relu after each, and a linear
+// layer "NAME/0" for each head, over uint8 [frames, height, width] taken as 0 .. 1. Names, shapes
+// and initial values are those of the same kinds on libtorch: parameters trained on one load into
+// the other.
 //
 // Weights, activations and their gradients are rounded to bfloat16; sums, biases, heads and the
 // gradients of parameters are float32. Only for processors where HasAvx512Bf16().
@@ -70,7 +71,8 @@ class CnnNetwork : public Network {
   struct Head {
     std::int64_t weight = -1;  // -1: constant, a bias alone.
     std::int64_t bias = 0;
-    int column = 0;  // Of the matrix that all heads with weights share.
+    int feature = 0;  // The first of stream_features_ that it reads.
+    int column = 0;   // Of the matrix that all heads with weights share.
   };
 
   // What one pass through the network leaves.
@@ -133,7 +135,8 @@ class CnnNetwork : public Network {
   FrameBlocks blocks_;
   std::ptrdiff_t slice_sums_ = 0;  // Floats.
   int inputs_ = 0;                 // Of the linear layer,
-  int features_ = 0;               // and its outputs.
+  int features_ = 0;               // and its outputs,
+  int stream_features_ = 0;        // of which a head reads so many.
   std::int64_t linear_weight_ = 0;
   std::int64_t linear_bias_ = 0;
   int head_columns_ = 0;  // Padded.

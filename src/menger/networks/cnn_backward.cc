@@ -11,7 +11,7 @@ constexpr int kStrip = 64;        // Columns of the linear layer's gradient that
 constexpr int kInputs = 64;       // Inputs of one task of its weights' gradient,
 constexpr int kSummedPairs = 64;  // and pairs of rows it sums at a time: both stay in the cache.
 constexpr int kHeadInputs = 64;   // Features of one task of their weights' gradient.
-constexpr int kSliceRows = 32;    // At least, and no more slices than
+constexpr int kSliceRows = 8;     // At least, and no more slices than
 constexpr int kSlices = 16;       // these, each with its own sums of the convolutions' gradients.
 
 constexpr int PartsOf(int whole, int part) { return (whole + part - 1) / part; }
@@ -246,11 +246,10 @@ void CnnNetwork::ScatterHeadGradients(std::span<const Matrix> output_gradients) 
       for (int column = 0; column < width; ++column) bias[column] += from[column];
     }
     if (heads_[i].weight < 0) continue;
-    for (int feature = 0; feature < features_; ++feature) {
+    for (int feature = 0; feature < stream_features_; ++feature) {
+      const std::ptrdiff_t row = heads_[i].feature + feature;
       std::copy_n(
-          head_weight_gradients_.data() + static_cast<std::ptrdiff_t>(feature) * head_columns_ +
-              heads_[i].column,
-          width,
+          head_weight_gradients_.data() + row * head_columns_ + heads_[i].column, width,
           gradients_.data() + heads_[i].weight + static_cast<std::ptrdiff_t>(feature) * width);
     }
   }

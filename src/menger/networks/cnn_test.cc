@@ -88,9 +88,12 @@ class CnnTest : public testing::Test {
 TEST_F(CnnTest, TheNatureCnnHasItsPublishedSizeAndNeedsNoTorch) {
   NetworkSpec spec = SpecOf("nature_cnn", {4, 84, 84});
   spec.heads = {{.name = "policy", .width = 6}, {.name = "value", .width = 1}};
+  spec.options.shared_trunk = true;
   Random random = Random::FromSeed(1);
   const auto network = MakeNetwork(spec, random, /*threads=*/1);
   EXPECT_EQ(network->manifest().size(), 1'687'719);
+  spec.options.shared_trunk = false;  // Wang et al. 2016: a linear layer for each stream.
+  EXPECT_EQ(MakeNetwork(spec, random, 1)->manifest().size(), 1'687'719 + 1'606'144);
   EXPECT_TRUE(network->batch_invariant());
 }
 

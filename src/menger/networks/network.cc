@@ -66,9 +66,11 @@ void NetworkOptions::Declare(Options& options) {
   options.Add("activation", &activation,
               {.choices = kActivations,
                .consequence = "between layers: tanh is steadier, relu costs less"});
-  options.Add("shared_trunk", &shared_trunk,
-              {.consequence = "policy and value share hidden layers: half the time, and their "
-                              "losses disturb each other"});
+  options.Add(
+      "shared_trunk", &shared_trunk,
+      {.consequence = "policy and value (duelling: advantage and value) share hidden layers: "
+                      "half the time, and their losses disturb each other; convolutions "
+                      "are shared always"});
   options.Add("lstm_size", &lstm_size,
               {.minimum = 1,
                .maximum = 65536,

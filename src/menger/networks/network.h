@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -31,7 +32,8 @@ struct NetworkOptions {
   std::string kind = "mlp";  // mlp, nature_cnn, a3c_cnn, lstm.
   std::vector<std::int64_t> hidden = {64, 64};
   std::string activation = "tanh";  // tanh or relu.
-  bool shared_trunk = false;        // false: every head has hidden layers of its own.
+  bool shared_trunk = false;        // false: every head has hidden layers of its own; those of
+                                    // a convolutional network share the convolutions all the same.
   std::int64_t lstm_size = 64;
 
   void Declare(Options& options);
@@ -45,6 +47,14 @@ struct NetworkSpec {
   std::vector<HeadSpec> heads;
   std::string device = "cpu";
   std::string precision = "fp32";
+
+  // How many hidden layers stand side by side after convolutions: one, or one for each head that is
+  // not constant.
+  int streams() const {
+    if (!options.kind.ends_with("cnn") || options.shared_trunk) return 1;
+    const auto read = std::ranges::count(heads, false, &HeadSpec::constant);
+    return std::max(1, static_cast<int>(read));
+  }
 };
 
 // A row-major float matrix that somebody else owns.

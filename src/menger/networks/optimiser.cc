@@ -19,21 +19,26 @@ class Adam : public Optimiser {
         mean_(static_cast<std::size_t>(parameters)),
         square_(static_cast<std::size_t>(parameters)) {}
 
-  void Step(std::span<float> parameters, std::span<const float> gradients, float gradient_scale,
-            double learning_rate) override {
+  void Begin(double learning_rate) override {
     ++steps_;
     const double steps = static_cast<double>(steps_);
-    const float rate = static_cast<float>(learning_rate / (1.0 - std::pow(beta1_, steps)));
-    const float correction = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, steps)));
+    rate_ = static_cast<float>(learning_rate / (1.0 - std::pow(beta1_, steps)));
+    correction_ = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, steps)));
+  }
+
+  void Move(std::size_t first, std::span<float> parameters, std::span<const float> gradients,
+            float gradient_scale) override {
+    const float rate = rate_;
+    const float correction = correction_;
     const float beta2 = static_cast<float>(beta2_);
     const float new1 = static_cast<float>(1.0 - beta1_);
     const float new2 = static_cast<float>(1.0 - beta2_);
     const float epsilon = static_cast<float>(epsilon_);
     float* const __restrict parameter = parameters.data();
     const float* const __restrict gradient = gradients.data();
-    float* const __restrict mean = mean_.data();
-    float* const __restrict square = square_.data();
-    for (std::size_t i = 0; i < mean_.size(); ++i) {
+    float* const __restrict mean = mean_.data() + first;
+    float* const __restrict square = square_.data() + first;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
       const float g = gradient[i] * gradient_scale;
       mean[i] += (g - mean[i]) * new1;
       square[i] = square[i] * beta2 + g * g * new2;
@@ -58,6 +63,8 @@ class Adam : public Optimiser {
   const double beta2_;
   const double epsilon_;
   std::int64_t steps_ = 0;
+  float rate_ = 0;             // Of the step under way, corrected for the start of the mean,
+  float correction_ = 1;       // and of the square's root.
   std::vector<float> mean_;    // Of the gradient, decaying by beta1.
   std::vector<float> square_;  // Of its square, decaying by beta2.
 };
@@ -76,14 +83,16 @@ class RmsProp : public Optimiser {
         square_(static_cast<std::size_t>(parameters),
                 form == RmsPropForm::kTensorFlow ? 1.0f : 0.0f) {}
 
-  void Step(std::span<float> parameters, std::span<const float> gradients, float gradient_scale,
-            double learning_rate) override {
+  void Begin(double learning_rate) override { rate_ = static_cast<float>(learning_rate); }
+
+  void Move(std::size_t first, std::span<float> parameters, std::span<const float> gradients,
+            float gradient_scale) override {
     const float epsilon = static_cast<float>(epsilon_);
     if (form_ == RmsPropForm::kTensorFlow) {
-      Step(parameters, gradients, gradient_scale, learning_rate,
+      Move(first, parameters, gradients, gradient_scale,
            [epsilon](float square) { return std::sqrt(square + epsilon); });
     } else {
-      Step(parameters, gradients, gradient_scale, learning_rate,
+      Move(first, parameters, gradients, gradient_scale,
            [epsilon](float square) { return std::sqrt(square) + epsilon; });
     }
   }
@@ -93,15 +102,15 @@ class RmsProp : public Optimiser {
 
  private:
   template <typename Size>
-  void Step(std::span<float> parameters, std::span<const float> gradients, float gradient_scale,
-            double learning_rate, Size size) {
-    const float rate = static_cast<float>(learning_rate);
+  void Move(std::size_t first, std::span<float> parameters, std::span<const float> gradients,
+            float gradient_scale, Size size) {
+    const float rate = rate_;
     const float decay = static_cast<float>(decay_);
     const float rest = static_cast<float>(1.0 - decay_);
     float* const __restrict parameter = parameters.data();
     const float* const __restrict gradient = gradients.data();
-    float* const __restrict square = square_.data();
-    for (std::size_t i = 0; i < square_.size(); ++i) {
+    float* const __restrict square = square_.data() + first;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
       const float g = gradient[i] * gradient_scale;
       square[i] = square[i] * decay + g * g * rest;
       parameter[i] -= rate * g / size(square[i]);
@@ -111,6 +120,7 @@ class RmsProp : public Optimiser {
   const RmsPropForm form_;
   const double decay_;
   const double epsilon_;
+  float rate_ = 0;             // Of the step under way.
   std::vector<float> square_;  // Of the gradient, decaying.
 };
 

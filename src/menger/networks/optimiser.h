@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -10,16 +11,19 @@
 namespace menger {
 
 // How a gradient moves parameters, element by element, and what it remembers to do so. Owns its
-// state, one or two floats a parameter. One thread at a time; allocates nothing after construction;
-// Save and Load keep the state to the last bit.
+// state, one or two floats a parameter. Allocates nothing after construction; Save and Load keep
+// the state to the last bit.
 class Optimiser {
  public:
   virtual ~Optimiser() = default;
 
-  // Moves the parameters against `gradient_scale` * gradients. Both spans have the size that the
-  // optimiser was made for.
-  virtual void Step(std::span<float> parameters, std::span<const float> gradients,
-                    float gradient_scale, double learning_rate) = 0;
+  // Begins a step: every parameter moves once before the next.
+  virtual void Begin(double learning_rate) = 0;
+
+  // Moves the parameters from number `first` on against `gradient_scale` * gradients; both spans
+  // begin there and are equally long. Several threads may move different parameters.
+  virtual void Move(std::size_t first, std::span<float> parameters,
+                    std::span<const float> gradients, float gradient_scale) = 0;
 
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;

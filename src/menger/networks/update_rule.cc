@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
+#include <vector>
 
 #include "menger/base/error.h"
+#include "menger/base/worker_pool.h"
 #include "menger/networks/optimiser.h"
 
 namespace menger {
@@ -39,12 +42,18 @@ Error NotFinite(Network& network) {
   return Internal("the norm of the gradient is not finite; lower the learning rate");
 }
 
+// Parameters that one thread goes through at a time: their squares are added up apart, so that the
+// norm does not depend on the threads.
+constexpr std::int64_t kPart = 1 << 15;
+
 class LocalUpdateRule : public UpdateRule {
  public:
-  LocalUpdateRule(const OptimiserOptions& options, std::int64_t parameters)
+  LocalUpdateRule(const OptimiserOptions& options, std::int64_t parameters, int threads)
       : max_gradient_norm_(options.max_gradient_norm),
         parameters_(parameters),
-        optimiser_(MakeOptimiser(options, parameters)) {}
+        optimiser_(MakeOptimiser(options, parameters)),
+        squares_(static_cast<std::size_t>((parameters + kPart - 1) / kPart)),
+        pool_(std::min(threads, static_cast<int>(squares_.size())), "update") {}
 
   double Step(Network& network, double learning_rate) override {
     const auto gradients = network.gradients();
@@ -52,13 +61,20 @@ class LocalUpdateRule : public UpdateRule {
       throw InvalidArgument("an update rule for {} parameters was given a network of {}",
                             parameters_, gradients.size());
     }
-    const double norm = std::sqrt(SquaredNorm(gradients));
+    const auto parts = static_cast<int>(squares_.size());
+    pool_.Run(parts, [&](int part) { squares_[part] = SquaredNorm(PartOf(gradients, part)); });
+    const double norm = std::sqrt(std::accumulate(squares_.begin(), squares_.end(), 0.0));
     if (!std::isfinite(norm)) throw NotFinite(network);
     double scale = 1.0;
     if (max_gradient_norm_ > 0) {
       scale = std::min(1.0, max_gradient_norm_ / (norm + 1e-6));  // As clip_grad_norm_ of torch.
     }
-    optimiser_->Step(network.parameters(), gradients, static_cast<float>(scale), learning_rate);
+    const std::span<float> parameters = network.parameters();
+    optimiser_->Begin(learning_rate);
+    pool_.Run(parts, [&](int part) {
+      optimiser_->Move(static_cast<std::size_t>(part) * kPart, PartOf(parameters, part),
+                       PartOf(gradients, part), static_cast<float>(scale));
+    });
     network.ParametersChanged();
     return norm;
   }
@@ -70,9 +86,17 @@ class LocalUpdateRule : public UpdateRule {
   void Load(ArchiveReader& archive) override { optimiser_->Load(archive); }
 
  private:
+  template <typename T>
+  static std::span<T> PartOf(std::span<T> all, int part) {
+    const std::size_t begin = static_cast<std::size_t>(part) * kPart;
+    return all.subspan(begin, std::min<std::size_t>(kPart, all.size() - begin));
+  }
+
   const double max_gradient_norm_;
   const std::int64_t parameters_;
   const std::unique_ptr<Optimiser> optimiser_;
+  std::vector<double> squares_;  // Of each part's gradients, summed.
+  WorkerPool pool_;
 };
 
 }  // namespace
@@ -105,8 +129,8 @@ void OptimiserOptions::Declare(Options& options) {
 }
 
 std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
-                                                std::int64_t parameters) {
-  return std::make_unique<LocalUpdateRule>(options, parameters);
+                                                std::int64_t parameters, int threads) {
+  return std::make_unique<LocalUpdateRule>(options, parameters, threads);
 }
 
 }  // namespace menger

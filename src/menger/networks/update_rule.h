@@ -47,8 +47,9 @@ class UpdateRule {
   virtual void Load(ArchiveReader& archive) = 0;
 };
 
-// One learner, nothing to agree with anybody. `parameters` is the size of the flat vector.
+// One learner, nothing to agree with anybody. `parameters` is the size of the flat vector. Many of
+// them are moved by `threads` threads together; to the last bit, their number changes nothing.
 std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
-                                                std::int64_t parameters);
+                                                std::int64_t parameters, int threads = 1);
 
 }  // namespace menger

@@ -61,6 +61,28 @@ void ExpectAdamEqualsTorch(double max_norm, std::span<const float> parameters,
   EXPECT_EQ(network.changes, 4);
 }
 
+TEST(LocalUpdateRuleTest, ThreadsChangeNothing) {
+  constexpr int kParameters = 100'001;
+  for (const char* const kind : {"adam", "rmsprop"}) {
+    FakeNetwork alone(kParameters);
+    FakeNetwork shared(kParameters);
+    const OptimiserOptions options{.kind = kind, .max_gradient_norm = 0.5};
+    const auto rule = MakeLocalUpdateRule(options, kParameters, 1);
+    const auto threaded = MakeLocalUpdateRule(options, kParameters, 3);
+    for (int step = 0; step < 3; ++step) {
+      alone.SetGradients(step);
+      shared.SetGradients(step);
+      double square = 0;
+      for (const float gradient : alone.gradients()) square += double{gradient} * gradient;
+      const double norm = rule->Step(alone, 0.01);
+      EXPECT_NEAR(norm, std::sqrt(square), 1e-9 * norm);
+      EXPECT_EQ(threaded->Step(shared, 0.01), norm);
+    }
+    EXPECT_EQ(shared.values(), alone.values()) << kind;
+    EXPECT_NE(shared.values(), FakeNetwork(kParameters).values());
+  }
+}
+
 TEST(UpdateRuleTest, AdamEqualsTorchs) {
   ExpectAdamEqualsTorch(0.0, recorded::kAdam, recorded::kAdamNorms);
 }

@@ -8,6 +8,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/random.h"
+#include "menger/base/thread.h"
 #include "menger/replay/checkpoint.h"
 
 namespace menger {
@@ -52,6 +53,11 @@ ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerCon
   return {.tables = {std::move(table)}, .bytes_max = bytes_max};
 }
 
+bool Prefetches(const ReplayOptions& options, const ReplayLearnerContext& context) {
+  if (options.prefetch != "auto") return options.prefetch == "on";
+  return options.sampler == "uniform" && (context.on_device || AvailableCpus() > context.threads);
+}
+
 }  // namespace
 
 ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerContext& context,
@@ -64,7 +70,10 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
                                     .table = table_,
                                     .environments = context.environments,
                                     .chunk_steps = ChunkSteps(options, context.environments)})),
-      gatherer_(algorithm.items(), static_cast<int>(options.batch_size), context.threads) {}
+      prefetches_(Prefetches(options, context)),
+      batches_(table_, {.items_max = static_cast<int>(options.batch_size),
+                        .threads = prefetches_ ? 1 : context.threads,
+                        .in_turn = !prefetches_}) {}
 
 Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) {
   algorithm_.SetProgress(progress);
@@ -84,34 +93,40 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
 
   Metrics means;
   for (std::string& name : algorithm_.metric_names()) means.emplace_back(std::move(name), 0.0);
-  int updates = 0;
-  for (; counters_.owed_millionths >= per_update; counters_.owed_millionths -= per_update) {
-    const Metrics metrics = LearnOnce(update, progress);
+  const std::int64_t updates = counters_.owed_millionths / per_update;
+  if (updates > 0) Draw();
+  for (std::int64_t left = updates - 1; left >= 0; --left) {
+    const Metrics metrics = LearnOnce(/*draw_next=*/left > 0, update, progress);
     for (std::size_t i = 0; i < means.size(); ++i) means[i].second += metrics[i].second;
-    ++updates;
+    counters_.owed_millionths -= per_update;
   }
+  batches_.Release();  // Before the next slab is written: chunks that go are used again.
   for (auto& [name, value] : means) {
-    value = updates == 0 ? std::numeric_limits<double>::quiet_NaN() : value / updates;
+    value = updates == 0 ? std::numeric_limits<double>::quiet_NaN()
+                         : value / static_cast<double>(updates);
   }
-  means.emplace_back("updates", updates);
+  means.emplace_back("updates", static_cast<double>(updates));
   means.emplace_back("replay_items", static_cast<double>(table.items));
   return means;
 }
 
-Metrics ReplayLearner::LearnOnce(UpdateRule& update, double progress) {
-  table_.SampleInto(
-      {.count = static_cast<int>(options_.batch_size), .deadline = Deadline::After(kPatience)},
-      sample_);
-  Metrics metrics = algorithm_.Learn(
-      {.columns = gatherer_.Gather(sample_), .items = sample_.items()}, update, progress);
+void ReplayLearner::Draw() {
+  batches_.Draw(
+      {.count = static_cast<int>(options_.batch_size), .deadline = Deadline::After(kPatience)});
+}
+
+Metrics ReplayLearner::LearnOnce(bool draw_next, UpdateRule& update, double progress) {
+  const BatchSource::Batch batch = batches_.Take(Deadline::After(kPatience));
+  if (draw_next && prefetches_) Draw();
+  Metrics metrics =
+      algorithm_.Learn({.columns = batch.columns, .items = batch.items}, update, progress);
   ++counters_.updates;
-  if (options_.sampler == "prioritised") UpdatePriorities();
-  sample_.Release();  // Before the next slab is written: chunks that go are used again.
+  if (options_.sampler == "prioritised") UpdatePriorities(batch.items);
+  if (draw_next && !prefetches_) Draw();
   return metrics;
 }
 
-void ReplayLearner::UpdatePriorities() {
-  const std::span<const SampledItem> items = sample_.items();
+void ReplayLearner::UpdatePriorities(std::span<const SampledItem> items) {
   const std::span<const float> priorities = algorithm_.priorities();
   priorities_.resize(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {

@@ -2,13 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "menger/algorithms/replay_algorithm.h"
-#include "menger/replay/batch_gatherer.h"
+#include "menger/replay/batch_source.h"
 #include "menger/replay/replay_store.h"
-#include "menger/replay/sample.h"
 #include "menger/training/replay_options.h"
 #include "menger/training/slab_consumer.h"
 
@@ -16,8 +16,9 @@ namespace menger {
 
 // What a learner is made for, beside the recipe's options.
 struct ReplayLearnerContext {
-  int environments = 1;  // Columns of the slabs to come.
-  int threads = 1;       // That gather a batch together.
+  int environments = 1;    // Columns of the slabs to come.
+  int threads = 1;         // That learn, and gather a batch together.
+  bool on_device = false;  // Learning is not the work of these threads.
   std::uint64_t seed = 0;
 };
 
@@ -57,16 +58,17 @@ class ReplayLearner final : public SlabConsumer {
   void Load(ArchiveReader& archive) override;
 
  private:
-  Metrics LearnOnce(UpdateRule& update, double progress);
-  void UpdatePriorities();
+  void Draw();
+  Metrics LearnOnce(bool draw_next, UpdateRule& update, double progress);
+  void UpdatePriorities(std::span<const SampledItem> items);
 
   const ReplayOptions options_;
   ReplayAlgorithm& algorithm_;
   ReplayStore store_;
   Table& table_;
   const std::unique_ptr<SlabWriter> writer_;
-  BatchGatherer gatherer_;
-  Sample sample_;  // After the store, whose chunks it holds.
+  const bool prefetches_;
+  BatchSource batches_;  // After the store, whose chunks it holds.
   std::vector<PriorityUpdate> priorities_;
   ReplayCounters counters_;
   mutable std::string saved_;  // Where the content was saved last; empty: nowhere.

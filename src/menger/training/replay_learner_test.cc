@@ -115,6 +115,19 @@ TEST(ReplayLearnerTest, TheSameSeedGivesTheSameBitsForAnyNumberOfThreads) {
   EXPECT_NE(results[0], results[2]);
 }
 
+TEST(ReplayLearnerTest, GatheringAheadChangesNoBitOfUniformDraws) {
+  std::vector<float> values[2];
+  for (const bool ahead : {false, true}) {
+    ReplaySetup setup = SmallSetup();
+    setup.replay.prefetch = ahead ? "on" : "off";
+    ReplayRun run(setup, CartPole());
+    run.Train();
+    const auto published = run.dqn().publication().Latest()->values();
+    values[ahead].assign(published.begin(), published.end());
+  }
+  EXPECT_EQ(values[0], values[1]);
+}
+
 TEST(ReplayLearnerTest, OptionsThatWouldNeverLearnAreRefused) {
   ReplaySetup setup = SmallSetup();
   setup.replay.min_size = 501;

@@ -39,6 +39,11 @@ void ReplayOptions::Declare(Options& options) {
   options.Add(
       "priority_exponent", &priority_exponent,
       {.minimum = 0, .maximum = 10, .consequence = "prioritised: how much more; 0 is uniform"});
+  options.Add("prefetch", &prefetch,
+              {.choices = {"auto", "on", "off"},
+               .consequence = "copy the next batch together while this one is learned from; a "
+                              "prioritised one is then drawn before this one's errors are known. "
+                              "auto: where it changes no draw and a CPU is free"});
   options.Add("chunk_steps", &chunk_steps,
               {.minimum = 1,
                .maximum = kChunkRowsMax,

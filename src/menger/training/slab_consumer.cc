@@ -46,6 +46,7 @@ std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Alg
       ReplayLearnerContext{.environments = static_cast<int>(
                                collector.workers.value * collector.environments_per_worker.value),
                            .threads = static_cast<int>(experiment.learner_threads.value),
+                           .on_device = experiment.device != "cpu",
                            .seed = static_cast<std::uint64_t>(experiment.seed)},
       static_cast<ReplayAlgorithm&>(algorithm));
 }

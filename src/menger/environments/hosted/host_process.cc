@@ -175,7 +175,9 @@ std::string HostProcess::Call(HostCommand command, double deadline_seconds, std:
 }
 
 void HostProcess::AwaitReply(HostCommand command, double deadline_seconds) {
-  Deadline deadline = Deadline::After(Seconds(deadline_seconds));
+  // Time is counted in slices that were waited: while this process is stopped (Ctrl-Z, a debugger)
+  // the clock goes on, and the host is stopped too.
+  std::chrono::nanoseconds waited(0);
   std::uint32_t progress = control_->progress.load(std::memory_order_relaxed);
   while (!control_->reply.TryWaitFor(sent_, kSlice)) {
     if (ended_) {
@@ -188,9 +190,9 @@ void HostProcess::AwaitReply(HostCommand command, double deadline_seconds) {
       throw HostLost(fmt::format("its host process {}{}", cause, LastWords()));
     }
     const std::uint32_t now = control_->progress.load(std::memory_order_relaxed);
-    if (now != progress) deadline = Deadline::After(Seconds(deadline_seconds));
+    waited = now == progress ? waited + kSlice : std::chrono::nanoseconds(0);
     progress = now;
-    if (!deadline.expired()) continue;
+    if (waited < Seconds(deadline_seconds)) continue;
     Kill();
     const bool starting = command == HostCommand::kAttach || command == HostCommand::kDescribe;
     throw HostLost(fmt::format(

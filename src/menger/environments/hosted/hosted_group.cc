@@ -277,7 +277,7 @@ class HostedGroup final : public EnvironmentGroup {
                  options_.errors->left());
       return;
     }
-    throw Unavailable("{}: {}\n{}{}", place, lost.what(), kind_->program.advice,
+    throw Unavailable("{}: {}\n{} {}", place, lost.what(), kind_->program.advice,
                       options_.errors == nullptr
                           ? "collector.on_environment_error = restart would go on with fresh "
                             "episodes."

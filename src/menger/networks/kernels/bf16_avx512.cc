@@ -161,6 +161,34 @@ inline __m512i RoundedPairs(__m512 first, __m512 second) {
   return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
 }
 
+// 16 x 16 numbers of 32 bits: rows become columns.
+inline void Transpose(__m512i (&tile)[kLanes]) {
+  __m512i other[kLanes];
+  for (int i = 0; i < kLanes; i += 2) {
+    other[i] = _mm512_unpacklo_epi32(tile[i], tile[i + 1]);
+    other[i + 1] = _mm512_unpackhi_epi32(tile[i], tile[i + 1]);
+  }
+  for (int i = 0; i < kLanes; i += 4) {  // Now row i + c: columns c, c + 4, ... of 4 rows.
+    tile[i] = _mm512_unpacklo_epi64(other[i], other[i + 2]);
+    tile[i + 1] = _mm512_unpackhi_epi64(other[i], other[i + 2]);
+    tile[i + 2] = _mm512_unpacklo_epi64(other[i + 1], other[i + 3]);
+    tile[i + 3] = _mm512_unpackhi_epi64(other[i + 1], other[i + 3]);
+  }
+  constexpr int kEven = 0x88;  // Quarters 0 and 2 of both,
+  constexpr int kOdd = 0xDD;   // 1 and 3.
+  for (int c = 0; c < 4; ++c) {
+    const __m512i low_even = _mm512_shuffle_i32x4(tile[c], tile[c + 4], kEven);
+    const __m512i low_odd = _mm512_shuffle_i32x4(tile[c], tile[c + 4], kOdd);
+    const __m512i high_even = _mm512_shuffle_i32x4(tile[c + 8], tile[c + 12], kEven);
+    const __m512i high_odd = _mm512_shuffle_i32x4(tile[c + 8], tile[c + 12], kOdd);
+    other[c] = _mm512_shuffle_i32x4(low_even, high_even, kEven);
+    other[c + 8] = _mm512_shuffle_i32x4(low_even, high_even, kOdd);
+    other[c + 4] = _mm512_shuffle_i32x4(low_odd, high_odd, kEven);
+    other[c + 12] = _mm512_shuffle_i32x4(low_odd, high_odd, kOdd);
+  }
+  for (int i = 0; i < kLanes; ++i) tile[i] = other[i];
+}
+
 // 4 blocks of one frame: a vector each of the 4 rows' 4 pixels.
 struct FourBlocks {
   __m128i block[4];
@@ -289,23 +317,18 @@ void PackPanels(const float* weights, std::ptrdiff_t row, int rows, int columns,
 }
 
 void PackTransposedPanel(const float* weights, int rows, int columns, Bf16Pair* panel) {
-  // 16 pairs of each row at a time, then across the rows.
-  alignas(64) Bf16Pair tile[kPanelColumns][kLanes];
-  const __m512i across =
-      _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-                         _mm512_set1_epi32(kLanes));
   for (int column = 0; column < columns; column += 2 * kLanes) {
-    for (int row = 0; row < rows; ++row) {
-      const float* const from = weights + static_cast<std::ptrdiff_t>(row) * columns + column;
-      _mm512_store_si512(tile[row], reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(
-                                        _mm512_loadu_ps(from + kLanes), _mm512_loadu_ps(from))));
-    }
-    for (int pair = 0; pair < kLanes; ++pair) {
-      for (int row = 0; row < rows; row += kLanes) {
-        _mm512_storeu_si512(panel, _mm512_i32gather_epi32(across, &tile[row][pair], 4));
-        panel += kLanes;
+    for (int row = 0; row < rows; row += kLanes) {
+      __m512i tile[kLanes];  // 16 pairs of each of 16 rows.
+      for (int i = 0; i < kLanes; ++i) {
+        const float* const from = weights + static_cast<std::ptrdiff_t>(row + i) * columns + column;
+        tile[i] = reinterpret_cast<__m512i>(
+            _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + kLanes), _mm512_loadu_ps(from)));
       }
+      Transpose(tile);
+      for (int i = 0; i < kLanes; ++i) _mm512_storeu_si512(panel + i * rows + row, tile[i]);
     }
+    panel += static_cast<std::ptrdiff_t>(kLanes) * rows;
   }
 }
 

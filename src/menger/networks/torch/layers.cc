@@ -123,7 +123,8 @@ class ConvolutionTrunk final : public Trunk {
 
 Dense::Dense(ParameterPlan& plan, const std::string& name, std::int64_t inputs,
              std::int64_t outputs, double gain, double bias)
-    : weight_(plan.AddOrthogonal(name + "/weight", {inputs, outputs}, static_cast<int>(inputs),
+    : inputs_(inputs),
+      weight_(plan.AddOrthogonal(name + "/weight", {inputs, outputs}, static_cast<int>(inputs),
                                  static_cast<int>(outputs), gain)),
       bias_(plan.AddConstant(name + "/bias", {outputs}, bias)) {}
 
@@ -145,7 +146,8 @@ std::unique_ptr<Trunk> MakeMlpTrunk(ParameterPlan& plan, const std::string& name
 }
 
 std::unique_ptr<Trunk> MakeConvolutionTrunk(ParameterPlan& plan, const std::string& name,
-                                            const LeafSpec& observation, const std::string& kind) {
+                                            const LeafSpec& observation, const std::string& kind,
+                                            int streams) {
   static constexpr ConvolutionShape kNature[] = {{32, 8, 4}, {64, 4, 2}, {64, 3, 1}};
   static constexpr ConvolutionShape kA3c[] = {{16, 8, 4}, {32, 4, 2}};
 
@@ -155,9 +157,10 @@ std::unique_ptr<Trunk> MakeConvolutionTrunk(ParameterPlan& plan, const std::stri
         observation.name, NameOf(observation.dtype), ToString(observation.shape));
   }
   if (kind == "nature_cnn") {
-    return std::make_unique<ConvolutionTrunk>(plan, name, observation, kind, kNature, 512);
+    return std::make_unique<ConvolutionTrunk>(plan, name, observation, kind, kNature,
+                                              512 * streams);
   }
-  return std::make_unique<ConvolutionTrunk>(plan, name, observation, kind, kA3c, 256);
+  return std::make_unique<ConvolutionTrunk>(plan, name, observation, kind, kA3c, 256 * streams);
 }
 
 }  // namespace menger

@@ -31,8 +31,10 @@ class Dense {
         double gain, double bias);
 
   at::Tensor operator()(const Tensors& weights, const at::Tensor& rows) const;
+  std::int64_t inputs() const { return inputs_; }
 
  private:
+  std::int64_t inputs_ = 0;
   int weight_ = 0;
   int bias_ = 0;
 };
@@ -54,10 +56,12 @@ std::unique_ptr<Trunk> MakeMlpTrunk(ParameterPlan& plan, const std::string& name
 // The convolutions "<name>/conv0", ... and the dense layer "<name>/linear" of nature_cnn (Mnih et
 // al. 2015) or a3c_cnn (Mnih et al. 2016), relu after each, over uint8 [rows, frames, height,
 // width] taken as 0 .. 1. Convolution weights are stored [outputs, inputs, height, width]; the
-// dense layer reads the last image pixel by pixel, all channels of one after the other. Throws
-// InvalidArgument for other observations and for images that are too small.
+// dense layer reads the last image pixel by pixel, all channels of one after the other, and is
+// `streams` times as wide as the paper's. Throws InvalidArgument for other observations and for
+// images that are too small.
 std::unique_ptr<Trunk> MakeConvolutionTrunk(ParameterPlan& plan, const std::string& name,
-                                            const LeafSpec& observation, const std::string& kind);
+                                            const LeafSpec& observation, const std::string& kind,
+                                            int streams);
 
 // One layer of long short-term memory cells. Weights "<name>/input_weight" [inputs, 4 size],
 // "<name>/hidden_weight" [size, 4 size] and "<name>/bias" [4 size] hold the candidate and the

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "menger/base/error.h"
 
@@ -37,12 +38,15 @@ Model::Model(const NetworkSpec& spec) : head_specs_(spec.heads) {
   CheckSpec(spec);
   const NetworkOptions& options = spec.options;
   const bool own_trunks = options.kind == "mlp" && !options.shared_trunk;
+  const int streams = spec.streams();
   std::int64_t features = 0;
+  std::int64_t next_feature = 0;
   if (!own_trunks) {
-    trunks_.push_back(options.kind == "mlp" || options.kind == "lstm"
-                          ? MakeMlpTrunk(plan_, kTrunk, spec.observation, options)
-                          : MakeConvolutionTrunk(plan_, kTrunk, spec.observation, options.kind));
-    features = trunks_[0]->outputs();
+    trunks_.push_back(
+        options.kind == "mlp" || options.kind == "lstm"
+            ? MakeMlpTrunk(plan_, kTrunk, spec.observation, options)
+            : MakeConvolutionTrunk(plan_, kTrunk, spec.observation, options.kind, streams));
+    features = trunks_[0]->outputs() / streams;
     if (options.kind == "lstm") {
       lstm_.emplace(plan_, std::string(kTrunk) + "/lstm", features, options.lstm_size);
       features = lstm_->size();
@@ -61,6 +65,7 @@ Model::Model(const NetworkSpec& spec) : head_specs_(spec.heads) {
         features = trunks_.back()->outputs();
         hidden_layers = options.hidden.size();
       }
+      if (streams > 1) head.feature = std::exchange(next_feature, next_feature + features);
       const std::string name = fmt::format("{}/{}", spec_of_head.name, hidden_layers);
       head.output.emplace(plan_, name, features, spec_of_head.width, spec_of_head.gain,
                           spec_of_head.bias);
@@ -80,8 +85,12 @@ Tensors Model::Run(const Tensors& weights, const at::Tensor& observations, const
   Tensors outputs;
   for (std::size_t i = 0; i < heads_.size(); ++i) {
     const Head& head = heads_[i];
-    outputs.push_back(head.output ? (*head.output)(weights, features[head.trunk])
-                                  : weights[head.bias].expand({observations.size(0), -1}));
+    if (!head.output) {
+      outputs.push_back(weights[head.bias].expand({observations.size(0), -1}));
+      continue;
+    }
+    const at::Tensor& all = features[head.trunk];
+    outputs.push_back((*head.output)(weights, all.narrow(1, head.feature, head.output->inputs())));
   }
   return outputs;
 }

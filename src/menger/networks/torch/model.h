@@ -15,7 +15,8 @@ namespace menger {
 // A network without its weights: which arrays it has, and its outputs as a pure function of them.
 //
 // Trunk, then an LSTM layer for kind "lstm", then heads. Every head of kind "mlp" has a trunk of
-// its own unless `shared_trunk`; all other kinds always share theirs, "trunk". Names, shapes and
+// its own unless `shared_trunk`; all other kinds share theirs, "trunk", and of convolutional ones
+// the last layer has a part for each head then. Names, shapes and
 // initial values of kind "mlp" are those of MlpNetwork: parameters trained on one load into the
 // other. Heads and the LSTM layer stay in fp32 whatever the precision: bfloat16 has too few digits
 // for values and for what accumulates over steps. Immutable, safe from any thread.
@@ -36,7 +37,8 @@ class Model {
 
  private:
   struct Head {
-    int trunk = 0;                // Of trunks_.
+    int trunk = 0;                // Of trunks_,
+    std::int64_t feature = 0;     // and the first feature that the head reads.
     std::optional<Dense> output;  // None for a constant head, which has only `bias`.
     int bias = -1;
   };

@@ -119,10 +119,12 @@ std::vector<std::uint8_t> Screens(const Shape& shape, int rows, Random& random) 
   return pixels;
 }
 
-void ExpectBfloatAgreement(const std::string& kind, const Shape& shape, int rows, int threads) {
+void ExpectBfloatAgreement(const std::string& kind, const Shape& shape, int rows, int threads,
+                           bool shared_trunk) {
   SCOPED_TRACE(fmt::format("{} {} rows {} threads {}", kind, ToString(shape), rows, threads));
   NetworkSpec spec;
   spec.options.kind = kind;
+  spec.options.shared_trunk = shared_trunk;
   spec.observation = LeafSpec::Box("observation", DataType::kUint8, shape, {0.0}, {255.0});
   spec.heads = {{.name = "policy", .width = 6, .gain = 0.5},
                 {.name = "log_std", .width = 4, .constant = true, .bias = -0.5},
@@ -178,10 +180,13 @@ void ExpectBfloatAgreement(const std::string& kind, const Shape& shape, int rows
 
 TEST(TorchAgreementTest, ConvolutionsInBfloatFollowLibtorchInSinglePrecision) {
   if (!HasAvx512Bf16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
-  ExpectBfloatAgreement("nature_cnn", {4, 84, 84}, /*rows=*/67, /*threads=*/2);
-  ExpectBfloatAgreement("nature_cnn", {1, 46, 37}, /*rows=*/35, /*threads=*/1);
-  ExpectBfloatAgreement("a3c_cnn", {4, 84, 84}, /*rows=*/64, /*threads=*/2);
-  ExpectBfloatAgreement("a3c_cnn", {3, 80, 104}, /*rows=*/33, /*threads=*/3);
+  ExpectBfloatAgreement("nature_cnn", {4, 84, 84}, /*rows=*/67, /*threads=*/2,
+                        /*shared_trunk=*/true);
+  ExpectBfloatAgreement("nature_cnn", {1, 46, 37}, /*rows=*/35, /*threads=*/1,
+                        /*shared_trunk=*/false);
+  ExpectBfloatAgreement("a3c_cnn", {4, 84, 84}, /*rows=*/64, /*threads=*/2, /*shared_trunk=*/true);
+  ExpectBfloatAgreement("a3c_cnn", {3, 80, 104}, /*rows=*/33, /*threads=*/3,
+                        /*shared_trunk=*/false);
 }
 
 TEST(TorchAgreementTest, MakeNetworkOpensTheLibraryForWhatOurKernelsCannotDo) {

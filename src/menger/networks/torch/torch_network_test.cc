@@ -319,6 +319,7 @@ TEST(TorchNetworkTest, AForgottenStateMayBeNotANumber) {
 TEST(TorchNetworkTest, TheNatureCnnHasItsPublishedSize) {
   NetworkSpec spec = SpecOf("nature_cnn", Image({4, 84, 84}));
   spec.heads = {{.name = "policy", .width = 6}, {.name = "value", .width = 1}};
+  spec.options.shared_trunk = true;
   auto network = Make(spec);
   EXPECT_EQ(network->manifest().size(), 1'687'719);
   EXPECT_EQ(network->manifest().Find("trunk/conv0/weight")->shape, (Shape{32, 4, 8, 8}));
