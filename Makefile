@@ -60,7 +60,7 @@ bench: setup-benchmarks atari mujoco  ## Run every benchmark, peers included (ab
 	@tools/bench.sh
 
 bench-all: atari mujoco
-bench-atari bench-atari_steps bench-atari_training bench-dqn_training: atari
+bench-atari bench-atari_steps bench-atari_training bench-dqn_training bench-time_shares: atari
 bench-mujoco: mujoco
 
 bench-%: setup-benchmarks

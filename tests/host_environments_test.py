@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import re
+import shutil
 import signal
 import sys
 import time
@@ -12,7 +14,7 @@ from program import PATIENCE_S, ProgramTest, newest_checkpoint  # noqa: E402
 
 # What a user writes: a module beside the recipe.
 ENVIRONMENT = '''
-import os, time
+import os, subprocess, time
 import gymnasium, numpy
 
 class Corridor(gymnasium.Env):
@@ -20,8 +22,20 @@ class Corridor(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(0, 10, (1,), numpy.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, trouble=None, at=40):
-        self.trouble, self.at, self.steps = trouble, at, 0
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, trouble=None, at=40, render_mode=None):
+        self.trouble, self.at, self.steps, self.render_mode = trouble, at, 0, render_mode
+        if trouble == "children":
+            self.start_children()
+
+    def start_children(self):
+        """One beside the host, one in a session of its own, and one in another whose parent has ended."""
+        sleep = ["sleep", "600"]
+        beside, apart = subprocess.Popen(sleep), subprocess.Popen(sleep, start_new_session=True)
+        orphan = subprocess.run(["sh", "-c", "setsid sleep 600 > /dev/null & echo $!"], stdout=subprocess.PIPE, text=True)
+        with open("children.txt", "a") as file:
+            print(beside.pid, apart.pid, orphan.stdout.strip(), file=file)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -32,11 +46,25 @@ class Corridor(gymnasium.Env):
         self.steps += 1
         if self.steps == self.at and self.trouble == "raise":
             raise RuntimeError("a wall where none was")
-        if self.trouble == "slow":
+        if self.trouble in ("slow", "children"):
             time.sleep(0.001)
         self.place = max(0, self.place + 2 * action - 1)
         end = self.place == 10
         return numpy.array([self.place], numpy.float32), -1.0, end, self.steps % 50 == 0, {"place": self.place}
+
+    def render(self):
+        return numpy.full((4, 6, 3), 20 * self.place, numpy.uint8)
+
+def corridors(num_envs, autoreset_mode=None, **arguments):
+    """A vector environment that can be shown."""
+    one = lambda: Corridor(**arguments)
+    return gymnasium.vector.SyncVectorEnv([one] * num_envs, autoreset_mode=autoreset_mode)
+
+def unseen(num_envs, autoreset_mode=None):
+    """One that cannot."""
+    return corridors(num_envs, autoreset_mode)
+
+gymnasium.register("Corridor-v0", entry_point=Corridor, vector_entry_point=unseen)
 '''
 
 
@@ -51,6 +79,13 @@ def hosts_in(folder):
         except OSError:
             pass  # It has ended, or is a zombie without a folder.
     return found
+
+
+def lives(process):
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 class HostEnvironmentsTest(ProgramTest):
@@ -69,9 +104,9 @@ class HostEnvironmentsTest(ProgramTest):
             time.sleep(0.01)
         return value
 
-    def start_slow(self, *more):
+    def start_slow(self, *more, trouble="slow"):
         """A run that goes on until it is stopped, with its hosts."""
-        process = self.start(*self.arguments("steps=10000000", 'host.arguments={"trouble": "slow"}', *more))
+        process = self.start(*self.arguments("steps=10000000", f'host.arguments={{"trouble": "{trouble}"}}', *more))
         self.wait_for_checkpoint(process, "run", beyond=1)
         self.assertIsNone(process.poll(), "the run ended")
         return process, self.wait_for("a host", lambda: hosts_in(self.folder))
@@ -139,6 +174,48 @@ class HostEnvironmentsTest(ProgramTest):
         self.wait_for("the end of the hosts", lambda: not hosts_in(self.folder))
         if before:
             self.assertLessEqual({name for name in os.listdir("/dev/shm") if "menger" in name}, before)
+
+    def children(self):
+        """Those of the processes that the environments have started which are still there."""
+        found = [int(word) for word in (self.folder / "children.txt").read_text().split()]
+        self.assertTrue(found)
+        return [process for process in found if lives(process)]
+
+    def test_what_environments_start_ends_with_menger_however_it_ends(self):
+        for number in (signal.SIGKILL, signal.SIGINT):
+            with self.subTest(number):
+                process, _ = self.start_slow(trouble="children")
+                self.assertGreaterEqual(len(self.children()), 4 * 3)
+                process.send_signal(number)
+                process.communicate(timeout=PATIENCE_S)
+                self.wait_for("the end of the children", lambda: not self.children())
+                self.wait_for("the end of the hosts", lambda: not hosts_in(self.folder))
+                shutil.rmtree(self.folder / "run")
+
+    def test_what_environments_start_ends_with_a_host_that_is_killed(self):
+        process, hosts = self.start_slow(trouble="children")
+        os.kill(max(hosts), signal.SIGKILL)  # The host: its supervisor came before it.
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        self.assertIn("was killed by SIGKILL", errors)
+        self.assertEqual(self.children(), [])
+
+    def test_a_run_of_a_vector_environment_can_be_recorded(self):
+        from PIL import Image
+
+        for environment in ("corridor:corridors", "corridor:Corridor-v0"):
+            with self.subTest(environment):
+                self.succeed(*self.arguments("host.vector=true", environment=environment, name=environment))
+                played = self.succeed("evaluate", environment, "--record", "film.gif")
+                steps = float(re.search(r"episode length: mean ([0-9.]+)", played.stdout)[1])
+                with Image.open(self.folder / "film.gif") as film:
+                    self.assertEqual((film.size, film.n_frames), ((6, 4), steps + 1))
+                    self.assertEqual(film.convert("RGB").getpixel((0, 0)), (0, 0, 0))
+
+    def test_a_vector_environment_that_cannot_be_shown_is_refused_with_what_to_do(self):
+        self.succeed(*self.arguments("host.vector=true", environment="corridor:unseen"))
+        finished = self.run_program("evaluate", "run", "--record", "film.gif")
+        self.assertEqual(finished.returncode, 1, finished.stderr)
+        self.assertIn('let it take render_mode="rgb_array", and render() return', finished.stderr)
 
     def test_a_resumed_run_begins_new_episodes_and_says_so(self):
         process, _ = self.start_slow()

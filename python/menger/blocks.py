@@ -57,6 +57,13 @@ class _Parts:
             known[0] += number
             known[1] += 1
 
+    def picture(self, image):
+        """What menger reads of a rendered frame: width and height as int32, then RGB."""
+        if not isinstance(image, numpy.ndarray) or image.ndim != 3 or image.shape[2] != 3:
+            raise Failure(f"{self.maker.name} renders {type(image).__name__}; an array [height, width, 3] is needed")
+        height, width = image.shape[:2]
+        return numpy.array([width, height], numpy.int32).tobytes() + numpy.ascontiguousarray(image, numpy.uint8).tobytes()
+
     @property
     def any_news(self):
         return self._metrics or self._restarts
@@ -87,12 +94,8 @@ class Block(_Parts):
         self._put_observation = None if single else self._put_leaves
 
     def render(self, i):
-        """What environment `i` looks like: width and height as int32, then RGB."""
-        image = self.environments[i].render()
-        if not isinstance(image, numpy.ndarray) or image.ndim != 3 or image.shape[2] != 3:
-            raise Failure(f"{self.maker.name} renders {type(image).__name__}; an array [height, width, 3] is needed")
-        height, width = image.shape[:2]
-        return numpy.array([width, height], numpy.int32).tobytes() + numpy.ascontiguousarray(image, numpy.uint8).tobytes()
+        """What environment `i` looks like."""
+        return self.picture(self.environments[i].render())
 
     def close(self):
         for environment in self.environments:
@@ -314,7 +317,11 @@ class VectorBlock(_Parts):
         self.action_space = self.environment.single_action_space
 
     def render(self, i):
-        raise Failure("a vector environment cannot be recorded: leave host.vector off")
+        images = self.environment.render()
+        if images is None or len(images) != self.count:
+            raise Failure(f"{self.maker.name} shows nothing: to be recorded, render() of a vector environment must return one "
+                          "array [height, width, 3] an environment")  # fmt: skip
+        return self.picture(images[i])
 
     def close(self):
         self.environment.close()

@@ -13,6 +13,11 @@ LIBRARY_VARIABLE = "MENGER_HOST_LIBRARY"
 PATIENCE_SECONDS = 3600.0
 
 
+def supervise(host):
+    """Waits for the end of the forked process `host`, or of menger, kills all that it has left, and ends as it did."""
+    _library().menger_host_supervise(host)
+
+
 class Failure(Exception):
     """What is reported to menger as it stands, without this package's own traceback."""
 
@@ -29,8 +34,7 @@ class Control:
 
     def __init__(self, descriptor):
         # The GIL is let go while it waits, so a user's threads run on.
-        self._library = library = ctypes.CDLL(os.environ[LIBRARY_VARIABLE])
-        _declare(library)
+        self._library = library = _library()
         if library.menger_host_open(descriptor) != 0:
             raise Failure(library.menger_host_error().decode())
         self.turn = library.menger_host_turn
@@ -70,13 +74,16 @@ class Control:
         return True
 
 
-def _declare(library):
+def _library():
+    library = ctypes.CDLL(os.environ[LIBRARY_VARIABLE])
+
     def declare(name, result, *arguments):
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
 
     text = (ctypes.c_char_p, ctypes.c_uint64)
+    declare("menger_host_supervise", None, ctypes.c_int32)
     declare("menger_host_error", ctypes.c_char_p)
     declare("menger_host_open", ctypes.c_int, ctypes.c_int)
     declare("menger_host_wait", ctypes.c_int64, ctypes.c_double)
@@ -89,3 +96,4 @@ def _declare(library):
     declare("menger_host_seed", ctypes.c_uint64)
     declare("menger_host_use_restarts", ctypes.c_int, ctypes.c_int64)
     declare("menger_host_progress", ctypes.c_int)
+    return library

@@ -128,10 +128,21 @@ def ignore_signals():
     os.register_at_fork(after_in_child=restore)
 
 
+def start_supervised():
+    """Goes on in a child: this process itself waits, and ends whatever the environments have started with the host.
+
+    Before anything large is imported, so that waiting costs next to no memory.
+    """
+    host = os.fork()
+    if host != 0:
+        control.supervise(host)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m menger.host", description=__doc__)
     parser.add_argument("--control", type=int, required=True, help="the inherited descriptor of the control segment")
     options = parser.parse_args()
+    start_supervised()
     ignore_signals()
     try:
         serve(Control(options.control))

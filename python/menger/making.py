@@ -37,6 +37,8 @@ class Maker:
             if folder not in sys.path:
                 sys.path.insert(0, folder)
         self._id, self._call = _find(self.name[5:] if self.name.startswith("host:") else self.name)
+        if self._render and self.vector and self._id is not None and gymnasium.spec(self._id).entry_point is not None:
+            self.vector = False  # A recording plays one environment, and more of them can be shown alone than in a batch.
 
     def spec(self):
         """Gymnasium's own spec, None for a class or function."""
@@ -68,7 +70,7 @@ class Maker:
         return gymnasium.make(self._id, disable_env_checker=True, **self._render, **self._arguments)
 
     def _make_vector(self, count):
-        arguments = {"num_envs": count, **self._arguments}
+        arguments = {"num_envs": count, **self._render, **self._arguments}
         same_step = {} if AutoresetMode is None else {"autoreset_mode": AutoresetMode.SAME_STEP}
         if self._call is not None:
             make = self._call
@@ -81,6 +83,10 @@ class Maker:
         try:
             environment = make(**arguments, **same_step)
         except TypeError as error:
+            if self._render and "render_mode" in str(error):
+                raise Failure(f"{self.name} cannot be recorded, because it takes no render_mode: let it take "
+                              "render_mode=\"rgb_array\", and render() return one array [height, width, 3] an environment"
+                              ) from None  # fmt: skip
             if "autoreset_mode" not in str(error):
                 raise
             environment = make(**arguments)

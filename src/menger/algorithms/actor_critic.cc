@@ -37,6 +37,7 @@ ActorCritic::ActorCritic(const AlgorithmContext& context, double discount, doubl
       network_(MakeActorCriticNetwork(context, encoder_->encoded(), *distribution_)) {
   CheckMask(context.environment, encoder_->mask_leaf());
   policy_spec_.waits_for_device = context.device != "cpu";
+  policy_spec_.batch_invariant = network_->batch_invariant();
   policy_spec_.columns = Spec({LeafSpec::Scalar("log_probability", DataType::kFloat32),
                                LeafSpec::Scalar("value", DataType::kFloat32)});
   if (network_->state_width() > 0) {

@@ -172,6 +172,7 @@ Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
   if (config.noisy) target_noisy_ = static_cast<NoisyNetwork*>(target_.get());
 
   policy_spec_.waits_for_device = context.device != "cpu";
+  policy_spec_.batch_invariant = network_->batch_invariant();
   policy_spec_.columns = Spec({LeafSpec::Scalar("value", DataType::kFloat32)});
   ParameterManifest manifest = network_->manifest();
   manifest.Add("policy/epsilon", {1});

@@ -26,7 +26,7 @@ _menger() {
     --policy) words="random" files=-f ;;
     --resume|--init-from) files=-d ;;
     --out|--record) files=-f ;;
-    --set|--seed|--seeds|--episodes|--steps|--fps) return ;;
+    --set|--seed|--seeds|--episodes|--steps|--threads|--fps) return ;;
     train) words="$(menger list recipes --names 2>/dev/null)" files=-f ;;
     rollout) words="$(menger list environments --names 2>/dev/null)" ;;
     describe) words="$(menger list --names 2>/dev/null) $sections" ;;
@@ -37,7 +37,7 @@ _menger() {
   if [[ $word == -* || -z $words$files ]]; then
     case ${COMP_WORDS[1]} in
       train) words="--set --resume --init-from --device --seed --seeds --out --help" ;;
-      evaluate) words="--episodes --seed --checkpoint --device --record --fps --help" ;;
+      evaluate) words="--episodes --seed --threads --checkpoint --device --record --fps --help" ;;
       rollout) words="--policy --seed --steps --out --help" ;;
       list) words="--names --help" ;;
       describe|completion) words="--help" ;;
@@ -87,7 +87,7 @@ _menger() {
         '1:recipe:_menger_recipes' ;;
     evaluate)
       _arguments $help '--episodes[how many]:number:' '--seed[the first seed]:seed:' \
-        '--checkpoint[which, or its number of steps]:checkpoint:(newest best)' \
+        '--threads[share the episodes]:number:' '--checkpoint[which, or its number of steps]:checkpoint:(newest best)' \
         '--device[where to act]:device:(cpu cuda)' '--record[write a film]:file:_files' '--fps[steps a second of the film]:number:' \
         '1:run folder:_files -/' ;;
     rollout)
@@ -143,6 +143,7 @@ complete -c menger -n "__menger_command train" -l seeds -x -d "train so many see
 complete -c menger -n "__menger_command train" -l out -x -a "(__fish_complete_directories)"
 complete -c menger -n "__menger_command evaluate" -a "(__fish_complete_directories)"
 complete -c menger -n "__menger_command evaluate" -l episodes -x
+complete -c menger -n "__menger_command evaluate" -l threads -x
 complete -c menger -n "__menger_command evaluate" -l checkpoint -x -a "newest best"
 complete -c menger -n "__menger_command evaluate" -l record -r -F
 complete -c menger -n "__menger_command evaluate" -l fps -x

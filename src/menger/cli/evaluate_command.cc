@@ -6,9 +6,11 @@
 #include <string>
 
 #include "menger/base/error.h"
+#include "menger/base/thread.h"
 #include "menger/cli/commands.h"
 #include "menger/training/evaluation.h"
 #include "menger/training/run.h"
+#include "menger/training/training_parts.h"
 #include "menger/training/video_file.h"
 
 namespace menger {
@@ -19,11 +21,13 @@ struct EvaluateArguments {
   std::string checkpoint = "newest";
   std::optional<std::int64_t> episodes;
   std::optional<std::int64_t> seed;
+  int threads = AvailableCpus();
   std::optional<std::string> device;
   std::string record;
   double frames_per_second = 30;
 };
 
+constexpr int kThreadsMax = 1024;
 constexpr std::int64_t kRecordedEpisodes = 1;  // When not asked for more.
 
 bool SameShapes(const Spec& one, const Spec& other) {
@@ -61,14 +65,14 @@ void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& c
   plan.seed = arguments.seed
                   ? static_cast<std::uint64_t>(*arguments.seed)
                   : plan.seed + static_cast<std::uint64_t>(run.experiment->evaluation.seed_offset);
-  const auto policy = run.algorithm->MakePolicy(PolicyMode::kGreedy, plan.seed);
+  const auto policies = GreedyPolicies(*run.algorithm, plan.seed, arguments.threads);
   EvaluationResult result;
   if (arguments.record.empty()) {
-    result = Evaluate(plan, run.environment, *policy);
+    result = Evaluate(plan, run.environment, policies);
   } else {
     const EnvironmentEntry environment = OpenToRecord(run, context.environments);
     const auto video = CreateVideoFile(arguments.record, arguments.frames_per_second);
-    result = Evaluate(plan, environment, *policy,
+    result = Evaluate(plan, environment, policies,
                       [&](EnvironmentGroup& group) { video->Add(group.Render(/*index=*/0)); });
     video->Finish();
   }
@@ -96,6 +100,11 @@ void AddEvaluateCommand(CLI::App& app, CommandContext& context) {
                    "Episode i is seeded with N + i; default: seeds that training never uses")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, kSeedMax));
+  command
+      ->add_option("--threads", arguments->threads,
+                   "Share the episodes, with the same result; default: one for each CPU")
+      ->type_name("N")
+      ->check(CLI::Range(1, kThreadsMax));
   command
       ->add_option("--checkpoint", arguments->checkpoint,
                    "newest, best (by the evaluations during training), or a number of steps")

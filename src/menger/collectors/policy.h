@@ -13,6 +13,7 @@ struct PolicySpec {
   Spec state;    // Recurrent state; empty without one.
   Spec columns;  // What it says about each action, for example log_probability and value.
   bool waits_for_device = false;  // Act mostly waits, and leaves its core to others meanwhile.
+  bool batch_invariant = true;    // See Policy.
 };
 
 // Chooses actions: observations, is_first, recurrent state and action masks in; actions, its

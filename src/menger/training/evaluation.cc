@@ -5,50 +5,63 @@
 #include <numeric>
 
 #include "menger/base/error.h"
+#include "menger/base/worker_pool.h"
 #include "menger/tensor/slab.h"
 
 namespace menger {
 namespace {
 
-constexpr int kRows = 32;  // Of the slab that is filled again and again.
+constexpr int kRows = 32;     // Of the slab that is filled again and again.
+constexpr int kPadding = 16;  // Keeps workers out of each other's cache lines.
 
-// One pass: `count` episodes, the first of them number `first` of the evaluation.
+// One worker a policy, where the result does not depend on who plays what.
+int WorkersOf(std::span<const std::unique_ptr<Policy>> policies, int episodes, bool watched) {
+  if (watched || !policies[0]->spec().batch_invariant) return 1;
+  return std::min(static_cast<int>(policies.size()), episodes);
+}
+
+// One pass: `count` episodes, the first of them number `first` of the evaluation. Each worker has a
+// block of the environments; they meet once a slab.
 class EpisodeBatch {
  public:
-  EpisodeBatch(const EvaluationPlan& plan, const EnvironmentEntry& environment, Policy& policy,
-               int first, int count, const EpisodeWatcher& watch)
+  EpisodeBatch(const EvaluationPlan& plan, const EnvironmentEntry& environment,
+               std::span<const std::unique_ptr<Policy>> policies, int first, int count,
+               const EpisodeWatcher& watch)
       : plan_(plan),
-        policy_(policy),
+        policies_(policies),
         watch_(watch),
-        slab_(MakeSlab({.observation = environment.spec.observation,
-                        .state = policy.spec().state,
-                        .action = environment.spec.action,
-                        .policy = policy.spec().columns,
-                        .horizon = kRows,
-                        .history = plan.history,
-                        .columns = ColumnLayout::Single(count)},
-                       environment)),
-        group_(environment.make_group({.columns = slab_.columns().block(/*group=*/0, /*worker=*/0),
-                                       .seed = plan.seed + static_cast<std::uint64_t>(first),
-                                       // An environment that has played its episode stands still.
-                                       .reset_mode = ResetMode::kBetweenSlabs,
-                                       .clip_actions = plan.clip_actions})),
-        running_(count),
-        ended_(count, 0),
+        workers_(WorkersOf(policies, count, watch != nullptr)),
+        slab_(MakeSlab(
+            {.observation = environment.spec.observation,
+             .state = policies[0]->spec().state,
+             .action = environment.spec.action,
+             .policy = policies[0]->spec().columns,
+             .horizon = kRows,
+             .history = plan.history,
+             .columns = ColumnLayout(count, /*groups=*/1, workers_, workers_ > 1 ? kPadding : 1)},
+            environment)),
+        ended_(slab_.positions(), 0),
         returns_(count, 0.0),
-        lengths_(count, 0) {}
+        lengths_(count, 0) {
+    for (const ColumnBlock& block : slab_.columns().blocks()) {
+      running_.push_back(block.count);
+      groups_.push_back(
+          environment.make_group({.columns = block,
+                                  .seed = plan.seed + static_cast<std::uint64_t>(first),
+                                  // An environment that has played its episode stands still.
+                                  .reset_mode = ResetMode::kBetweenSlabs,
+                                  .clip_actions = plan.clip_actions}));
+    }
+  }
 
-  void Play(EvaluationResult& result) {
-    group_->Reset(slab_, /*row=*/0);
-    if (watch_) watch_(*group_);
+  void Play(WorkerPool& pool, EvaluationResult& result) {
+    pool.Run(workers_, [this](int worker) {
+      groups_[worker]->Reset(slab_, /*row=*/0);
+      if (watch_) watch_(*groups_[worker]);
+    });
     while (true) {
-      for (int row = 0; row < kRows && running_ > 0; ++row) {
-        policy_.Act(slab_, row, {.first = 0, .count = slab_.positions()});
-        group_->Step(slab_, row);
-        if (watch_) watch_(*group_);
-        Account(row);
-      }
-      if (running_ == 0) break;
+      pool.Run(workers_, [this](int worker) { PlayRows(worker); });
+      if (std::count(running_.begin(), running_.end(), 0) == workers_) break;
       if (slab_.first_step() > plan_.steps_max) {
         throw DeadlineExceeded(
             "an evaluation episode has not ended after {} steps: give the "
@@ -62,25 +75,37 @@ class EpisodeBatch {
   }
 
  private:
-  void Account(int row) {
-    for (std::size_t i = 0; i < ended_.size(); ++i) {
-      if (ended_[i] != 0) continue;
-      const int position = slab_.columns().PositionOf(static_cast<int>(i));
-      returns_[i] += slab_.reward(row)[position];
-      ++lengths_[i];
+  void PlayRows(int worker) {
+    const ColumnBlock& block = slab_.columns().block(/*group=*/0, worker);
+    for (int row = 0; row < kRows && running_[worker] > 0; ++row) {
+      policies_[worker]->Act(slab_, row, {.first = block.first_position, .count = block.count});
+      groups_[worker]->Step(slab_, row);
+      if (watch_) watch_(*groups_[worker]);
+      Account(block, row);
+    }
+  }
+
+  void Account(const ColumnBlock& block, int row) {
+    for (int i = 0; i < block.count; ++i) {
+      const int position = block.first_position + i;
+      const int episode = block.first_environment + i;
+      if (ended_[position] != 0) continue;
+      returns_[episode] += slab_.reward(row)[position];
+      ++lengths_[episode];
       if (slab_.episode_end(row)[position] == 0) continue;
-      ended_[i] = 1;
-      --running_;
+      ended_[position] = 1;
+      --running_[block.worker];
     }
   }
 
   const EvaluationPlan& plan_;
-  Policy& policy_;
+  const std::span<const std::unique_ptr<Policy>> policies_;  // One a worker, at least.
   const EpisodeWatcher& watch_;
+  const int workers_;
   Slab slab_;
-  std::unique_ptr<EnvironmentGroup> group_;
-  int running_;
-  std::vector<char> ended_;
+  std::vector<std::unique_ptr<EnvironmentGroup>> groups_;  // One a worker.
+  std::vector<int> running_;                               // Episodes, by worker.
+  std::vector<char> ended_;                                // By position.
   std::vector<double> returns_;
   std::vector<std::int64_t> lengths_;
 };
@@ -119,17 +144,20 @@ std::string ToString(const EvaluationResult& result) {
 }
 
 EvaluationResult Evaluate(const EvaluationPlan& plan, const EnvironmentEntry& environment,
-                          Policy& policy, const EpisodeWatcher& watch) {
+                          std::span<const std::unique_ptr<Policy>> policies,
+                          const EpisodeWatcher& watch) {
   if (plan.episodes < 1) {
     throw InvalidArgument("an evaluation of {} episodes means nothing; it takes at least 1",
                           plan.episodes);
   }
-  policy.Refresh();
+  if (policies.empty()) throw InvalidArgument("an evaluation needs at least one policy");
+  for (const auto& policy : policies) policy->Refresh();
+  WorkerPool pool(WorkersOf(policies, plan.episodes, watch != nullptr), "evaluation");
   EvaluationResult result;
   const int together = watch ? 1 : kEvaluationEnvironmentsMax;
   for (int first = 0; first < plan.episodes; first += together) {
     const int count = std::min(together, plan.episodes - first);
-    EpisodeBatch(plan, environment, policy, first, count, watch).Play(result);
+    EpisodeBatch(plan, environment, policies, first, count, watch).Play(pool, result);
   }
   return result;
 }

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,11 +45,16 @@ using EpisodeWatcher = std::function<void(EnvironmentGroup&)>;
 
 // Plays exactly one episode in each of `episodes` fresh environments: taking the first that end
 // out of a few busy ones would favour short episodes. The environments are nobody else's, and the
-// policy takes the newest published parameters first. Runs on the calling thread. Throws
+// policies take the newest published parameters first.
+//
+// `policies` are at least one, all alike: each plays an equal share of the environments on a thread
+// of its own, the first on the calling one. The result is the same for any number of them; those
+// that are not batch-invariant, whose numbers would depend on it, leave all to the first. Throws
 // DeadlineExceeded if an episode reaches steps_max, and whatever an environment throws. More than
 // kEvaluationEnvironmentsMax episodes are played in several passes, with the same result;
 // with a watcher, one after the other.
 EvaluationResult Evaluate(const EvaluationPlan& plan, const EnvironmentEntry& environment,
-                          Policy& policy, const EpisodeWatcher& watch = {});
+                          std::span<const std::unique_ptr<Policy>> policies,
+                          const EpisodeWatcher& watch = {});
 
 }  // namespace menger

@@ -1,6 +1,11 @@
 #include "menger/training/evaluation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "menger/base/error.h"
 #include "menger/collectors/random_policy.h"
@@ -24,10 +29,17 @@ class PushRight : public Policy {
   const PolicySpec spec_;
 };
 
+template <typename Policy, typename... Arguments>
+std::vector<std::unique_ptr<menger::Policy>> Policies(int count, const Arguments&... arguments) {
+  std::vector<std::unique_ptr<menger::Policy>> policies;
+  for (int i = 0; i < count; ++i) policies.push_back(std::make_unique<Policy>(arguments...));
+  return policies;
+}
+
 EvaluationResult Play(int episodes, std::uint64_t seed) {
   const EnvironmentCatalog environments = NativeEnvironments();
-  PushRight policy;
-  return Evaluate({.episodes = episodes, .seed = seed}, environments.Find("CartPole-v1"), policy);
+  return Evaluate({.episodes = episodes, .seed = seed}, environments.Find("CartPole-v1"),
+                  Policies<PushRight>(1));
 }
 
 TEST(EvaluationTest, EachSeedPlaysExactlyOneEpisode) {
@@ -51,16 +63,66 @@ TEST(EvaluationTest, MoreEpisodesThanFitSideBySideArePlayedInPasses) {
 TEST(EvaluationTest, EpisodesAreNotCutByTheSlab) {
   const EnvironmentCatalog environments = NativeEnvironments();
   const EnvironmentEntry& entry = environments.Find("Pendulum-v1");  // 200 steps, always.
-  RandomPolicy policy(entry.spec.observation, entry.spec.action, /*seed=*/1);
-  const EvaluationResult result = Evaluate({.episodes = 3, .seed = 1}, entry, policy);
+  const auto policies =
+      Policies<RandomPolicy>(1, entry.spec.observation, entry.spec.action, /*seed=*/1);
+  const EvaluationResult result = Evaluate({.episodes = 3, .seed = 1}, entry, policies);
   EXPECT_EQ(result.lengths, (std::vector<std::int64_t>{200, 200, 200}));
 }
 
 TEST(EvaluationTest, AnEpisodeWithoutEndIsGivenUp) {
   const EnvironmentCatalog environments = NativeEnvironments();
   const EnvironmentEntry& entry = environments.Find("Pendulum-v1");
-  RandomPolicy policy(entry.spec.observation, entry.spec.action, /*seed=*/1);
-  EXPECT_THROW(Evaluate({.episodes = 1, .steps_max = 50}, entry, policy), Error);
+  const auto policies =
+      Policies<RandomPolicy>(2, entry.spec.observation, entry.spec.action, /*seed=*/1);
+  EXPECT_THROW(Evaluate({.episodes = 3, .steps_max = 50}, entry, policies), Error);
+}
+
+// Draws are those of the environment and step, so random actions are the same, too.
+TEST(EvaluationTest, TheResultIsTheSameForAnyNumberOfWorkers) {
+  const EnvironmentCatalog environments = NativeEnvironments();
+  for (const char* const name : {"CartPole-v1", "LunarLander-v3"}) {
+    const EnvironmentEntry& entry = environments.Find(name);
+    std::optional<EvaluationResult> alone;
+    for (const int workers : {1, 2, 3, 7, 40}) {  // The last: more than there are episodes.
+      const auto policies =
+          Policies<RandomPolicy>(workers, entry.spec.observation, entry.spec.action, /*seed=*/1);
+      const EvaluationResult result = Evaluate({.episodes = 11, .seed = 3}, entry, policies);
+      if (!alone) alone = result;
+      EXPECT_EQ(result.returns, alone->returns) << name << " with " << workers << " workers";
+      EXPECT_EQ(result.lengths, alone->lengths) << name << " with " << workers << " workers";
+    }
+  }
+}
+
+// Says that its numbers depend on the batch, and notes how large each was.
+class Dependent : public PushRight {
+ public:
+  explicit Dependent(std::vector<int>& positions) : positions_(positions) {}
+  const PolicySpec& spec() const override { return spec_; }
+  void Act(Slab& slab, int row, PositionRange positions) override {
+    PushRight::Act(slab, row, positions);
+    positions_.push_back(positions.count);
+  }
+
+ private:
+  const PolicySpec spec_{.batch_invariant = false};
+  std::vector<int>& positions_;
+};
+
+TEST(EvaluationTest, APolicyThatIsNotBatchInvariantActsForAllAtOnce) {
+  const EnvironmentCatalog environments = NativeEnvironments();
+  std::vector<int> first, second;
+  std::vector<std::unique_ptr<Policy>> policies;
+  policies.push_back(std::make_unique<Dependent>(first));
+  policies.push_back(std::make_unique<Dependent>(second));
+  Evaluate({.episodes = 6}, environments.Find("CartPole-v1"), policies);
+  EXPECT_THAT(first, testing::Each(6));
+  EXPECT_THAT(second, testing::IsEmpty());
+}
+
+TEST(EvaluationTest, WithoutAPolicyThereIsNothingToEvaluate) {
+  const EnvironmentCatalog environments = NativeEnvironments();
+  EXPECT_THROW(Evaluate({}, environments.Find("CartPole-v1"), {}), Error);
 }
 
 // numpy: mean, std, min, max of [1, 2, 4, 9].

@@ -59,8 +59,8 @@ SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry 
       folder_(folder),
       progress_(progress),
       stop_requested_(std::move(stop_requested)),
-      greedy_(parts.algorithm->MakePolicy(PolicyMode::kGreedy,
-                                          static_cast<std::uint64_t>(experiment.seed))),
+      greedy_(GreedyPolicies(*parts.algorithm, static_cast<std::uint64_t>(experiment.seed),
+                             static_cast<int>(experiment.collector.workers.value))),
       table_(folder.file("progress.csv")),
       events_(folder.file("events.out.tfevents.0")) {}
 
@@ -184,7 +184,7 @@ EvaluationResult SynchronousLoop::EvaluateGreedily() {
   while (true) {
     try {
       return Evaluate(EvaluationPlanOf(experiment_, *parts_.algorithm, counters_.evaluations),
-                      evaluation_, *greedy_);
+                      evaluation_, greedy_);
     } catch (...) {
       const Error error = TranslateCurrentException();
       if (error.code() == ErrorCode::kInvalidArgument) throw LearningFailed(error, "evaluation");

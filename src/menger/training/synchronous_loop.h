@@ -77,7 +77,7 @@ class SynchronousLoop {
   ProgressReporter& progress_;
   const std::function<bool()> stop_requested_;
 
-  std::unique_ptr<Policy> greedy_;
+  std::vector<std::unique_ptr<Policy>> greedy_;  // One a thread that evaluates.
   ProgressTable table_;
   EventFile events_;
 

@@ -93,6 +93,15 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
   return parts;
 }
 
+std::vector<std::unique_ptr<Policy>> GreedyPolicies(Algorithm& algorithm, std::uint64_t seed,
+                                                    int count) {
+  std::vector<std::unique_ptr<Policy>> policies;
+  for (int i = 0; i < count; ++i) {
+    policies.push_back(algorithm.MakePolicy(PolicyMode::kGreedy, seed));
+  }
+  return policies;
+}
+
 EvaluationPlan EvaluationPlanOf(const Experiment& experiment, const Algorithm& algorithm,
                                 std::int64_t index) {
   const EvaluationOptions& options = experiment.evaluation;

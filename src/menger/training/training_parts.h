@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "menger/algorithms/algorithm.h"
 #include "menger/collectors/collector.h"
@@ -41,6 +42,10 @@ std::uint64_t CollectorSeed(std::int64_t seed, std::int64_t attempt);
 // Everything that a loop needs. `attempt` is the checkpoint's (LoopCounters); 0 for a new run.
 TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
                         std::int64_t attempt);
+
+// Policies that act greedily: for an evaluation on as many threads.
+std::vector<std::unique_ptr<Policy>> GreedyPolicies(Algorithm& algorithm, std::uint64_t seed,
+                                                    int count);
 
 // How the experiment's policy is evaluated by the evaluation number `index`. Each has environment
 // seeds of its own: seed + seed_offset + index x episodes, and up.

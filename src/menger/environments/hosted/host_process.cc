@@ -26,6 +26,7 @@ namespace {
 constexpr std::size_t kLinesKept = 40;
 constexpr std::size_t kLineBytesMax = 2000;
 constexpr double kCloseSeconds = 2;
+constexpr double kEndSeconds = 1;  // For a supervisor, to end what the host has started.
 constexpr double kKillSeconds = 10;
 constexpr std::chrono::milliseconds kSlice{50};  // Between two looks at whether the host lives.
 
@@ -83,7 +84,7 @@ Launch PrepareLaunch(const HostProgram& program, std::vector<int> inherited, int
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launch.menger) _exit(127);  // Died before the kernel knew to tell.
   setpgid(0, 0);
-  for (const int number : {SIGPIPE, SIGQUIT}) signal(number, SIG_DFL);
+  for (const int number : {SIGPIPE, SIGQUIT, kEndHostSignal}) signal(number, SIG_DFL);
   // A batch system that ends a job may signal every process of it: menger saves and closes its
   // hosts, which must live until then.
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
@@ -214,16 +215,19 @@ bool HostProcess::WaitForEnd(double seconds) {
 }
 
 void HostProcess::Kill() {
-  {
-    const std::lock_guard lock(mutex_);  // Reap holds it too: the number is still this process's.
-    if (!ended_ && process_ != 0) {
-      kill(process_, SIGKILL);  // It may not lead its group yet.
-      kill(-process_, SIGKILL);
-    }
-  }
-  if (process_ != 0 && !WaitForEnd(kKillSeconds)) {
+  if (process_ == 0) return;
+  Signal(process_, kEndHostSignal);
+  if (WaitForEnd(kEndSeconds)) return;
+  Signal(process_, SIGKILL);  // It may not lead its group yet.
+  Signal(-process_, SIGKILL);
+  if (!WaitForEnd(kKillSeconds)) {
     LogWarning("host process {} does not end: it waits in the kernel", process_.load());
   }
+}
+
+void HostProcess::Signal(std::int32_t target, int number) {
+  const std::lock_guard lock(mutex_);  // Reap holds it too: the number is still this process's.
+  if (!ended_) kill(target, number);
 }
 
 // The watching thread.

@@ -28,7 +28,8 @@ class HostLost : public Error {
 // One running host: started by the constructor, gone when the destructor returns.
 //
 // It leads a process group of its own, so that an interrupt at the terminal reaches menger alone
-// and what a host leaves behind is killed with it. The kernel kills it when menger dies; SIGINT,
+// and what a host leaves behind in its group is killed with it; a host whose environments may start
+// processes of any kind runs under a supervisor. The kernel kills it when menger dies; SIGINT,
 // SIGTERM and SIGHUP it ignores, because menger saves what it holds when those reach menger, too.
 // Its standard input is empty; what it prints is read by a thread, which also waits for its end (so
 // there is no zombie), and the last lines are told in errors. It may use all CPUs of menger,
@@ -62,6 +63,7 @@ class HostProcess {
   void Reap();
   bool WaitForEnd(double seconds);
   void Kill();
+  void Signal(std::int32_t target, int number);  // A process, or its negative: a process group.
   std::string LastWords();
   void AwaitReply(HostCommand command, double deadline_seconds);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -23,8 +25,10 @@ namespace menger {
 // `reply`. There is never more than one request on its way.
 //
 // The host is started with `--control N` (the descriptor of its HostControl) after its own
-// arguments. It ends at kClose, and when menger is gone.
+// arguments. It ends at kClose, and when menger is gone. kEndHostSignal ends it at any time: by the
+// signal's default action, or because a supervisor (supervisor.h) sees to it.
 
+inline constexpr int kEndHostSignal = SIGUSR1;
 inline constexpr std::uint32_t kHostMagic = 0x484d4e47;
 inline constexpr std::uint32_t kHostProtocolVersion = 1;
 inline constexpr std::size_t kHostTextBytes = std::size_t{16} << 20;  // A picture of 2,300 x 2,300.

@@ -7,6 +7,7 @@
 
 #include "menger/base/error.h"
 #include "menger/environments/hosted/protocol.h"
+#include "menger/environments/hosted/supervisor.h"
 
 namespace {
 
@@ -37,6 +38,8 @@ menger_host_request Await(Host& host, double timeout_seconds) {
 extern "C" {
 
 const char* menger_host_error(void) { return TheHost().error.c_str(); }
+
+void menger_host_supervise(int32_t host) { menger::Supervise(host); }
 
 int menger_host_open(int descriptor) {
   Host& host = TheHost();

@@ -19,6 +19,10 @@ typedef int64_t menger_host_request;
 
 const char* menger_host_error(void);
 
+// For a process that has just forked `host`, which goes on as the host: waits for its end, or
+// menger's, kills all that it has left behind, and ends as it did. Does not return.
+void menger_host_supervise(int32_t host);
+
 // Takes the descriptor of the control segment that the program was started with.
 int menger_host_open(int descriptor);
 
