@@ -14,13 +14,32 @@ namespace {
 
 constexpr std::size_t kWriteBytes = std::size_t{4} << 20;  // At least, of one write.
 
+}  // namespace
+
 std::size_t BytesOf(const ChunkLayout& layout, std::uint32_t rows) {
   std::size_t bytes = 0;
   for (int leaf = 0; leaf < layout.steps().size(); ++leaf) bytes += layout.row_bytes(leaf) * rows;
   return bytes;
 }
 
-}  // namespace
+void CopyRows(const ChunkStore& chunks, const ChunkLayout& layout, ChunkId chunk,
+              std::uint32_t first, std::uint32_t rows, std::byte* to) {
+  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
+    const std::size_t row_bytes = layout.row_bytes(leaf);
+    std::memcpy(to, chunks.Data(chunk, layout.offset(leaf) + first * row_bytes), rows * row_bytes);
+    to += rows * row_bytes;
+  }
+}
+
+void RestoreRows(ChunkStore& chunks, const ChunkLayout& layout, ChunkId chunk, std::uint32_t first,
+                 std::uint32_t rows, const std::byte* from) {
+  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
+    const std::size_t row_bytes = layout.row_bytes(leaf);
+    std::memcpy(chunks.Data(chunk, layout.offset(leaf) + first * row_bytes), from,
+                rows * row_bytes);
+    from += rows * row_bytes;
+  }
+}
 
 void ChunkIndex::Save(ArchiveWriter archive) const {
   archive.Write("packs", packs);
@@ -58,12 +77,7 @@ void PackWriter::Add(const ChunkStore& chunks, const ChunkLayout& layout, ChunkE
   if (!file_.valid()) file_ = CreateFile(PackPath(folder_, number_));
   const std::size_t begin = waiting_.size();
   waiting_.resize(begin + BytesOf(layout, entry.rows));
-  std::byte* to = waiting_.data() + begin;
-  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
-    const std::size_t bytes = layout.row_bytes(leaf) * entry.rows;
-    std::memcpy(to, chunks.Data(entry.chunk, layout.offset(leaf)), bytes);
-    to += bytes;
-  }
+  CopyRows(chunks, layout, entry.chunk, 0, entry.rows, waiting_.data() + begin);
   entry.pack = number_;
   entry.offset = size_;
   entry.size = waiting_.size() - begin;
@@ -129,12 +143,7 @@ void PackReader::Read(const ChunkEntry& entry, const ChunkLayout& layout, ChunkS
     throw DataLoss("'{}': {} rows of a chunk of {} cannot have {} bytes",
                    PackPath(folder_, entry.pack), entry.rows, entry.capacity, entry.size);
   }
-  const std::byte* from = Rows(entry).data();
-  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
-    const std::size_t bytes = layout.row_bytes(leaf) * entry.rows;
-    std::memcpy(chunks.Data(chunk, layout.offset(leaf)), from, bytes);
-    from += bytes;
-  }
+  RestoreRows(chunks, layout, chunk, 0, entry.rows, Rows(entry).data());
   chunks.Publish(chunk, static_cast<int>(entry.rows));
 }
 

@@ -60,6 +60,13 @@ class ChunkLayouts {
   std::map<std::pair<std::uint64_t, std::uint32_t>, ChunkLayout> layouts_;
 };
 
+// Rows of a chunk as files have them: leaf after leaf, `rows` rows each.
+std::size_t BytesOf(const ChunkLayout& layout, std::uint32_t rows);
+void CopyRows(const ChunkStore& chunks, const ChunkLayout& layout, ChunkId chunk,
+              std::uint32_t first, std::uint32_t rows, std::byte* to);
+void RestoreRows(ChunkStore& chunks, const ChunkLayout& layout, ChunkId chunk, std::uint32_t first,
+                 std::uint32_t rows, const std::byte* from);  // Does not publish them.
+
 // References to chunks, given back at the end.
 struct HeldChunks {
   explicit HeldChunks(ChunkStore& chunk_store) : store(chunk_store) {}

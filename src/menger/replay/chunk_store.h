@@ -56,6 +56,7 @@ struct ChunkIdentity {
   std::uint64_t store = 0;  // A random number of the store in which it was made.
   std::uint64_t number = 0;
 
+  bool operator==(const ChunkIdentity&) const = default;
   bool operator<(const ChunkIdentity& other) const {
     return store != other.store ? store < other.store : number < other.number;
   }

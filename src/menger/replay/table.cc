@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <utility>
 
 #include "menger/base/error.h"
 #include "menger/replay/draft_checker.h"
 #include "menger/replay/item_pool.h"
 #include "menger/replay/sample.h"
+#include "menger/replay/table_changes.h"
 #include "menger/replay/table_content.h"
 
 namespace menger {
@@ -24,37 +24,6 @@ constexpr std::chrono::nanoseconds kWaitMax = std::chrono::hours(1);
 constexpr std::size_t kAhead = 8;
 
 }  // namespace
-
-void TableOptions::Check() const {
-  if (name.empty()) throw InvalidArgument("a replay table has no name");
-  const char* part = "items";
-  try {
-    items.Check();
-    part = "sampler";
-    sampler.Check();
-    part = "remover";
-    remover.Check();
-    part = "rate_limiter";
-    rate_limiter.Check();
-  } catch (const Error& error) {
-    throw WithContext(error, fmt::format("table '{}': {}", name, part));
-  }
-  constexpr std::int64_t kSlotsMax = std::numeric_limits<std::uint32_t>::max() - 1;
-  if (items_max < 1 || items_max > kSlotsMax) {
-    throw InvalidArgument("table '{}': items_max is {}; it must be 1 to {}", name, items_max,
-                          kSlotsMax);
-  }
-  if (rate_limiter.min_size > items_max) {
-    throw InvalidArgument(
-        "table '{}': rate_limiter.min_size is {}, so nothing could ever be sampled of items_max {}",
-        name, rate_limiter.min_size, items_max);
-  }
-  if (bytes_max == 0) throw InvalidArgument("table '{}': bytes_max is 0", name);
-  if (times_sampled_max < 0) {
-    throw InvalidArgument("table '{}': times_sampled_max is {}; it must be at least 0", name,
-                          times_sampled_max);
-  }
-}
 
 // All but the constants is guarded by `mutex`.
 struct Table::State {
@@ -72,6 +41,10 @@ struct Table::State {
   bool TryInsert(const ItemDraft& draft, ItemKey& key);
   bool Evict();
   void Remove(std::uint32_t slot);
+  void Changed(std::uint32_t slot) {
+    if (changes != nullptr) changes->Add(slot);
+  }
+  bool JournalFailed() const { return changes != nullptr && changes->gate().failed(); }
 
   bool CanSample(std::int64_t count) const {
     return limiter.CanSample(count) && sampler->CanSelect();
@@ -92,6 +65,7 @@ struct Table::State {
 
   std::string WhyNoInsert() const;
   std::string WhyNoSample(std::int64_t count) const;
+  TableCounts Counts() const;
 
   const TableOptions options;
   ChunkStore& chunks;
@@ -115,6 +89,7 @@ struct Table::State {
   std::int64_t evicted = 0;
   std::int64_t dropped_stale = 0;
   std::int64_t stale_keys = 0;
+  TableChanges* changes = nullptr;  // A journal's, if there is one.
 
   // Kept for their memory.
   std::vector<Selection> selections;
@@ -124,9 +99,10 @@ struct Table::State {
 
 // ---- Items come and go
 
-// False, with nothing inserted, while the limiter forbids it or the remover finds nothing that it
-// may remove.
+// False, with nothing inserted, while the limiter or the journal forbids it or the remover finds
+// nothing that it may remove.
 bool Table::State::TryInsert(const ItemDraft& draft, ItemKey& key) {
+  if (changes != nullptr && !changes->gate().open()) return false;
   if (!limiter.CanInsert(1)) return false;
   while (items.size() >= options.items_max) {
     if (!Evict()) return false;
@@ -145,6 +121,7 @@ bool Table::State::TryInsert(const ItemDraft& draft, ItemKey& key) {
   sampler->Insert(slot, number, draft.priority);
   remover->Insert(slot, number, draft.priority);
   limiter.Inserted(1);
+  Changed(slot);
   changed = true;
   key = {.number = number, .slot = slot};
   return true;
@@ -162,6 +139,7 @@ void Table::State::Remove(std::uint32_t slot) {
   remover->Erase(slot);
   items.Erase(slot);
   limiter.Deleted(1);
+  Changed(slot);
   changed = true;
 }
 
@@ -216,6 +194,7 @@ void Table::State::Give(const Selection& selection, Sample& sample) {
   Item& item = items[selection.slot];
   ++item.times_sampled;
   limiter.Sampled(1);
+  if (options.times_sampled_max > 0) Changed(selection.slot);
   changed = true;
   sample.Add({.key = {.number = item.number, .slot = selection.slot},
               .probability = selection.probability,
@@ -254,6 +233,9 @@ void Table::State::Wake() {
 
 std::string Table::State::WhyNoInsert() const {
   if (!limiter.CanInsert(1)) return limiter.WhyNoInsert(1);
+  if (changes != nullptr && !changes->gate().open()) {
+    return "the journal has not yet brought to the disk what was inserted before";
+  }
   return fmt::format(
       "the table is full, and the priorities of all {} items are 0 to its remover {}", items.size(),
       ToString(options.remover));
@@ -294,9 +276,13 @@ void Table::Insert(std::span<const ItemDraft> drafts, const Deadline& deadline,
   std::unique_lock lock(state.mutex);
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     ItemKey key;
-    const auto insert = [&] { return state.TryInsert(drafts[i], key); };
+    const auto insert = [&] { return state.JournalFailed() || state.TryInsert(drafts[i], key); };
     if (!state.Await(lock, state.may_insert, state.inserters_waiting, deadline, insert)) {
       throw DeadlineExceeded("{} could not be inserted in time: {}", name(i), state.WhyNoInsert());
+    }
+    if (key.number == 0) {
+      throw Unavailable("{} is refused: the journal has failed, so it could be lost: {}", name(i),
+                        state.changes->gate().why());
     }
     if (keys != nullptr) keys->push_back(key);
   }
@@ -355,6 +341,7 @@ Found Table::UpdatePriorities(std::span<const PriorityUpdate> updates) {
     state.items[update.key.slot].priority = update.priority;
     state.slots.push_back(update.key.slot);
     state.priorities.push_back(update.priority);
+    state.Changed(update.key.slot);
   }
   state.sampler->UpdateMany(state.slots, state.priorities);
   state.remover->UpdateMany(state.slots, state.priorities);
@@ -406,16 +393,20 @@ void Table::ReserveFor(TableContent& content) const {
 
 std::unique_lock<std::mutex> Table::Lock() const { return std::unique_lock(state_->mutex); }
 
+TableCounts Table::State::Counts() const {
+  return {.inserts = limiter.inserts(),
+          .samples = limiter.samples(),
+          .deletes = limiter.deletes(),
+          .evicted = evicted,
+          .dropped_stale = dropped_stale,
+          .stale_keys = stale_keys,
+          .sampler_random = sampler_random.Save(),
+          .remover_random = remover_random.Save()};
+}
+
 void Table::CopyTo(TableContent& content, std::vector<ChunkId>& held) const {
   const State& state = *state_;
-  content.counts = {.inserts = state.limiter.inserts(),
-                    .samples = state.limiter.samples(),
-                    .deletes = state.limiter.deletes(),
-                    .evicted = state.evicted,
-                    .dropped_stale = state.dropped_stale,
-                    .stale_keys = state.stale_keys,
-                    .sampler_random = state.sampler_random.Save(),
-                    .remover_random = state.remover_random.Save()};
+  content.counts = state.Counts();
   state.items.CopyTo(content.pool);
   const auto copy = [](std::span<const std::uint32_t> from, std::vector<std::uint32_t>& to) {
     to.assign(from.begin(), from.end());
@@ -461,6 +452,36 @@ void Table::Restore(const TableContent& content) {
   }
   state.changed = true;
   state.Wake();
+}
+
+// ---- Journals
+
+void Table::Watch(TableChanges* changes) {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  state.changes = changes;
+}
+
+void Table::CopyChanges(TableDelta& delta) {
+  State& state = *state_;
+  delta.counts = state.Counts();
+  for (const std::uint32_t slot : state.changes->slots()) {
+    delta.slots.push_back(slot);
+    Item& item = delta.items.emplace_back(state.items[slot]);
+    if (item.number == 0) item = {};
+    const auto slices = state.items.slices(slot).first(item.slices_count);
+    const auto slice_counts = state.items.slice_counts(slot);
+    item.slices_begin = static_cast<std::uint32_t>(delta.slices.size());
+    delta.slices.insert(delta.slices.end(), slices.begin(), slices.end());
+    delta.slice_counts.insert(delta.slice_counts.end(), slice_counts.begin(), slice_counts.end());
+  }
+  state.changes->Clear();
+}
+
+void Table::WakeInserters() {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  if (state.inserters_waiting > 0) state.may_insert.notify_all();
 }
 
 void Table::Close() {
