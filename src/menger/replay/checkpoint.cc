@@ -117,7 +117,8 @@ struct PartialFolder {
 }  // namespace
 
 ReplayCheckpoint::ReplayCheckpoint(const ReplayStore& store,
-                                   std::span<TrajectoryWriter* const> writers)
+                                   std::span<TrajectoryWriter* const> writers,
+                                   const std::function<void()>& at_cut)
     : store_(store), held_(store.chunks_) {
   content_.tables.resize(store.tables_.size());
   for (std::size_t i = 0; i < store.tables_.size(); ++i) {
@@ -147,6 +148,7 @@ ReplayCheckpoint::ReplayCheckpoint(const ReplayStore& store,
   for (std::size_t i = 0; i < locks.size(); ++i) {
     store.tables_[i]->CopyTo(content_.tables[i].content, held_.chunks);
   }
+  if (at_cut) at_cut();
   locks.clear();
   pause_seconds_ = pause.seconds();
 

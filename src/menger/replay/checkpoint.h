@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "menger/replay/chunk_pack.h"
 #include "menger/replay/chunk_store.h"
+#include "menger/replay/journal_recovery.h"
 #include "menger/replay/replay_content.h"
 #include "menger/replay/replay_store.h"
 #include "menger/replay/trajectory_writer.h"
@@ -37,13 +39,18 @@ namespace menger {
 class ReplayCheckpoint {
  public:
   // `writers` goes on with the store in Load: nobody uses them during the call. Other writers may
-  // go on. Outlived by the store. Throws FailedPrecondition if items of one of them wait for Flush.
+  // go on. Outlived by the store. `at_cut` is called while all tables are locked, and does not
+  // throw. Throws FailedPrecondition if items of one of them wait for Flush.
   explicit ReplayCheckpoint(const ReplayStore& store,
-                            std::span<TrajectoryWriter* const> writers = {});
+                            std::span<TrajectoryWriter* const> writers = {},
+                            const std::function<void()>& at_cut = {});
   ReplayCheckpoint(const ReplayCheckpoint&) = delete;
   ReplayCheckpoint& operator=(const ReplayCheckpoint&) = delete;
 
   double pause_seconds() const { return pause_seconds_; }  // For which tables were locked.
+
+  // The chunks that it has; their rows are at least those that items named at the cut.
+  std::span<const ChunkEntry> chunks() const { return chunks_; }
 
   // What Write wrote.
   struct Written {
@@ -64,12 +71,15 @@ class ReplayCheckpoint {
   // Fills a store that nobody has used, and writers that have appended nothing, given in the order
   // of the cut (or none, if no stream goes on). The store has tables of the same names and items;
   // their other options may differ: what crosses their bounds is evicted by their remover.
+  // `journal` are segments that go on from this checkpoint, one after the other: what they tell of
+  // tables is loaded too, but for the orders of selectors: draws are then others.
   //
   // Throws, with nothing changed: NotFound if there is no such folder; DataLoss, naming the file,
   // for files that are altered, truncated or missing; FailedPrecondition that names the difference
   // for other tables, items or writers; Unavailable if the chunks do not fit into the store.
   static void Load(const std::string& folder, ReplayStore& store,
-                   std::span<TrajectoryWriter* const> writers = {});
+                   std::span<TrajectoryWriter* const> writers = {},
+                   std::span<const JournalFile> journal = {});
 
   // Reads everything. Throws as Load for files that are altered, truncated or missing.
   static void Verify(const std::string& folder);

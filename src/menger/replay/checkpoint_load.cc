@@ -41,8 +41,9 @@ ArchiveReader Metadata(const std::string& folder) {
 // Reads all, checks all, and only then touches the store.
 class ReplayCheckpoint::Loader {
  public:
-  Loader(const std::string& folder, ReplayStore& store, std::span<TrajectoryWriter* const> writers)
-      : folder_(folder), store_(store), writers_(writers), layouts_(steps_) {}
+  Loader(const std::string& folder, ReplayStore& store, std::span<TrajectoryWriter* const> writers,
+         std::span<const JournalFile> journal)
+      : folder_(folder), store_(store), writers_(writers), layouts_(steps_), journal_(journal) {}
 
   void Load() {
     const ArchiveReader archive = Metadata(folder_);
@@ -51,6 +52,7 @@ class ReplayCheckpoint::Loader {
     PackReader packs(folder_, index_.packs);
     MatchTables();
     MatchWriters();
+    journal_.ApplyTo(content_, index_);
     EvictWhatCrossesBounds();
     HeldChunks loaded(store_.chunks_);
     ReadChunks(packs, loaded.chunks);
@@ -128,7 +130,7 @@ class ReplayCheckpoint::Loader {
     for (ChunkEntry& entry : index_.chunks) {
       const ChunkLayout& layout = layouts_.Of(entry);
       staged.chunks.push_back(addresses.Restore(layout, entry.identity, entry.compressed_bytes));
-      addresses.Publish(staged.chunks.back(), static_cast<int>(entry.rows));
+      addresses.Publish(staged.chunks.back(), static_cast<int>(journal_.RowsOf(entry)));
       names.Add(entry.chunk, staged.chunks.back());
       entry.chunk = staged.chunks.back();
     }
@@ -152,7 +154,8 @@ class ReplayCheckpoint::Loader {
       if (!std::ranges::binary_search(needed_, entry.chunk)) continue;
       const ChunkLayout& layout = layouts_.Of(entry);
       loaded.push_back(store_.chunks_.Restore(layout, entry.identity, entry.compressed_bytes));
-      packs.Read(entry, layout, store_.chunks_, loaded.back());
+      if (entry.rows > 0) packs.Read(entry, layout, store_.chunks_, loaded.back());
+      journal_.Read(entry, layout, store_.chunks_, loaded.back());
       names.Add(entry.chunk, loaded.back());
     }
     content_.RenameChunks(names.names());
@@ -187,6 +190,7 @@ class ReplayCheckpoint::Loader {
   const std::span<TrajectoryWriter* const> writers_;
   std::map<std::uint64_t, Spec> steps_;  // By StepsId.
   ChunkLayouts layouts_;
+  JournalRecovery journal_;
   ReplayContent content_;
   ChunkIndex index_;
   std::vector<std::size_t> matches_;  // Of each table of the store: which of the saved ones it is.
@@ -194,8 +198,9 @@ class ReplayCheckpoint::Loader {
 };
 
 void ReplayCheckpoint::Load(const std::string& folder, ReplayStore& store,
-                            std::span<TrajectoryWriter* const> writers) {
-  Loader(folder, store, writers).Load();
+                            std::span<TrajectoryWriter* const> writers,
+                            std::span<const JournalFile> journal) {
+  Loader(folder, store, writers, journal).Load();
 }
 
 void ReplayCheckpoint::Verify(const std::string& folder) {

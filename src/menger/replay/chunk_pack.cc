@@ -17,28 +17,49 @@ namespace {
 constexpr std::size_t kWriteBytes = std::size_t{4} << 20;  // At least, of one write.
 constexpr std::uint64_t kAheadBytes = std::uint64_t{8} << 20;
 
-std::size_t BytesOf(const ChunkEntry& entry, const ChunkLayout& layout) {
-  if (entry.compressed_bytes > 0) return entry.compressed_bytes;
-  std::size_t bytes = 0;
-  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
-    bytes += layout.row_bytes(leaf) * entry.rows;
-  }
-  return bytes;
+ChunkRows AllOf(const ChunkEntry& entry) {
+  return {.rows = entry.rows, .compressed_bytes = entry.compressed_bytes};
 }
 
-// The runs of bytes of which a chunk's entry consists, where they lie in the chunk.
-void ForEachRun(const ChunkEntry& entry, const ChunkLayout& layout, const ChunkStore& chunks,
-                ChunkId chunk, auto function) {
-  if (entry.compressed_bytes > 0) {
-    return function(std::span(chunks.Data(chunk, 0), entry.compressed_bytes));
+// The runs of bytes of which they consist, where they lie in the chunk.
+void ForEachRun(const ChunkStore& chunks, const ChunkLayout& layout, ChunkId chunk,
+                const ChunkRows& rows, auto function) {
+  if (rows.compressed_bytes > 0) {
+    return function(std::span(chunks.Data(chunk, 0), rows.compressed_bytes));
   }
   for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
-    function(
-        std::span(chunks.Data(chunk, layout.offset(leaf)), layout.row_bytes(leaf) * entry.rows));
+    const std::size_t row_bytes = layout.row_bytes(leaf);
+    function(std::span(chunks.Data(chunk, layout.offset(leaf) + rows.first * row_bytes),
+                       rows.rows * row_bytes));
   }
 }
 
 }  // namespace
+
+std::size_t BytesOf(const ChunkLayout& layout, const ChunkRows& rows) {
+  if (rows.compressed_bytes > 0) return rows.compressed_bytes;
+  std::size_t bytes = 0;
+  for (int leaf = 0; leaf < layout.steps().size(); ++leaf) {
+    bytes += layout.row_bytes(leaf) * rows.rows;
+  }
+  return bytes;
+}
+
+void CopyRows(const ChunkStore& chunks, const ChunkLayout& layout, ChunkId chunk,
+              const ChunkRows& rows, std::byte* to) {
+  ForEachRun(chunks, layout, chunk, rows, [&](std::span<const std::byte> run) {
+    std::memcpy(to, run.data(), run.size());
+    to += run.size();
+  });
+}
+
+void RestoreRows(ChunkStore& chunks, const ChunkLayout& layout, ChunkId chunk,
+                 const ChunkRows& rows, const std::byte* from) {
+  ForEachRun(chunks, layout, chunk, rows, [&](std::span<std::byte> run) {
+    std::memcpy(run.data(), from, run.size());
+    from += run.size();
+  });
+}
 
 void ChunkIndex::Save(ArchiveWriter archive) const {
   archive.Write("packs", packs);
@@ -77,12 +98,9 @@ PackWriter::PackWriter(std::string folder, std::uint32_t first_number, std::uint
 void PackWriter::Add(const ChunkStore& chunks, const ChunkLayout& layout, ChunkEntry& entry) {
   if (!file_.valid()) file_ = CreateFile(PackPath(folder_, number_));
   const std::size_t begin = waiting_.size();
-  waiting_.resize(begin + BytesOf(entry, layout));
-  std::byte* to = waiting_.data() + begin;
-  ForEachRun(entry, layout, chunks, entry.chunk, [&](std::span<const std::byte> run) {
-    std::memcpy(to, run.data(), run.size());
-    to += run.size();
-  });
+  const ChunkRows rows = AllOf(entry);
+  waiting_.resize(begin + BytesOf(layout, rows));
+  CopyRows(chunks, layout, entry.chunk, rows, waiting_.data() + begin);
   entry.pack = number_;
   entry.offset = size_;
   entry.size = waiting_.size() - begin;
@@ -156,15 +174,11 @@ std::span<const std::byte> PackReader::Rows(const ChunkEntry& entry) {
 
 void PackReader::Read(const ChunkEntry& entry, const ChunkLayout& layout, ChunkStore& chunks,
                       ChunkId chunk) {
-  if (entry.rows > entry.capacity || entry.size != BytesOf(entry, layout)) {
+  if (entry.rows > entry.capacity || entry.size != BytesOf(layout, AllOf(entry))) {
     throw DataLoss("'{}': {} rows of a chunk of {} cannot have {} bytes",
                    PackPath(folder_, entry.pack), entry.rows, entry.capacity, entry.size);
   }
-  const std::byte* from = Rows(entry).data();
-  ForEachRun(entry, layout, chunks, chunk, [&](std::span<std::byte> run) {
-    std::memcpy(run.data(), from, run.size());
-    from += run.size();
-  });
+  RestoreRows(chunks, layout, chunk, AllOf(entry), Rows(entry).data());
   chunks.Publish(chunk, static_cast<int>(entry.rows));
 }
 

@@ -61,6 +61,19 @@ class ChunkLayouts {
   std::map<std::pair<std::uint64_t, std::uint32_t>, ChunkLayout> layouts_;
 };
 
+// Rows of a chunk as files have them: leaf after leaf, `rows` rows each. Of a compressed chunk all
+// of them, as they lie.
+struct ChunkRows {
+  std::uint32_t first = 0;
+  std::uint32_t rows = 0;
+  std::uint64_t compressed_bytes = 0;  // 0: it is not compressed.
+};
+std::size_t BytesOf(const ChunkLayout& layout, const ChunkRows& rows);
+void CopyRows(const ChunkStore& chunks, const ChunkLayout& layout, ChunkId chunk,
+              const ChunkRows& rows, std::byte* to);
+void RestoreRows(ChunkStore& chunks, const ChunkLayout& layout, ChunkId chunk,
+                 const ChunkRows& rows, const std::byte* from);  // Does not publish them.
+
 // References to chunks, given back at the end.
 struct HeldChunks {
   explicit HeldChunks(ChunkStore& chunk_store) : store(chunk_store) {}

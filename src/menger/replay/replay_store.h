@@ -41,6 +41,7 @@ class ReplayStore {
 
  private:
   friend class ReplayCheckpoint;
+  friend class ReplayJournal;
 
   mutable ChunkStore chunks_;  // A checkpoint of a store that it does not change holds chunks.
   std::vector<std::unique_ptr<Table>> tables_;

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <utility>
 
 #include "menger/base/error.h"
-#include "menger/replay/draft_checker.h"
-#include "menger/replay/item_pool.h"
 #include "menger/replay/sample.h"
-#include "menger/replay/table_content.h"
+#include "menger/replay/table_state.h"
 
 namespace menger {
 namespace {
@@ -25,108 +22,12 @@ constexpr std::size_t kAhead = 8;
 
 }  // namespace
 
-void TableOptions::Check() const {
-  if (name.empty()) throw InvalidArgument("a replay table has no name");
-  const char* part = "items";
-  try {
-    items.Check();
-    part = "sampler";
-    sampler.Check();
-    part = "remover";
-    remover.Check();
-    part = "rate_limiter";
-    rate_limiter.Check();
-  } catch (const Error& error) {
-    throw WithContext(error, fmt::format("table '{}': {}", name, part));
-  }
-  constexpr std::int64_t kSlotsMax = std::numeric_limits<std::uint32_t>::max() - 1;
-  if (items_max < 1 || items_max > kSlotsMax) {
-    throw InvalidArgument("table '{}': items_max is {}; it must be 1 to {}", name, items_max,
-                          kSlotsMax);
-  }
-  if (rate_limiter.min_size > items_max) {
-    throw InvalidArgument(
-        "table '{}': rate_limiter.min_size is {}, so nothing could ever be sampled of items_max {}",
-        name, rate_limiter.min_size, items_max);
-  }
-  if (bytes_max == 0) throw InvalidArgument("table '{}': bytes_max is 0", name);
-  if (times_sampled_max < 0) {
-    throw InvalidArgument("table '{}': times_sampled_max is {}; it must be at least 0", name,
-                          times_sampled_max);
-  }
-}
-
-// All but the constants is guarded by `mutex`.
-struct Table::State {
-  State(const TableOptions& table_options, ChunkStore& chunk_store)
-      : options(table_options),
-        chunks(chunk_store),
-        checker(options.items, options.bytes_max, chunks),
-        items(options.items.columns.size(), static_cast<std::size_t>(options.items_max), chunks),
-        sampler(MakeSelector(options.sampler)),
-        remover(MakeSelector(options.remover)),
-        limiter(options.rate_limiter),
-        sampler_random(SeedSequence(options.seed).Spawn(0)),
-        remover_random(SeedSequence(options.seed).Spawn(1)) {}
-
-  bool TryInsert(const ItemDraft& draft, ItemKey& key);
-  bool Evict();
-  void Remove(std::uint32_t slot);
-
-  bool CanSample(std::int64_t count) const {
-    return limiter.CanSample(count) && sampler->CanSelect();
-  }
-  bool TooOld(const Item& item, const SampleRequest& request) const {
-    const std::uint64_t first = item.versions.first;
-    return request.staleness_max && request.version > first &&
-           request.version - first > *request.staleness_max;
-  }
-  void Draw(const SampleRequest& request, int count, Sample& sample);
-  void DrawOneByOne(const SampleRequest& request, int count, Sample& sample);
-  void Give(const Selection& selection, Sample& sample);
-
-  template <typename Ready>
-  bool Await(std::unique_lock<std::mutex>& lock, std::condition_variable& event, int& waiting,
-             const Deadline& deadline, Ready ready);
-  void Wake();
-
-  std::string WhyNoInsert() const;
-  std::string WhyNoSample(std::int64_t count) const;
-
-  const TableOptions options;
-  ChunkStore& chunks;
-  const DraftChecker checker;
-
-  mutable std::mutex mutex;
-  std::condition_variable may_insert;
-  std::condition_variable may_sample;
-  int inserters_waiting = 0;
-  int samplers_waiting = 0;
-  std::int64_t samples_wanted = 0;  // No more than any of the waiting calls wants.
-  bool changed = false;             // Since waiting calls were last woken.
-  bool closed = false;
-
-  ItemPool items;
-  std::unique_ptr<Selector> sampler;
-  std::unique_ptr<Selector> remover;
-  RateLimiter limiter;
-  Random sampler_random;
-  Random remover_random;
-  std::int64_t evicted = 0;
-  std::int64_t dropped_stale = 0;
-  std::int64_t stale_keys = 0;
-
-  // Kept for their memory.
-  std::vector<Selection> selections;
-  std::vector<std::uint32_t> slots;
-  std::vector<double> priorities;
-};
-
 // ---- Items come and go
 
-// False, with nothing inserted, while the limiter forbids it or the remover finds nothing that it
-// may remove.
+// False, with nothing inserted, while the limiter or the journal forbids it or the remover finds
+// nothing that it may remove.
 bool Table::State::TryInsert(const ItemDraft& draft, ItemKey& key) {
+  if (changes != nullptr && !changes->gate().open()) return false;
   if (!limiter.CanInsert(1)) return false;
   while (items.size() >= options.items_max) {
     if (!Evict()) return false;
@@ -145,6 +46,7 @@ bool Table::State::TryInsert(const ItemDraft& draft, ItemKey& key) {
   sampler->Insert(slot, number, draft.priority);
   remover->Insert(slot, number, draft.priority);
   limiter.Inserted(1);
+  Changed(slot);
   changed = true;
   key = {.number = number, .slot = slot};
   return true;
@@ -162,6 +64,7 @@ void Table::State::Remove(std::uint32_t slot) {
   remover->Erase(slot);
   items.Erase(slot);
   limiter.Deleted(1);
+  Changed(slot);
   changed = true;
 }
 
@@ -216,6 +119,7 @@ void Table::State::Give(const Selection& selection, Sample& sample) {
   Item& item = items[selection.slot];
   ++item.times_sampled;
   limiter.Sampled(1);
+  if (options.times_sampled_max > 0) Changed(selection.slot);
   changed = true;
   sample.Add({.key = {.number = item.number, .slot = selection.slot},
               .probability = selection.probability,
@@ -254,6 +158,9 @@ void Table::State::Wake() {
 
 std::string Table::State::WhyNoInsert() const {
   if (!limiter.CanInsert(1)) return limiter.WhyNoInsert(1);
+  if (changes != nullptr && !changes->gate().open()) {
+    return "the journal has not yet brought to the disk what was inserted before";
+  }
   return fmt::format(
       "the table is full, and the priorities of all {} items are 0 to its remover {}", items.size(),
       ToString(options.remover));
@@ -294,9 +201,13 @@ void Table::Insert(std::span<const ItemDraft> drafts, const Deadline& deadline,
   std::unique_lock lock(state.mutex);
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     ItemKey key;
-    const auto insert = [&] { return state.TryInsert(drafts[i], key); };
+    const auto insert = [&] { return state.JournalFailed() || state.TryInsert(drafts[i], key); };
     if (!state.Await(lock, state.may_insert, state.inserters_waiting, deadline, insert)) {
       throw DeadlineExceeded("{} could not be inserted in time: {}", name(i), state.WhyNoInsert());
+    }
+    if (key.number == 0) {
+      throw Unavailable("{} is refused: the journal has failed, so it could be lost: {}", name(i),
+                        state.changes->gate().why());
     }
     if (keys != nullptr) keys->push_back(key);
   }
@@ -355,6 +266,7 @@ Found Table::UpdatePriorities(std::span<const PriorityUpdate> updates) {
     state.items[update.key.slot].priority = update.priority;
     state.slots.push_back(update.key.slot);
     state.priorities.push_back(update.priority);
+    state.Changed(update.key.slot);
   }
   state.sampler->UpdateMany(state.slots, state.priorities);
   state.remover->UpdateMany(state.slots, state.priorities);
@@ -399,76 +311,6 @@ TableInfo Table::info() const {
           .evicted = state.evicted,
           .dropped_stale = state.dropped_stale,
           .stale_keys = state.stale_keys};
-}
-
-// ---- Checkpoints
-
-void Table::ReserveFor(TableContent& content) const {
-  const State& state = *state_;
-  const std::lock_guard lock(state.mutex);
-  const auto growth = static_cast<std::size_t>(state.items.size() / 16 + 1024);
-  state.items.ReserveFor(content.pool, growth);
-  content.sampler_order.resize(state.sampler->order().size() + growth);
-  content.remover_order.resize(state.remover->order().size() + growth);
-}
-
-std::unique_lock<std::mutex> Table::Lock() const { return std::unique_lock(state_->mutex); }
-
-void Table::CopyTo(TableContent& content, std::vector<ChunkId>& held) const {
-  const State& state = *state_;
-  content.counts = {.inserts = state.limiter.inserts(),
-                    .samples = state.limiter.samples(),
-                    .deletes = state.limiter.deletes(),
-                    .evicted = state.evicted,
-                    .dropped_stale = state.dropped_stale,
-                    .stale_keys = state.stale_keys,
-                    .sampler_random = state.sampler_random.Save(),
-                    .remover_random = state.remover_random.Save()};
-  state.items.CopyTo(content.pool);
-  const auto copy = [](std::span<const std::uint32_t> from, std::vector<std::uint32_t>& to) {
-    to.assign(from.begin(), from.end());
-  };
-  copy(state.sampler->order(), content.sampler_order);
-  copy(state.remover->order(), content.remover_order);
-  state.items.HoldChunks(held);
-}
-
-void Table::Restore(const TableContent& content) {
-  State& state = *state_;
-  const std::lock_guard lock(state.mutex);
-  state.items.Restore(content.pool);
-  std::vector<std::uint32_t> slots;
-  for (std::uint32_t slot = 0; slot < content.pool.items.size(); ++slot) {
-    if (content.pool.items[slot].number != 0) slots.push_back(slot);
-  }
-  std::ranges::sort(slots, {}, [&](std::uint32_t slot) { return state.items[slot].number; });
-  for (const std::uint32_t slot : slots) {
-    const Item& item = state.items[slot];
-    state.sampler->Insert(slot, item.number, item.priority);
-    state.remover->Insert(slot, item.number, item.priority);
-  }
-  state.sampler->RestoreOrder(content.sampler_order);
-  state.remover->RestoreOrder(content.remover_order);
-  const TableCounts& counts = content.counts;
-  state.limiter.Inserted(counts.inserts);
-  state.limiter.Sampled(counts.samples);
-  state.limiter.Deleted(counts.deletes);
-  state.evicted = counts.evicted;
-  state.dropped_stale = counts.dropped_stale;
-  state.stale_keys = counts.stale_keys;
-  state.sampler_random.Restore(counts.sampler_random);
-  state.remover_random.Restore(counts.remover_random);
-  while (state.items.size() > state.options.items_max ||
-         state.items.bytes() > state.options.bytes_max) {
-    if (state.Evict()) continue;
-    throw FailedPrecondition(
-        "table '{}': the checkpoint has {} items in {} bytes, more than items_max = {} and "
-        "bytes_max = {} allow, and their priorities are all 0 to the remover {}",
-        state.options.name, state.items.size(), state.items.bytes(), state.options.items_max,
-        state.options.bytes_max, ToString(state.options.remover));
-  }
-  state.changed = true;
-  state.Wake();
 }
 
 void Table::Close() {

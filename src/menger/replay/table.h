@@ -82,7 +82,9 @@ struct TableInfo {
 };
 
 class Sample;
+class TableChanges;
 struct TableContent;
+struct TableDelta;
 
 // Items by key: what may be sampled, how, how often, and what goes when there is no more room.
 //
@@ -101,11 +103,13 @@ class Table {
 
   // Takes the drafts in order and appends their keys to `keys` if given. Where an item would cross
   // a bound, the remover chooses among the older ones until it fits; if it may choose none (a
-  // prioritised remover, all priorities 0), the call waits. Throws DeadlineExceeded with `drafts`
-  // taken in part: the number of keys says how far; Cancelled after Close, likewise. Everything
-  // else is checked before the first is taken: InvalidArgument for slices outside their chunk, of
-  // chunks with other steps, for too many or no rows in a column, a priority that is negative or
-  // not finite, versions out of order, an item whose chunks alone are larger than bytes_max.
+  // prioritised remover, all priorities 0), the call waits, as it does for a journal that has
+  // fallen behind (ReplayKeeper). Throws DeadlineExceeded with `drafts` taken in part: the number
+  // of keys says how far; Cancelled after Close, likewise, and Unavailable that says why once a
+  // journal has failed. Everything else is checked before the first is taken: InvalidArgument for
+  // slices outside their chunk, of chunks with other steps, for too many or no rows in a column, a
+  // priority that is negative or not finite, versions out of order, an item whose chunks alone are
+  // larger than bytes_max.
   void Insert(std::span<const ItemDraft> drafts, const Deadline& deadline,
               std::vector<ItemKey>* keys = nullptr);
 
@@ -134,6 +138,7 @@ class Table {
 
  private:
   friend class ReplayCheckpoint;
+  friend class ReplayJournal;
   struct State;
 
   // For checkpoints, in this order: room for what is there and a little more, all tables locked,
@@ -146,6 +151,12 @@ class Table {
   // what crosses the bounds of this table's options; throws FailedPrecondition if the remover may
   // choose nothing.
   void Restore(const TableContent& content);
+
+  // For a journal: `changes`, which outlives that, learns from now on what changes; null: no more.
+  void Watch(TableChanges* changes);
+  // Under Lock: appends the slots that changed to an empty delta; none are changed afterwards.
+  void CopyChanges(TableDelta& delta);
+  void WakeInserters();  // When the gate has opened, or failed.
 
   std::unique_ptr<State> state_;
 };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "menger/base/random.h"
+#include "menger/replay/item.h"
 #include "menger/replay/item_pool.h"
 
 namespace menger {
@@ -18,6 +19,8 @@ struct TableCounts {
   std::int64_t stale_keys = 0;
   RandomState sampler_random;
   RandomState remover_random;
+
+  bool operator==(const TableCounts&) const = default;
 };
 
 // Everything that a table remembers, beside its options: another table with the same options and
@@ -27,6 +30,15 @@ struct TableContent {
   PoolContent pool;
   std::vector<std::uint32_t> sampler_order;  // See Selector::order.
   std::vector<std::uint32_t> remover_order;
+};
+
+// What has changed in a table since a moment: the slots that are not as they were.
+struct TableDelta {
+  TableCounts counts;
+  std::vector<std::uint32_t> slots;
+  std::vector<Item> items;                  // Of each slot; number 0: it is free now.
+  std::vector<std::uint16_t> slice_counts;  // [slots x columns]; of free slots they mean nothing.
+  std::vector<Slice> slices;
 };
 
 }  // namespace menger

@@ -1,0 +1,135 @@
+#include "menger/replay/replay_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "menger/base/error.h"
+#include "menger/base/log.h"
+#include "menger/replay/checkpoint.h"
+#include "menger/replay/replay_journal.h"
+
+namespace menger {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Numbers of the files whose names are `before`<number>`after`, ascending.
+std::vector<std::uint64_t> Numbers(const std::string& folder, std::string_view before,
+                                   std::string_view after) {
+  std::vector<std::uint64_t> numbers;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(before) || !name.ends_with(after)) continue;
+    const char* const end = name.data() + name.size() - after.size();
+    std::uint64_t number = 0;
+    const auto [last, error] = std::from_chars(name.data() + before.size(), end, number);
+    if (error == std::errc() && last == end) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+std::vector<std::uint64_t> Checkpoints(const std::string& folder) {
+  return Numbers(folder, "checkpoint-", "");
+}
+
+std::vector<std::uint64_t> Journals(const std::string& folder) {
+  return Numbers(folder, "journal-", ".bin");
+}
+
+void Remove(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) throw FromErrno(fmt::format("cannot remove '{}'", path), error.value());
+}
+
+}  // namespace
+
+ReplayFolder::ReplayFolder(std::string path) : path_(std::move(path)) {
+  CreateFolders(path_);
+  const std::string lock = path_ + "/lock";
+  lock_ = FileDescriptor(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!lock_.valid()) throw FromErrno(fmt::format("cannot write '{}'", lock), errno);
+  if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw FailedPrecondition("another process keeps a replay store in '{}'", path_);
+  }
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    if (entry.path().extension() == ".partial") Remove(entry.path().string());
+  }
+}
+
+std::string ReplayFolder::CheckpointPath(std::uint64_t number) const {
+  return fmt::format("{}/checkpoint-{}", path_, number);
+}
+
+std::vector<JournalFile> ReplayFolder::JournalsFrom(std::uint64_t checkpoint) const {
+  std::vector<JournalFile> journals;
+  for (const std::uint64_t number : Journals(path_)) {
+    if (number < checkpoint) continue;
+    const std::uint64_t expected = checkpoint + journals.size();
+    if (number != expected) {
+      throw DataLoss("'{}' is missing, though '{}' follows it", JournalPath(path_, expected),
+                     JournalPath(path_, number));
+    }
+    journals.push_back({.path = JournalPath(path_, number), .number = number});
+  }
+  return journals;
+}
+
+std::optional<std::uint64_t> ReplayFolder::Recover(ReplayStore& store) const {
+  std::vector<std::uint64_t> checkpoints = Checkpoints(path_);
+  if (checkpoints.empty()) {
+    if (Journals(path_).empty()) return std::nullopt;
+    throw DataLoss("'{}' has journals, but no checkpoint that they go on from", path_);
+  }
+  std::optional<Error> first_error;
+  std::ranges::reverse(checkpoints);
+  for (const std::uint64_t number : checkpoints) {
+    try {
+      const std::vector<JournalFile> journals = JournalsFrom(number);
+      ReplayCheckpoint::Load(CheckpointPath(number), store, {}, journals);
+      if (!journals.empty()) EndSegment(journals.back().path, journals.back().number);
+      return number;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDataLoss) throw;
+      LogWarning("the replay store cannot be recovered from checkpoint {} of '{}': {}", number,
+                 path_, error.what());
+      if (!first_error) first_error = error;
+    }
+  }
+  throw Error(*first_error);
+}
+
+std::uint64_t ReplayFolder::NextNumber() const {
+  std::uint64_t last = 0;
+  for (const std::uint64_t number : Checkpoints(path_)) last = std::max(last, number);
+  for (const std::uint64_t number : Journals(path_)) last = std::max(last, number);
+  return last + 1;
+}
+
+void ReplayFolder::RemoveBefore(std::uint64_t number) const {
+  for (const std::uint64_t old : Checkpoints(path_)) {
+    if (old >= number) continue;
+    // Never half a checkpoint that looks like one.
+    const std::string partial = CheckpointPath(old) + ".partial";
+    Remove(partial);
+    if (rename(CheckpointPath(old).c_str(), partial.c_str()) != 0) {
+      throw FromErrno(fmt::format("cannot rename '{}'", CheckpointPath(old)), errno);
+    }
+    Remove(partial);
+  }
+  for (const std::uint64_t old : Journals(path_)) {
+    if (old < number) Remove(JournalPath(path_, old));
+  }
+}
+
+}  // namespace menger

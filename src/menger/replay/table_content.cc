@@ -1,0 +1,116 @@
+// What checkpoints and journals copy of a Table, and the way back.
+#include "menger/replay/table_content.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "menger/base/error.h"
+#include "menger/replay/table_state.h"
+
+namespace menger {
+
+// ---- Checkpoints
+
+void Table::ReserveFor(TableContent& content) const {
+  const State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  const auto growth = static_cast<std::size_t>(state.items.size() / 16 + 1024);
+  state.items.ReserveFor(content.pool, growth);
+  content.sampler_order.resize(state.sampler->order().size() + growth);
+  content.remover_order.resize(state.remover->order().size() + growth);
+}
+
+std::unique_lock<std::mutex> Table::Lock() const { return std::unique_lock(state_->mutex); }
+
+TableCounts Table::State::Counts() const {
+  return {.inserts = limiter.inserts(),
+          .samples = limiter.samples(),
+          .deletes = limiter.deletes(),
+          .evicted = evicted,
+          .dropped_stale = dropped_stale,
+          .stale_keys = stale_keys,
+          .sampler_random = sampler_random.Save(),
+          .remover_random = remover_random.Save()};
+}
+
+void Table::CopyTo(TableContent& content, std::vector<ChunkId>& held) const {
+  const State& state = *state_;
+  content.counts = state.Counts();
+  state.items.CopyTo(content.pool);
+  const auto copy = [](std::span<const std::uint32_t> from, std::vector<std::uint32_t>& to) {
+    to.assign(from.begin(), from.end());
+  };
+  copy(state.sampler->order(), content.sampler_order);
+  copy(state.remover->order(), content.remover_order);
+  state.items.HoldChunks(held);
+}
+
+void Table::Restore(const TableContent& content) {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  state.items.Restore(content.pool);
+  std::vector<std::uint32_t> slots;
+  for (std::uint32_t slot = 0; slot < content.pool.items.size(); ++slot) {
+    if (content.pool.items[slot].number != 0) slots.push_back(slot);
+  }
+  std::ranges::sort(slots, {}, [&](std::uint32_t slot) { return state.items[slot].number; });
+  for (const std::uint32_t slot : slots) {
+    const Item& item = state.items[slot];
+    state.sampler->Insert(slot, item.number, item.priority);
+    state.remover->Insert(slot, item.number, item.priority);
+  }
+  state.sampler->RestoreOrder(content.sampler_order);
+  state.remover->RestoreOrder(content.remover_order);
+  const TableCounts& counts = content.counts;
+  state.limiter.Inserted(counts.inserts);
+  state.limiter.Sampled(counts.samples);
+  state.limiter.Deleted(counts.deletes);
+  state.evicted = counts.evicted;
+  state.dropped_stale = counts.dropped_stale;
+  state.stale_keys = counts.stale_keys;
+  state.sampler_random.Restore(counts.sampler_random);
+  state.remover_random.Restore(counts.remover_random);
+  while (state.items.size() > state.options.items_max ||
+         state.items.bytes() > state.options.bytes_max) {
+    if (state.Evict()) continue;
+    throw FailedPrecondition(
+        "table '{}': the checkpoint has {} items in {} bytes, more than items_max = {} and "
+        "bytes_max = {} allow, and their priorities are all 0 to the remover {}",
+        state.options.name, state.items.size(), state.items.bytes(), state.options.items_max,
+        state.options.bytes_max, ToString(state.options.remover));
+  }
+  state.changed = true;
+  state.Wake();
+}
+
+// ---- Journals
+
+void Table::Watch(TableChanges* changes) {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  state.changes = changes;
+}
+
+void Table::CopyChanges(TableDelta& delta) {
+  State& state = *state_;
+  delta.counts = state.Counts();
+  for (const std::uint32_t slot : state.changes->slots()) {
+    delta.slots.push_back(slot);
+    Item& item = delta.items.emplace_back(state.items[slot]);
+    if (item.number == 0) item = {};
+    const auto slices = state.items.slices(slot).first(item.slices_count);
+    const auto slice_counts = state.items.slice_counts(slot);
+    item.slices_begin = static_cast<std::uint32_t>(delta.slices.size());
+    delta.slices.insert(delta.slices.end(), slices.begin(), slices.end());
+    delta.slice_counts.insert(delta.slice_counts.end(), slice_counts.begin(), slice_counts.end());
+  }
+  state.changes->Clear();
+}
+
+void Table::WakeInserters() {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  if (state.inserters_waiting > 0) state.may_insert.notify_all();
+}
+
+}  // namespace menger
