@@ -114,10 +114,22 @@ std::optional<ChunkId> CompressChunk(ChunkStore& chunks, const ChunkLayout& layo
 const std::byte* CompressedReader::Find(const ChunkStore& chunks, ChunkId chunk, int leaf,
                                         std::size_t row_bytes, int first, int count) {
   const std::byte* const data = chunks.Data(chunk, 0);
-  CompressedLeaf place;
-  std::memcpy(&place, data + sizeof(place) * static_cast<std::size_t>(leaf), sizeof(place));
+  const std::size_t end = chunks.compressed_bytes(chunk);
+  const auto rows = static_cast<std::size_t>(chunks.capacity(chunk));
   const auto first_row = static_cast<std::size_t>(first);
-  if (place.blocks == 0) return data + place.begin + row_bytes * first_row;
+  const auto need = [leaf](bool whole) {
+    if (!whole) throw DataLoss("leaf {} of a compressed chunk is damaged", leaf);
+  };
+  CompressedLeaf place;
+  need(sizeof(place) * (static_cast<std::size_t>(leaf) + 1) <= end &&
+       first_row + static_cast<std::size_t>(count) <= rows);
+  std::memcpy(&place, data + sizeof(place) * static_cast<std::size_t>(leaf), sizeof(place));
+  if (place.blocks == 0) {
+    need(place.begin + row_bytes * rows <= end);
+    return data + place.begin + row_bytes * first_row;
+  }
+  need(place.blocks == (rows + kBlockRows - 1) / kBlockRows &&
+       place.begin + sizeof(std::uint32_t) * (std::size_t{place.blocks} + 1) <= end);
 
   const auto first_block = static_cast<std::uint32_t>(first) / kBlockRows;
   const auto end_block = static_cast<std::uint32_t>(first + count - 1) / kBlockRows + 1;
@@ -132,6 +144,7 @@ const std::byte* CompressedReader::Find(const ChunkStore& chunks, ChunkId chunk,
   for (; end_block_ < end_block; ++end_block_) {
     std::uint32_t offsets[2];
     std::memcpy(offsets, data + place.begin + sizeof(offsets[0]) * end_block_, sizeof(offsets));
+    need(offsets[0] <= offsets[1] && offsets[1] <= end);
     const std::size_t written = ZSTD_decompressDCtx(
         &DecompressionState(), rows_.data() + block_bytes * (end_block_ - first_block_),
         block_bytes, data + offsets[0], offsets[1] - offsets[0]);
@@ -139,6 +152,7 @@ const std::byte* CompressedReader::Find(const ChunkStore& chunks, ChunkId chunk,
       throw DataLoss("block {} of leaf {} of a compressed chunk is damaged: {}", end_block_, leaf,
                      ZSTD_getErrorName(written));
     }
+    need(written == std::min(block_bytes, row_bytes * rows - block_bytes * end_block_));
   }
   return rows_.data() + row_bytes * (first_row - std::size_t{first_block_} * kBlockRows);
 }

@@ -64,6 +64,8 @@ class ItemPool {
     return {slice_counts_.data() + slot * columns_, columns_};
   }
 
+  std::span<const std::uint32_t> free_slots() const { return free_slots_; }
+
   // Makes room, and touches it, so that CopyTo only copies, also after `growth` more items.
   void ReserveFor(PoolContent& content, std::size_t growth) const;
   void CopyTo(PoolContent& content) const;

@@ -50,7 +50,8 @@ class SegmentWriter {
 //
 // A process that was killed, or a machine that lost its power, leaves a tail of which anything may
 // be missing or wrong. Every frame tells how much of the file had been synced before it was
-// written, so such a tail, which is no more than an end, is told from damage to what was safe.
+// written, so such a tail, which is no more than an end, is told from damage to what was safe,
+// unless nothing whole follows that.
 class SegmentReader {
  public:
   SegmentReader(std::string path, std::uint64_t number);

@@ -56,6 +56,7 @@ void Remove(const std::string& path) {
 
 ReplayFolder::ReplayFolder(std::string path) : path_(std::move(path)) {
   CreateFolders(path_);
+  SyncFolder(ParentFolder(path_));
   const std::string lock = path_ + "/lock";
   lock_ = FileDescriptor(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!lock_.valid()) throw FromErrno(fmt::format("cannot write '{}'", lock), errno);
@@ -97,7 +98,11 @@ std::optional<std::uint64_t> ReplayFolder::Recover(ReplayStore& store) const {
     try {
       const std::vector<JournalFile> journals = JournalsFrom(number);
       ReplayCheckpoint::Load(CheckpointPath(number), store, {}, journals);
-      if (!journals.empty()) EndSegment(journals.back().path, journals.back().number);
+      if (journals.empty()) {  // Nothing happened after it: so that journals follow each other.
+        SegmentWriter(JournalPath(path_, number), number).End();
+      } else {
+        EndSegment(journals.back().path, journals.back().number);
+      }
       return number;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDataLoss) throw;

@@ -29,9 +29,10 @@ class ReplayFolder {
 
   // Fills a store that nobody has used with the newest checkpoint that is whole and with what
   // journals tell after it; returns the checkpoint's number, or nothing if there is none. Journals
-  // are ready for another to follow them. A damaged checkpoint is passed over, with a warning, if
-  // an older one and the journals since bring back the same; throws as ReplayCheckpoint::Load if
-  // nothing whole is left, DataLoss if a journal is damaged or missing.
+  // are ready for another to follow them. A damaged checkpoint is passed over, with a warning, for
+  // the one before: with the journals since, which bring back the same, or without any, where none
+  // were written. Throws as ReplayCheckpoint::Load if nothing whole is left, DataLoss if a journal
+  // is damaged, or missing between two.
   std::optional<std::uint64_t> Recover(ReplayStore& store) const;
 
   std::uint64_t NextNumber() const;  // Larger than all there are, from 1 on.

@@ -35,6 +35,7 @@ ReplayJournal::ReplayJournal(ReplayStore& store, std::string folder,
     steps_.emplace(StepsId(steps), steps);
   }
   Begin(base, number);
+  segment_->Sync();  // May throw: before tables know of this.
   moment_ = MonotonicNanoseconds();
   for (std::size_t i = 0; i < changes_.size(); ++i) store.tables_[i]->Watch(&changes_[i]);
   SyncAndOpen();
@@ -202,7 +203,10 @@ void ReplayJournal::Begin(const ReplayCheckpoint& base, std::uint64_t number) {
 
 void ReplayJournal::SyncAndOpen() {
   segment_->Sync();
-  gate_.OpenUntil(moment_ + loss_max_.count());
+  // Where the gate was shut when the last group was collected, nothing was taken since: else a disk
+  // that needs longer than loss_max would keep it shut for ever.
+  const std::int64_t since = gate_.open_until() <= moment_ ? MonotonicNanoseconds() : moment_;
+  gate_.OpenUntil(since + loss_max_.count());
   for (const std::unique_ptr<Table>& table : store_.tables_) table->WakeInserters();
 }
 

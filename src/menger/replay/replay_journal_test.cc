@@ -223,6 +223,23 @@ TEST(ReplayJournalTest, InsertsWaitWhileTheDiskIsBehind) {
   inserter.join();
 }
 
+TEST(ReplayJournalTest, ADiskThatNeedsLongerThanIsPromisedSlowsInsertsAndEndsThemNot) {
+  Journaled kept(TwoTables(), std::chrono::milliseconds(20));
+  kept.run.Append(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(21));
+  const std::vector<StepRange> columns(2, {.first = 0, .count = 1});
+  kept.run.writers[0]->Add(kept.run.store->table(0), 1.0, columns);
+  std::thread inserter([&] { kept.run.writers[0]->Flush(Soon()); });
+  for (int i = 0; i < 1000 && kept.run.store->table(0).info().inserts == 0; ++i) {
+    kept.journal->Write();
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));  // The disk.
+    kept.journal->Sync();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(kept.run.store->table(0).info().inserts, 1);
+  inserter.join();
+}
+
 // Files of this process cannot grow beyond `bytes` meanwhile: as a disk that is full.
 class FullDisk {
  public:

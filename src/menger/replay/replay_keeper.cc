@@ -11,6 +11,7 @@ namespace {
 
 // Waits are cut into pieces of this length, which no clock arithmetic overflows.
 constexpr std::chrono::nanoseconds kWaitMax = std::chrono::hours(1);
+constexpr std::chrono::hours kLossMax(24);  // Sums with the clock do not overflow.
 
 constexpr int kGroupsPerLoss = 20;  // In loss_max.
 constexpr int kSyncsPerLoss = 4;
@@ -29,6 +30,11 @@ void DurabilityOptions::Check() const {
   if (folder.empty()) throw InvalidArgument("durability.folder is empty; it must name a folder");
   CheckPositive("checkpoint_every", checkpoint_every);
   CheckPositive("loss_max", loss_max);
+  if (loss_max > kLossMax) {
+    throw InvalidArgument("durability.loss_max is {} s; it must be at most {} s",
+                          std::chrono::duration<double>(loss_max).count(),
+                          std::chrono::seconds(kLossMax).count());
+  }
   if (journal_bytes_max == 0) throw InvalidArgument("durability.journal_bytes_max is 0");
 }
 
@@ -124,14 +130,16 @@ void ReplayKeeper::Run() {
     Meet(syncs_, not_written);
     done_.notify_all();
 
+    const bool was_writing = is_writing_;
     std::chrono::nanoseconds pause = kWaitMax;
-    if (!is_writing_) {
+    if (!was_writing) {
       const std::chrono::nanoseconds passed(since_checkpoint_.nanoseconds());
       pause = std::clamp(options_.checkpoint_every - passed, std::chrono::nanoseconds(0), pause);
     }
     if (journal_) pause = std::min(pause, options_.loss_max / kGroupsPerLoss);
     wanted_.wait_for(lock, pause, [&] {
-      return stop_ || syncs_.wanted > syncs_.begun || checkpoint_is_wanted();
+      return stop_ || syncs_.wanted > syncs_.begun || checkpoint_is_wanted() ||
+             is_writing_ != was_writing;  // Then the pause is another.
     });
   }
   lock.unlock();

@@ -54,8 +54,8 @@ struct DurabilityOptions {
 //
 // Not kept are streams of writers (new ones begin), nor, by the journal, the orders by which
 // selectors draw: what was recovered draws other items than a store that had gone on. The two
-// newest checkpoints are kept, and the journal since the older of them: one damaged checkpoint
-// loses nothing.
+// newest checkpoints are kept, and the journal since the older of them: damage to one of them loses
+// nothing, unless it is in a pack that both share.
 class ReplayKeeper {
  public:
   // Fills `store`, which outlives the keeper and which nobody has used or uses meanwhile, with what

@@ -198,6 +198,40 @@ TEST(ReplayKeeperTest, SmallerTablesMayGoOnWithAJournal) {
   EXPECT_EQ(store.table(0).info().inserts, inserts);
 }
 
+TEST(ReplayKeeperTest, CheckpointsAreMadeByThemselves) {
+  const Folder folder;
+  Stream run(TwoTables());
+  DurabilityOptions options = In(folder, Durability::kCheckpoint);
+  options.checkpoint_every = std::chrono::milliseconds(20);
+  ReplayKeeper keeper(*run.store, options);
+  keeper.Checkpoint(Soon());
+  const Deadline deadline = Soon();
+  while (!fs::exists(folder / "kept/checkpoint-6") && !deadline.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_FALSE(deadline.expired());
+}
+
+TEST(ReplayKeeperTest, AFallBackAcrossASmallerTableCountsWhatItEvictedOnce) {
+  const Folder folder;
+  Stream run(TwoTables());
+  const ReplayStoreOptions large = run.options;
+  {
+    ReplayKeeper keeper(*run.store, In(folder));
+    Steps(run, 500);
+  }
+  ReplayStoreOptions small = large;
+  for (TableOptions& table : small.tables) table.items_max = 10;
+  std::vector<double> held;
+  {
+    ReplayStore store(small);
+    const ReplayKeeper keeper(store, In(folder));
+    held = Held(small, store, folder / "held");
+  }
+  FlipBit(folder / "kept/checkpoint-2/pack-0.bin", 100, 3);
+  EXPECT_TRUE(Reopened(folder, small) == held);
+}
+
 TEST(ReplayKeeperTest, WhatCannotBeIsRefused) {
   const Folder folder;
   Stream run(TwoTables());

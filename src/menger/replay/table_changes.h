@@ -21,6 +21,7 @@ class JournalGate {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   const std::string& why() const { return why_; }  // Once it has failed.
 
+  std::int64_t open_until() const { return open_until_.load(std::memory_order_relaxed); }
   void OpenUntil(std::int64_t nanoseconds) {  // Of MonotonicNanoseconds.
     open_until_.store(nanoseconds, std::memory_order_relaxed);
   }

@@ -89,6 +89,9 @@ void Table::Watch(TableChanges* changes) {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
   state.changes = changes;
+  if (changes == nullptr) return;
+  // What was evicted when the store was loaded is in no journal before.
+  for (const std::uint32_t slot : state.items.free_slots()) state.Changed(slot);
 }
 
 void Table::CopyChanges(TableDelta& delta) {
