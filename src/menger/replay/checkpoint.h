@@ -64,8 +64,9 @@ class ReplayCheckpoint {
   // are not written again: their packs are shared as hard links, or copied where the file system
   // has none; a pack of which less than half is still needed is left behind. A `previous` that is
   // empty, missing or damaged means that everything is written; it must be of this store, or of
-  // what this one was loaded from. When it returns, all is on the disk. Throws FailedPrecondition or Unavailable that name the path; nothing is left then. Any
-  // thread, also while the store is in use.
+  // what this one was loaded from. When it returns, all is on the disk. Throws FailedPrecondition
+  // or Unavailable that name the path; nothing is left then. Any thread, also while the store is in
+  // use.
   Written Write(const std::string& folder, const std::string& previous = "") const;
 
   // Fills a store that nobody has used, and writers that have appended nothing, given in the order
