@@ -29,6 +29,7 @@
 #include <thread>
 #include <vector>
 
+#include "crash_program.h"
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/random.h"
@@ -206,20 +207,15 @@ extern "C" int fsync(int descriptor) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
-  try {
+  const char* const usage =
+      "menger_journal_crash write FOLDER SEED ACKNOWLEDGED [SYNCED] | check FOLDER";
+  return menger::RunCrashProgram(usage, [&] {
     if (mode == "write" && (argc == 5 || argc == 6)) {
       if (argc == 6) menger::synced_log = open(argv[5], O_WRONLY | O_CREAT | O_APPEND, 0666);
       menger::Write(argv[2], std::stoull(argv[3]), argv[4]);
     }
-    if (mode == "check" && argc == 3) {
-      menger::Check(argv[2]);
-      return 0;
-    }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  std::fprintf(stderr,
-               "menger_journal_crash write FOLDER SEED ACKNOWLEDGED [SYNCED] | check FOLDER\n");
-  return 2;
+    if (mode != "check" || argc != 3) return false;
+    menger::Check(argv[2]);
+    return true;
+  });
 }

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "crash_program.h"
 #include "menger/base/error.h"
 #include "menger/base/random.h"
 #include "menger/replay/checkpoint.h"
@@ -165,16 +166,11 @@ void Check(const std::string& folder) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
-  try {
+  const char* const usage = "menger_replay_crash write FOLDER SEED | check FOLDER";
+  return menger::RunCrashProgram(usage, [&] {
     if (mode == "write" && argc == 4) menger::Write(argv[2], std::stoull(argv[3]));
-    if (mode == "check" && argc == 3) {
-      menger::Check(argv[2]);
-      return 0;
-    }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  std::fprintf(stderr, "menger_replay_crash write FOLDER SEED | check FOLDER\n");
-  return 2;
+    if (mode != "check" || argc != 3) return false;
+    menger::Check(argv[2]);
+    return true;
+  });
 }

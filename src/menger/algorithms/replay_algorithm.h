@@ -9,29 +9,14 @@
 #include "menger/algorithms/algorithm.h"
 #include "menger/base/archive.h"
 #include "menger/base/clock.h"
-#include "menger/replay/batch_gatherer.h"
+#include "menger/replay/batch_source.h"
 #include "menger/replay/item.h"
 #include "menger/replay/replay_store.h"
-#include "menger/replay/sample.h"
 #include "menger/replay/table.h"
 #include "menger/replay/trajectory_writer.h"
 #include "menger/tensor/slab.h"
 
 namespace menger {
-
-// Items drawn from replay, gathered for one update. Borrowed: valid during the call.
-struct ReplayBatch {
-  std::span<const BatchColumn> columns;  // In the order of the algorithm's ItemSpec.
-  std::span<const SampledItem> items;    // How likely each draw was.
-
-  int size() const { return static_cast<int>(items.size()); }
-
-  // [items, rows x elements of a row] of column `index`.
-  template <typename T>
-  const T* column(int index) const {
-    return reinterpret_cast<const T*>(columns[index].data);
-  }
-};
 
 // Turns slabs into steps and items of one replay table: a stream of steps for each environment,
 // each step stored once. What of an episode is still open at a slab's end is kept for the next.

@@ -34,7 +34,7 @@ void BatchSource::Draw(const SampleRequest& request) {
   if (!in_turn_) asked_.Advance();
 }
 
-BatchSource::Batch BatchSource::Take(const Deadline& deadline) {
+ReplayBatch BatchSource::Take(const Deadline& deadline) {
   if (!drawn_) throw FailedPrecondition("there is no batch to take; Draw comes before Take");
   Side& side = sides_[next_];
   if (in_turn_) {

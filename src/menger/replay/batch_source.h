@@ -15,6 +15,20 @@
 
 namespace menger {
 
+// Items drawn from replay and gathered, in columns. Borrowed: valid as long as its source says.
+struct ReplayBatch {
+  std::span<const BatchColumn> columns;  // In the order of the table's ItemSpec.
+  std::span<const SampledItem> items;    // How likely each draw was.
+
+  int size() const { return static_cast<int>(items.size()); }
+
+  // [items, rows x elements of a row] of column `index`.
+  template <typename T>
+  const T* column(int index) const {
+    return reinterpret_cast<const T*>(columns[index].data);
+  }
+};
+
 // How a BatchSource works.
 struct BatchSourceOptions {
   int items_max = 32;    // Of a batch.
@@ -26,7 +40,7 @@ struct BatchSourceOptions {
 //
 //     source.Draw(request);
 //     for (;;) {
-//       const BatchSource::Batch batch = source.Take(deadline);
+//       const ReplayBatch batch = source.Take(deadline);
 //       source.Draw(request);  // Gathered by a thread of its own from here on.
 //       Learn(batch);
 //     }
@@ -36,11 +50,6 @@ struct BatchSourceOptions {
 // the draws after that. One thread at a time.
 class BatchSource {
  public:
-  struct Batch {
-    std::span<const BatchColumn> columns;
-    std::span<const SampledItem> items;
-  };
-
   // `table` outlives it. Throws as BatchGatherer.
   BatchSource(Table& table, const BatchSourceOptions& options);
   ~BatchSource();
@@ -52,7 +61,7 @@ class BatchSource {
   // The batch drawn last, once it is gathered; valid until the second call of Draw after this.
   // Throws FailedPrecondition if none was drawn, DeadlineExceeded if it takes longer, and as
   // BatchGatherer::Gather: that batch is gone then.
-  Batch Take(const Deadline& deadline);
+  ReplayBatch Take(const Deadline& deadline);
 
   // Gives back the chunks of batches that were taken; their columns stay valid.
   void Release();

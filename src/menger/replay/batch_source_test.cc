@@ -32,9 +32,9 @@ class BatchSourceTest : public testing::TestWithParam<bool> {
   static SampleRequest Of(int count) { return {.count = count, .deadline = Soon()}; }
 
   // The number that each item of a batch shows.
-  static std::vector<std::int64_t> Numbers(const BatchSource::Batch& batch) {
-    const auto* const data = reinterpret_cast<const std::int64_t*>(batch.columns[1].data);
-    return {data, data + batch.items.size()};
+  static std::vector<std::int64_t> Numbers(const ReplayBatch& batch) {
+    const auto* const data = batch.column<std::int64_t>(1);
+    return {data, data + batch.size()};
   }
 
   Chunks chunks_;
@@ -46,7 +46,7 @@ TEST_P(BatchSourceTest, BatchesAreThoseOfTheTableDrawnInTheSameOrder) {
   BatchSource source(table_, {.items_max = 32, .in_turn = GetParam()});
   source.Draw(Of(32));
   for (int i = 0; i < 50; ++i) {
-    const BatchSource::Batch batch = source.Take(Soon());
+    const ReplayBatch batch = source.Take(Soon());
     const std::vector<std::int64_t> numbers = Numbers(batch);
     source.Draw(Of(1 + i % 32));
     ASSERT_EQ(numbers.size(), i == 0 ? 32 : 1 + (i - 1) % 32);
@@ -79,7 +79,7 @@ TEST_P(BatchSourceTest, WhatCannotBeGatheredIsSaidByTakeAndTheNextBatchIsGood) {
 TEST_P(BatchSourceTest, ReleaseGivesBackWhatWasTaken) {
   BatchSource source(table_, {.items_max = 4, .in_turn = GetParam()});
   source.Draw(Of(4));
-  const BatchSource::Batch batch = source.Take(Soon());
+  const ReplayBatch batch = source.Take(Soon());
   const std::vector<std::int64_t> numbers = Numbers(batch);
   table_.Delete(keys_);
   EXPECT_EQ(chunks_.store().chunks(), 1);

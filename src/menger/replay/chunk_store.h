@@ -62,6 +62,7 @@ struct ChunkIdentity {
   }
 };
 
+// How much memory a ChunkStore has, and where.
 struct ChunkStoreOptions {
   std::size_t bytes_max = 0;  // Of all chunks together, as allocated.
   bool shared = false;        // In memory that other processes can map.

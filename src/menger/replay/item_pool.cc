@@ -56,8 +56,8 @@ void ItemPool::Erase(std::uint32_t slot) {
 void ItemPool::Replace(std::uint32_t slot, std::span<const ChunkTwin> twins) {
   const Item& item = items_[slot];
   for (Slice& slice : std::span(slices_).subspan(item.slices_begin, item.slices_count)) {
-    const auto twin = std::ranges::find(twins, slice.chunk, &ChunkTwin::from);
-    if (twin == twins.end()) continue;
+    const auto twin = std::ranges::lower_bound(twins, slice.chunk, {}, &ChunkTwin::from);
+    if (twin == twins.end() || twin->from != slice.chunk) continue;
     Need(twin->to);
     slice.chunk = twin->to;
     NeedNoLonger(twin->from);

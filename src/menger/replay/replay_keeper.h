@@ -25,6 +25,7 @@ enum class Durability {
   kJournal,     // All but what was inserted within `loss_max`.
 };
 
+// Where and how a ReplayKeeper keeps a store.
 struct DurabilityOptions {
   Durability kind = Durability::kNone;
   std::string folder;

@@ -12,6 +12,7 @@
 
 namespace menger {
 
+// Which tables a store has, and its memory.
 struct ReplayStoreOptions {
   std::vector<TableOptions> tables;
   std::size_t bytes_max = 0;  // Of all chunks; 0: what the tables may hold together, and an eighth

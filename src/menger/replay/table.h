@@ -128,7 +128,7 @@ class Table {
 
   // For the writer of these items, once it has compressed chunks: those that are still there name
   // the twins from now on; whoever sampled them before goes on with what it holds. The caller holds
-  // references to all chunks.
+  // references to all chunks; `twins` are in the order of `from`.
   void ReplaceChunks(std::span<const ItemKey> keys, std::span<const ChunkTwin> twins);
 
   TableInfo info() const;

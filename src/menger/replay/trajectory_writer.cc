@@ -180,6 +180,7 @@ void TrajectoryWriter::State::CompressFull() {
     held = *compressed;
   }
   tried_end = full_end;
+  std::ranges::sort(twins, {}, &ChunkTwin::from);
   for (Tracked& items : tracked) {
     if (!twins.empty()) {
       keys.clear();

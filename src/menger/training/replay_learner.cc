@@ -118,10 +118,9 @@ void ReplayLearner::Draw() {
 }
 
 Metrics ReplayLearner::LearnOnce(bool draw_next, UpdateRule& update, double progress) {
-  const BatchSource::Batch batch = batches_.Take(Deadline::After(kPatience));
+  const ReplayBatch batch = batches_.Take(Deadline::After(kPatience));
   if (draw_next && prefetches_) Draw();
-  Metrics metrics =
-      algorithm_.Learn({.columns = batch.columns, .items = batch.items}, update, progress);
+  Metrics metrics = algorithm_.Learn(batch, update, progress);
   ++counters_.updates;
   if (options_.sampler == "prioritised") UpdatePriorities(batch.items);
   if (draw_next && !prefetches_) Draw();
