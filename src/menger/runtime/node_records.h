@@ -23,6 +23,7 @@ namespace menger {
 struct Actor;
 struct Task;
 struct Worker;
+class WorkerHost;
 
 // Who refers to objects and asks for them: 0 is the driver with all its threads, a worker process
 // has the number of its worker.
@@ -43,15 +44,13 @@ struct Watch {
 struct Object {
   ObjectId id;
   enum class State : std::uint8_t { kPending, kReady, kFreed } state = State::kPending;
-  bool driver_refers = false;
   bool unsettled = false;  // Waits for ObjectTable to see whether anybody needs it.
-  std::uint32_t referrers = 0;  // Processes that refer to it.
+  std::uint32_t referrers = 0;  // References that processes count.
   std::uint32_t holds = 0;      // Calls that need it or will give it, values that contain it.
   std::uint32_t pins = 0;       // Who reads its bytes in shared memory: it may not be moved.
   std::uint32_t lineage = 0;    // Kept calls that would need it again.
   ObjectValue value;
   Task* producer = nullptr;      // The call that makes it, while that is known.
-  Reference* reference = nullptr;  // The driver's, if it has one.
   std::vector<Task*> waiting;      // Calls that cannot start without it.
   std::vector<Watch> watches;
   std::vector<Object*> contained;  // What its value refers to; each is held.
@@ -98,6 +97,7 @@ struct Task {
 
 struct Worker {
   WorkerIndex index = 0;
+  WorkerHost* host = nullptr;  // How it is reached; not the machine's affair.
   bool thread = false;     // Of the driver: its references are the driver's.
   bool dedicated = false;  // To one actor.
   bool blocked = false;    // Its call waits for objects: its resources are lent to others.

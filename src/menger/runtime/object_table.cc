@@ -13,20 +13,16 @@ Object& ObjectTable::FindOrMake(ObjectId id) {
 }
 
 void ObjectTable::AddReferrer(ProcessIndex process, Object& object) {
-  bool& refers = process == kDriver ? object.driver_refers : uses_[process][&object].refers;
-  if (refers) return;
-  refers = true;
   ++object.referrers;
+  if (process != kDriver) ++uses_[process][&object].references;
 }
 
 void ObjectTable::DropReferrer(ProcessIndex process, Object& object) {
-  if (process == kDriver) {
-    if (!std::exchange(object.driver_refers, false)) return;
-  } else {
+  if (process != kDriver) {
     Uses& uses = uses_[process];
     const auto use = uses.find(&object);
-    if (use == uses.end() || !std::exchange(use->second.refers, false)) return;
-    if (use->second.pins == 0) uses.erase(use);
+    if (use == uses.end() || use->second.references == 0) return;
+    if (--use->second.references == 0 && use->second.pins == 0) uses.erase(use);
   }
   --object.referrers;
   Settle(object);
@@ -43,7 +39,7 @@ void ObjectTable::Unpin(ProcessIndex process, Object& object) {
     Uses& uses = uses_[process];
     const auto use = uses.find(&object);
     if (use == uses.end() || use->second.pins == 0) return;
-    if (--use->second.pins == 0 && !use->second.refers) uses.erase(use);
+    if (--use->second.pins == 0 && use->second.references == 0) uses.erase(use);
   }
   --object.pins;
   Release(object);
@@ -57,7 +53,7 @@ void ObjectTable::DropProcess(ProcessIndex process) {
   for (const auto& [object, use] : uses) {
     object->pins -= use.pins;
     object->holds -= use.pins;
-    object->referrers -= use.refers ? 1 : 0;
+    object->referrers -= use.references;
   }
   // Only now: settling one may free another of them.
   for (const auto& [object, use] : uses) ++object->holds;

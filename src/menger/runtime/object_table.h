@@ -34,8 +34,7 @@ class ObjectTable {
   Object& FindOrMake(ObjectId id);
   std::size_t size() const { return by_id_.size(); }
 
-  // What a process refers to. A second AddReferrer of the same process changes nothing, nor does
-  // dropping what it does not refer to.
+  // What a process refers to; counted. Dropping what it does not refer to changes nothing.
   void AddReferrer(ProcessIndex process, Object& object);
   void DropReferrer(ProcessIndex process, Object& object);
 
@@ -60,7 +59,7 @@ class ObjectTable {
 
  private:
   struct Use {
-    bool refers = false;
+    std::uint32_t references = 0;
     std::uint32_t pins = 0;
   };
   using Uses = std::unordered_map<Object*, Use>;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kSpecBytesMax = std::size_t{1} << 30;
 
-static_assert(std::is_trivially_copyable_v<SpecHeader> && sizeof(SpecHeader) % 16 == 0);
+static_assert(std::is_trivially_copyable_v<SpecHeader> && sizeof(SpecHeader) % 8 == 0);
 static_assert(sizeof(SpecArgument) % 8 == 0);
 
 bool Inside(std::uint64_t at, std::uint64_t size, std::uint64_t bytes) {

@@ -1,0 +1,292 @@
+#include "menger/runtime/local_node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "menger/runtime/thread_worker.h"
+
+namespace menger {
+namespace {
+
+// So many messages may wait while all workers have enough to do.
+constexpr std::size_t kMessagesMax = 64;
+constexpr std::chrono::milliseconds kLookAfter{1};
+constexpr std::chrono::milliseconds kLookAfterIdle{100};
+
+NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
+  NodeMachineOptions machine;
+  machine.workers = options.workers > 0 ? options.workers : AvailableCpus();
+  machine.threads = options.isolation == Isolation::kThread;
+  machine.resources = options.resources;
+  if (machine.resources.Get("cpu") == 0) machine.resources.Set("cpu", machine.workers);
+  machine.job = options.job;
+  return machine;
+}
+
+}  // namespace
+
+LocalNode::LocalNode(const RuntimeOptions& options)
+    : options_(options), machine_(MachineOptions(options), *this) {
+  {
+    const std::lock_guard lock(node_mutex_);
+    const int workers = MachineOptions(options).workers;
+    for (int i = 0; i < workers; ++i) StartWorker();
+  }
+  caretaker_ = Thread({.name = "node"}, [this] { LookAfter(); });
+}
+
+LocalNode::~LocalNode() {
+  stopping_.store(true, std::memory_order_release);
+  stopped_.Advance();
+  caretaker_.Join();
+  hosts_.clear();
+}
+
+// ---- What the driver's threads tell.
+
+ObjectHandle LocalNode::NewHandle(ObjectId id) {
+  return ObjectHandle(new Reference{.id = id, .owner = this});
+}
+
+void LocalNode::Submit(CallContext&, SpecPointer spec, std::span<ObjectHandle> results) {
+  const TaskId task = spec->task();
+  for (std::uint32_t i = 0; i < results.size(); ++i) results[i] = NewHandle(ResultOf(task, i));
+  Send({.kind = Message::Kind::kSubmit, .spec = std::move(spec)});
+}
+
+ObjectHandle LocalNode::Adopt(ObjectId id) {
+  Send({.kind = Message::Kind::kAdopt, .object = id});
+  return NewHandle(id);
+}
+
+void LocalNode::Forget(Reference* reference) noexcept {
+  const ObjectId id = reference->id;
+  delete reference;
+  Send({.kind = Message::Kind::kForget, .object = id});
+}
+
+void LocalNode::Unpin(const ObjectHandle& object) noexcept {
+  Send({.kind = Message::Kind::kUnpin, .object = object.id()});
+}
+
+void LocalNode::Send(Message message) {
+  const bool submit = message.kind == Message::Kind::kSubmit;
+  std::size_t queued;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    queue_.push_back(std::move(message));
+    queued = queue_.size();
+    queued_.store(queued, std::memory_order_release);
+  }
+  if (queued >= kMessagesMax || (submit && idle_workers_.load(std::memory_order_relaxed))) Work();
+}
+
+void LocalNode::Work() {
+  // Whoever holds the lock does not leave before the queue is empty; so if it is taken, the message
+  // is in good hands.
+  while (node_mutex_.try_lock()) {
+    const std::lock_guard lock(node_mutex_, std::adopt_lock);
+    WorkLocked();
+    if (queued_.load(std::memory_order_acquire) == 0) break;
+  }
+}
+
+void LocalNode::Tell(FunctionRef<void(NodeMachine&)> tell) {
+  {
+    const std::lock_guard lock(node_mutex_);
+    machine_.SetTime(MonotonicNanoseconds());
+    DeliverMessages();
+    tell(machine_);
+    machine_.Run();
+    idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
+  }
+  if (queued_.load(std::memory_order_acquire) >= kMessagesMax) Work();
+}
+
+void LocalNode::WorkLocked() {
+  machine_.SetTime(MonotonicNanoseconds());
+  for (const auto& host : hosts_) host->Drain(machine_);
+  DeliverMessages();
+  machine_.Run();
+  idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
+}
+
+void LocalNode::DeliverMessages() {
+  if (queued_.load(std::memory_order_acquire) == 0) return;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    std::swap(queue_, delivering_);
+    queued_.store(0, std::memory_order_release);
+  }
+  for (Message& message : delivering_) {
+    if (message.kind == Message::Kind::kSubmit) {
+      machine_.Submit(kDriver, std::move(message.spec));
+      continue;
+    }
+    Object* const object = machine_.objects().Find(message.object);
+    if (object == nullptr) continue;
+    switch (message.kind) {
+      case Message::Kind::kAdopt:
+        machine_.objects().AddReferrer(kDriver, *object);
+        break;
+      case Message::Kind::kForget:
+        machine_.objects().DropReferrer(kDriver, *object);
+        break;
+      default:
+        machine_.objects().Unpin(kDriver, *object);
+    }
+  }
+  delivering_.clear();
+}
+
+// ---- Values.
+
+ObjectHandle LocalNode::Put(CallContext& caller, std::size_t bytes,
+                            FunctionRef<void(std::span<std::byte>)> fill,
+                            std::span<const ObjectHandle> contained) {
+  const ObjectId id = ResultOf(caller.NextCall(), 0);
+  Payload payload = Payload::Allocate(bytes);
+  fill(payload.fill());
+  std::vector<ObjectId> ids;
+  for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
+  Tell([&](NodeMachine& machine) {
+    machine.Put(kDriver, id, ObjectValue::Inline(std::move(payload)), ids);
+  });
+  return NewHandle(id);
+}
+
+Fetched LocalNode::Fetch(Object& object) {
+  Fetched fetched;
+  fetched.failed = object.value.kind == ObjectValue::Kind::kError;
+  fetched.value = PinnedBytes(object.value.payload);
+  return fetched;
+}
+
+std::vector<Fetched> LocalNode::Get(CallContext& caller, std::span<const ObjectHandle> handles,
+                                    const Deadline& deadline) {
+  std::vector<Object*> objects(handles.size());
+  std::vector<Fetched> values(handles.size());
+  std::unique_lock lock = AwaitObjects(caller, handles, handles.size(), deadline, objects);
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    if (objects[i]->state != Object::State::kReady) {
+      throw DeadlineExceeded("object {} was not ready in time", ToString(handles[i].id()));
+    }
+    values[i] = Fetch(*objects[i]);
+  }
+  return values;
+}
+
+std::vector<bool> LocalNode::Wait(CallContext& caller, std::span<const ObjectHandle> handles,
+                                  std::size_t count, const Deadline& deadline) {
+  std::vector<Object*> objects(handles.size());
+  std::vector<bool> ready(handles.size());
+  std::unique_lock lock = AwaitObjects(caller, handles, count, deadline, objects);
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    ready[i] = objects[i]->state == Object::State::kReady;
+  }
+  return ready;
+}
+
+// Returns with the lock held, when `count` of the objects are ready or the deadline has passed.
+std::unique_lock<std::mutex> LocalNode::AwaitObjects(CallContext& caller,
+                                                     std::span<const ObjectHandle> handles,
+                                                     std::size_t count, const Deadline& deadline,
+                                                     std::span<Object*> objects) {
+  auto* const thread = static_cast<ThreadWorker*>(caller.execution);
+  std::unique_lock lock(node_mutex_);
+  WorkLocked();
+  std::size_t ready = 0;
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    objects[i] = &machine_.objects().FindOrMake(handles[i].id());
+    ready += objects[i]->state == Object::State::kReady ? 1 : 0;
+  }
+  if (ready >= count) return lock;
+  Waiter waiter{.missing = count - ready};
+  const Watch watch{kDriver, reinterpret_cast<std::uintptr_t>(&waiter)};
+  for (Object* const object : objects) {
+    if (object->state != Object::State::kReady) machine_.WatchObject(watch, *object);
+  }
+  if (thread != nullptr) machine_.Block(thread->worker());
+  machine_.Run();
+  while (waiter.missing > 0 && !deadline.expired()) {
+    const std::uint32_t seen = waiter.ready.value();
+    lock.unlock();
+    if (queued_.load(std::memory_order_acquire) > 0) Work();
+    waiter.ready.TryWaitFor(seen + 1, deadline.remaining());
+    lock.lock();
+  }
+  for (Object* const object : objects) machine_.Unwatch(watch, *object);
+  if (thread != nullptr) machine_.Unblock(thread->worker());
+  return lock;
+}
+
+void LocalNode::Ready(const Watch& watch, const Object& object) {
+  if (watch.process != kDriver) {
+    if (Worker* const worker = machine_.FindWorker(watch.process)) {
+      worker->host->Ready(watch.request, object);
+    }
+    return;
+  }
+  auto& waiter = *reinterpret_cast<Waiter*>(watch.request);
+  if (waiter.missing > 0 && --waiter.missing == 0) waiter.ready.Advance();
+}
+
+void LocalNode::Free(const ObjectValue&) {}
+
+// ---- The rest of the driver's wishes.
+
+void LocalNode::Cancel(const ObjectHandle& handle, bool force) {
+  Tell([&](NodeMachine& machine) {
+    if (Object* const object = machine.objects().Find(handle.id())) machine.Cancel(*object, force);
+  });
+}
+
+void LocalNode::KillActor(ActorId id, bool may_restart) {
+  Tell([&](NodeMachine& machine) {
+    if (Actor* const actor = machine.FindActor(id)) machine.KillActor(*actor, may_restart);
+  });
+}
+
+std::optional<Client::NamedActor> LocalNode::FindActor(std::string_view name) {
+  std::optional<NamedActor> found;
+  Tell([&](NodeMachine& machine) {
+    const Actor* const actor = machine.FindActor(name);
+    if (actor == nullptr) return;
+    machine.objects().AddReferrer(kDriver, *actor->object);
+    found = NamedActor{actor->id, NewHandle(actor->object->id)};
+  });
+  return found;
+}
+
+bool LocalNode::IsCancelled(const CallContext& caller) const {
+  const auto* const thread = static_cast<const ThreadWorker*>(caller.execution);
+  return thread != nullptr && thread->interrupted();
+}
+
+NodeMachine::Counts LocalNode::Counts() {
+  const std::lock_guard lock(node_mutex_);
+  return machine_.counts();
+}
+
+// ---- Workers.
+
+void LocalNode::StartWorker() {
+  Worker& worker = machine_.AddWorker();
+  hosts_.push_back(std::make_unique<ThreadWorker>(*this, worker));
+  worker.host = hosts_.back().get();
+}
+
+// For what nobody waits for: messages left by a thread that does other things since, results of
+// short calls that a worker keeps while it does a long one.
+void LocalNode::LookAfter() {
+  auto pause = std::chrono::nanoseconds(kLookAfter);
+  while (!stopping()) {
+    const std::uint32_t seen = stopped_.value();
+    if (stopping() || stopped_.TryWaitFor(seen + 1, pause)) continue;
+    Work();
+    const std::lock_guard lock(node_mutex_);
+    pause = machine_.live_tasks() > 0 ? kLookAfter : kLookAfterIdle;
+  }
+}
+
+}  // namespace menger
