@@ -66,25 +66,30 @@ struct Fetched {
   PinnedBytes value;  // The encoded value, or the encoded TaskFailure.
 };
 
+// The call that this thread runs now, or null.
+CallContext*& ThisCall();
+
 // How a process reaches its node: the driver directly, a worker through its rings. Runtime is the
 // typed face of it. Any thread may call; what waits has a deadline and throws DeadlineExceeded.
+//
+// Calls are made in the name of the call that the thread runs, or of the process as a whole.
 class Client : public ReferenceOwner {
  public:
+  explicit Client(TaskId root) : root_{.task = root} {}
+
   // Makes a call; fills in a handle on each of its results.
-  virtual void Submit(CallContext& caller, SpecPointer spec, std::span<ObjectHandle> results) = 0;
+  virtual void Submit(SpecPointer spec, std::span<ObjectHandle> results) = 0;
 
   // Makes an object of `bytes` bytes, which `fill` writes; `contained` are the references inside.
-  virtual ObjectHandle Put(CallContext& caller, std::size_t bytes,
-                           FunctionRef<void(std::span<std::byte>)> fill,
+  virtual ObjectHandle Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
                            std::span<const ObjectHandle> contained) = 0;
 
   // The values of all, in order.
-  virtual std::vector<Fetched> Get(CallContext& caller, std::span<const ObjectHandle> objects,
+  virtual std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
                                    const Deadline& deadline) = 0;
 
   // Returns when `count` of them are ready or the deadline has passed: which are. No error.
-  virtual std::vector<bool> Wait(CallContext& caller, std::span<const ObjectHandle> objects,
-                                 std::size_t count, const Deadline& deadline) = 0;
+  virtual std::vector<bool> Wait(std::span<const ObjectHandle> objects, std::size_t count, const Deadline& deadline) = 0;
 
   virtual void Cancel(const ObjectHandle& object, bool force) = 0;
 
@@ -96,13 +101,20 @@ class Client : public ReferenceOwner {
   };
   virtual std::optional<NamedActor> FindActor(std::string_view name) = 0;
 
-  virtual bool IsCancelled(const CallContext& caller) const = 0;
+  // Whether the call that this thread runs should stop.
+  virtual bool IsCancelled() const = 0;
 
   // The bytes of a shared value are no longer read.
   virtual void Unpin(const ObjectHandle& object) noexcept = 0;
 
+  CallContext& Caller() { return ThisCall() != nullptr ? *ThisCall() : root_; }
+  TaskId root() const { return root_.task; }
+
  protected:
   ~Client() = default;
+
+ private:
+  CallContext root_;
 };
 
 inline PinnedBytes::~PinnedBytes() {

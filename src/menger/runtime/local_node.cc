@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kMessagesMax = 64;
 constexpr std::chrono::milliseconds kLookAfter{1};
 constexpr std::chrono::milliseconds kLookAfterIdle{100};
+constexpr std::chrono::nanoseconds kSlice{50'000'000};  // Between two looks at whether all ends.
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
   NodeMachineOptions machine;
@@ -23,10 +24,16 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
   return machine;
 }
 
+// The worker that this thread is; null for the driver's own threads.
+ThreadWorker* ThisWorker() {
+  const CallContext* const call = ThisCall();
+  return call != nullptr ? static_cast<ThreadWorker*>(call->execution) : nullptr;
+}
+
 }  // namespace
 
 LocalNode::LocalNode(const RuntimeOptions& options)
-    : options_(options), machine_(MachineOptions(options), *this) {
+    : Client(RootTask(options.job)), options_(options), machine_(MachineOptions(options), *this) {
   {
     const std::lock_guard lock(node_mutex_);
     const int workers = MachineOptions(options).workers;
@@ -48,7 +55,7 @@ ObjectHandle LocalNode::NewHandle(ObjectId id) {
   return ObjectHandle(new Reference{.id = id, .owner = this});
 }
 
-void LocalNode::Submit(CallContext&, SpecPointer spec, std::span<ObjectHandle> results) {
+void LocalNode::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
   const TaskId task = spec->task();
   for (std::uint32_t i = 0; i < results.size(); ++i) results[i] = NewHandle(ResultOf(task, i));
   Send({.kind = Message::Kind::kSubmit, .spec = std::move(spec)});
@@ -141,10 +148,9 @@ void LocalNode::DeliverMessages() {
 
 // ---- Values.
 
-ObjectHandle LocalNode::Put(CallContext& caller, std::size_t bytes,
-                            FunctionRef<void(std::span<std::byte>)> fill,
+ObjectHandle LocalNode::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
                             std::span<const ObjectHandle> contained) {
-  const ObjectId id = ResultOf(caller.NextCall(), 0);
+  const ObjectId id = ResultOf(Caller().NextCall(), 0);
   Payload payload = Payload::Allocate(bytes);
   fill(payload.fill());
   std::vector<ObjectId> ids;
@@ -162,11 +168,11 @@ Fetched LocalNode::Fetch(Object& object) {
   return fetched;
 }
 
-std::vector<Fetched> LocalNode::Get(CallContext& caller, std::span<const ObjectHandle> handles,
+std::vector<Fetched> LocalNode::Get(std::span<const ObjectHandle> handles,
                                     const Deadline& deadline) {
   std::vector<Object*> objects(handles.size());
   std::vector<Fetched> values(handles.size());
-  std::unique_lock lock = AwaitObjects(caller, handles, handles.size(), deadline, objects);
+  std::unique_lock lock = AwaitObjects(handles, handles.size(), deadline, objects);
   for (std::size_t i = 0; i < handles.size(); ++i) {
     if (objects[i]->state != Object::State::kReady) {
       throw DeadlineExceeded("object {} was not ready in time", ToString(handles[i].id()));
@@ -176,11 +182,11 @@ std::vector<Fetched> LocalNode::Get(CallContext& caller, std::span<const ObjectH
   return values;
 }
 
-std::vector<bool> LocalNode::Wait(CallContext& caller, std::span<const ObjectHandle> handles,
+std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles,
                                   std::size_t count, const Deadline& deadline) {
   std::vector<Object*> objects(handles.size());
   std::vector<bool> ready(handles.size());
-  std::unique_lock lock = AwaitObjects(caller, handles, count, deadline, objects);
+  std::unique_lock lock = AwaitObjects(handles, count, deadline, objects);
   for (std::size_t i = 0; i < handles.size(); ++i) {
     ready[i] = objects[i]->state == Object::State::kReady;
   }
@@ -188,11 +194,10 @@ std::vector<bool> LocalNode::Wait(CallContext& caller, std::span<const ObjectHan
 }
 
 // Returns with the lock held, when `count` of the objects are ready or the deadline has passed.
-std::unique_lock<std::mutex> LocalNode::AwaitObjects(CallContext& caller,
-                                                     std::span<const ObjectHandle> handles,
+std::unique_lock<std::mutex> LocalNode::AwaitObjects(std::span<const ObjectHandle> handles,
                                                      std::size_t count, const Deadline& deadline,
                                                      std::span<Object*> objects) {
-  auto* const thread = static_cast<ThreadWorker*>(caller.execution);
+  auto* const thread = ThisWorker();
   std::unique_lock lock(node_mutex_);
   WorkLocked();
   std::size_t ready = 0;
@@ -212,11 +217,13 @@ std::unique_lock<std::mutex> LocalNode::AwaitObjects(CallContext& caller,
     const std::uint32_t seen = waiter.ready.value();
     lock.unlock();
     if (queued_.load(std::memory_order_acquire) > 0) Work();
-    waiter.ready.TryWaitFor(seen + 1, deadline.remaining());
+    waiter.ready.TryWaitFor(seen + 1, std::min(deadline.remaining(), kSlice));
     lock.lock();
+    if (stopping()) break;
   }
   for (Object* const object : objects) machine_.Unwatch(watch, *object);
   if (thread != nullptr) machine_.Unblock(thread->worker());
+  if (stopping()) throw Cancelled("the runtime ended while a call waited for {} objects", count);
   return lock;
 }
 
@@ -258,8 +265,8 @@ std::optional<Client::NamedActor> LocalNode::FindActor(std::string_view name) {
   return found;
 }
 
-bool LocalNode::IsCancelled(const CallContext& caller) const {
-  const auto* const thread = static_cast<const ThreadWorker*>(caller.execution);
+bool LocalNode::IsCancelled() const {
+  const ThreadWorker* const thread = ThisWorker();
   return thread != nullptr && thread->interrupted();
 }
 

@@ -12,6 +12,7 @@
 #include "menger/base/epoch_counter.h"
 #include "menger/base/thread.h"
 #include "menger/runtime/client.h"
+#include "menger/runtime/executor.h"
 #include "menger/runtime/node_machine.h"
 #include "menger/runtime/runtime_options.h"
 #include "menger/runtime/worker_host.h"
@@ -32,18 +33,17 @@ class LocalNode final : public Client, private NodeEffects {
   ~LocalNode();
 
   // ---- Client.
-  void Submit(CallContext& caller, SpecPointer spec, std::span<ObjectHandle> results) override;
-  ObjectHandle Put(CallContext& caller, std::size_t bytes,
-                   FunctionRef<void(std::span<std::byte>)> fill,
+  void Submit(SpecPointer spec, std::span<ObjectHandle> results) override;
+  ObjectHandle Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
                    std::span<const ObjectHandle> contained) override;
-  std::vector<Fetched> Get(CallContext& caller, std::span<const ObjectHandle> objects,
+  std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
                            const Deadline& deadline) override;
-  std::vector<bool> Wait(CallContext& caller, std::span<const ObjectHandle> objects,
+  std::vector<bool> Wait(std::span<const ObjectHandle> objects,
                          std::size_t count, const Deadline& deadline) override;
   void Cancel(const ObjectHandle& object, bool force) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
-  bool IsCancelled(const CallContext& caller) const override;
+  bool IsCancelled() const override;
   void Unpin(const ObjectHandle& object) noexcept override;
   ObjectHandle Adopt(ObjectId id) override;
   void Forget(Reference* reference) noexcept override;
@@ -57,6 +57,7 @@ class LocalNode final : public Client, private NodeEffects {
   bool stopping() const { return stopping_.load(std::memory_order_acquire); }
 
   NodeMachine::Counts Counts();
+  ActorInstances& actors() { return actors_; }
 
  private:
   // What a thread of the driver has to tell; kept until somebody holds the lock.
@@ -87,13 +88,13 @@ class LocalNode final : public Client, private NodeEffects {
   void WorkLocked();
   void DeliverMessages();
   Fetched Fetch(Object& object);
-  std::unique_lock<std::mutex> AwaitObjects(CallContext& caller,
-                                            std::span<const ObjectHandle> handles,
+  std::unique_lock<std::mutex> AwaitObjects(std::span<const ObjectHandle> handles,
                                             std::size_t count, const Deadline& deadline,
                                             std::span<Object*> objects);
   void LookAfter();
 
   const RuntimeOptions options_;
+  ActorInstances actors_;  // Of thread workers.
   std::mutex node_mutex_;
   NodeMachine machine_;                               // Guarded by node_mutex_.
   std::vector<std::unique_ptr<WorkerHost>> hosts_;    // Likewise.

@@ -141,6 +141,7 @@ void NodeMachine::HoldArgument(Task& task, ObjectId id, bool needs_value) {
   objects_.Hold(object);
   task.arguments.push_back(&object);
   if (!needs_value) return;
+  ++task.references;
   if (object.state == Object::State::kFreed) Lose(object);
   if (object.state == Object::State::kPending ||
       object.value.kind == ObjectValue::Kind::kError) {

@@ -76,6 +76,7 @@ struct Task {
   State state = State::kWaiting;
   bool cancelled = false;  // Its results are settled; whatever it still does is ignored.
   std::uint16_t lost = 0;  // Runs that a lost worker ended.
+  bool brief = false;      // Expected to take less than it costs to tell of it.
   std::uint32_t pending = 0;  // Arguments that are not ready.
   SpecPointer spec;
   Worker* worker = nullptr;
@@ -86,7 +87,10 @@ struct Task {
   Actor* actor = nullptr;
   Id caller;                       // Whose calls to one actor keep their order.
   std::vector<Object*> results;    // Each held until the call is done.
-  std::vector<Object*> arguments;  // By reference, and contained in the values; each held likewise.
+  // What it needs, each held likewise: first the arguments by reference, then what is contained in
+  // the others, then the object of its actor.
+  std::vector<Object*> arguments;
+  std::uint32_t references = 0;    // Of the first kind.
   std::vector<Object*> children;   // Results of its own calls, held so that a second run finds them.
   std::uint32_t kept_for = 0;           // Results that may have to be made again from it.
   Task* previous = nullptr;             // In a queue of calls that are ready, or of a worker.

@@ -12,6 +12,7 @@ namespace {
 // enough that a call does not wait behind others while another worker has nothing to do.
 constexpr double kAheadNanoseconds = 200'000;
 constexpr std::size_t kOutstandingMax = 512;
+constexpr double kBriefNanoseconds = 20'000;
 constexpr double kTimesWeight = 0.1;  // Of the newest measurement.
 constexpr std::int64_t kStuckNanoseconds = 500'000;
 constexpr int kBlockedWorkersMax = 256;  // Further workers that stand in for waiting ones.
@@ -173,6 +174,7 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
   task.state = Task::State::kLeased;
   task.worker = &worker;
   task.offered_at = now_;
+  task.brief = task.times->mean_nanoseconds < kBriefNanoseconds;
   worker.outstanding.PushBack(&task);
   worker.queued_nanoseconds += task.times->mean_nanoseconds;
   return true;

@@ -1,5 +1,6 @@
 #include "menger/runtime/task_spec.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -74,9 +75,10 @@ void TaskSpec::Validate(std::span<const std::byte> bytes) {
 }
 
 SpecPointer TaskSpec::Copy(std::span<const std::byte> bytes) {
-  Validate(bytes);
-  SpecPointer copy = Allocate(bytes.size());
+  // Another process may write to them still: what was checked must be what is used.
+  SpecPointer copy = Allocate(std::max(bytes.size(), sizeof(SpecHeader)));
   std::memcpy(static_cast<void*>(copy.get()), bytes.data(), bytes.size());
+  Validate({copy->base(), bytes.size()});
   return copy;
 }
 

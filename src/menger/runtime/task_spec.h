@@ -6,16 +6,10 @@
 #include <span>
 #include <string_view>
 
+#include "menger/runtime/function.h"
 #include "menger/runtime/ids.h"
 
 namespace menger {
-
-// Which function a call means: a module (by its build id) and an offset in it (see function.h).
-struct FunctionId {
-  std::uint64_t module = 0;
-  std::uint64_t offset = 0;
-  bool operator==(const FunctionId&) const = default;
-};
 
 enum class CallKind : std::uint8_t {
   kFunction,
@@ -80,7 +74,7 @@ class TaskSpec {
 
   // Throws DataLoss, naming what is wrong, unless every offset stays inside `bytes`.
   static void Validate(std::span<const std::byte> bytes);
-  static SpecPointer Copy(std::span<const std::byte> bytes);  // Validates first.
+  static SpecPointer Copy(std::span<const std::byte> bytes);  // Validated.
 
   // Valid bytes, aligned to 16, that outlive the view.
   static const TaskSpec& View(std::span<const std::byte> bytes) {

@@ -41,7 +41,6 @@ class ThreadWorker final : public WorkerHost {
 
   void Serve();
   void Do(const Task& task);
-  void Report_();
 
   LocalNode& node_;
   Worker& worker_;
@@ -49,6 +48,7 @@ class ThreadWorker final : public WorkerHost {
   EpochCounter bell_;
   std::atomic<LeaseNumber> running_{0};
   std::atomic<bool> interrupted_{false};
+  bool has_reports_ = false;  // Of the thread: it may have some that nobody took.
   std::mutex reports_mutex_;
   std::vector<Report> reports_;     // Guarded by reports_mutex_.
   std::vector<Report> delivering_;  // Guarded by the node's lock.
