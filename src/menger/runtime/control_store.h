@@ -112,9 +112,9 @@ class StoreWatch {
 // one a task.
 //
 // It promises what Redis with shards and asynchronous replicas can keep, and no more: a change of
-// one key is atomic; operations on one key take effect in the order in which one thread has
-// submitted them; between keys there is no order and no transaction. After a fail-over the newest
-// changes may be gone, so owners write their live state again.
+// one key is atomic; operations on one key that are submitted one after the other take effect in
+// that order; between keys there is none, and no transaction. After a fail-over the newest changes
+// may be gone, so owners write their live state again.
 //
 // It is slow by assumption: callers go on and are told. Completions and hints come on any thread,
 // also before the call returns; they must not throw, wait, or call the store or take a lock that is
