@@ -12,10 +12,14 @@
 #include "menger/base/epoch_counter.h"
 #include "menger/base/thread.h"
 #include "menger/runtime/client.h"
+#include "menger/runtime/doorbell.h"
 #include "menger/runtime/executor.h"
 #include "menger/runtime/node_machine.h"
 #include "menger/runtime/runtime_options.h"
+#include "menger/runtime/value_store.h"
 #include "menger/runtime/worker_host.h"
+#include "menger/runtime/worker_team.h"
+#include "menger/tensor/memory.h"
 
 namespace menger {
 
@@ -77,8 +81,8 @@ class LocalNode final : public Client, private NodeEffects {
   bool Offer(Worker& worker, const Task& task) override { return worker.host->Offer(task); }
   bool Recall(Worker& worker, const Task& task) override { return worker.host->Recall(task); }
   void Announce(Worker& worker) override { worker.host->Announce(); }
-  void StartWorker() override;
-  void Ready(const Watch& watch, const Object& object) override;
+  void StartWorker() override { team_->StartWorker(); }
+  void Ready(const Watch& watch, Object& object) override;
   void Free(const ObjectValue& value) override;
   void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
   void Interrupt(Worker& worker, const Task& task) override { worker.host->Interrupt(task); }
@@ -87,24 +91,31 @@ class LocalNode final : public Client, private NodeEffects {
   void Send(Message message);
   void WorkLocked();
   void DeliverMessages();
+  std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value);
   Fetched Fetch(Object& object);
   std::unique_lock<std::mutex> AwaitObjects(std::span<const ObjectHandle> handles,
                                             std::size_t count, const Deadline& deadline,
                                             std::span<Object*> objects);
+  bool Done(Waiter& waiter);
+  void AwaitSignal(Waiter& waiter, const Deadline& deadline);
+  void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
+  Doorbell& bell() { return *reinterpret_cast<Doorbell*>(bell_memory_->data()); }
 
   const RuntimeOptions options_;
   ActorInstances actors_;  // Of thread workers.
   std::mutex node_mutex_;
   NodeMachine machine_;                               // Guarded by node_mutex_.
-  std::vector<std::unique_ptr<WorkerHost>> hosts_;    // Likewise.
+  ValueStore store_;                                  // Likewise.
   std::vector<Message> delivering_;                   // Likewise; kept for its memory.
   std::mutex queue_mutex_;
   std::vector<Message> queue_;                 // Guarded by queue_mutex_.
   std::atomic<std::size_t> queued_{0};         // Messages in queue_.
   std::atomic<bool> idle_workers_{true};       // A hint, of the last time that work was done.
   std::atomic<bool> stopping_{false};
-  EpochCounter stopped_;
+  std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
+  std::mutex getting_;                         // Of the thread that listens to the bell.
+  std::unique_ptr<WorkerTeam> team_;           // Guarded by node_mutex_.
   Thread caretaker_;
 };
 

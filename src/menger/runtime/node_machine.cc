@@ -15,9 +15,9 @@ NodeMachine::~NodeMachine() = default;
 
 // ---- Workers.
 
-Worker& NodeMachine::AddWorker() {
+Worker& NodeMachine::AddWorker(WorkerIndex index) {
   auto worker = std::make_unique<Worker>();
-  worker->index = ++last_worker_;
+  worker->index = index;
   worker->thread = options_.threads;
   worker->progress_at = now_;
   Worker& result = *worker;
