@@ -112,8 +112,8 @@ void NodeMachine::LeaveLine(Task& task) {
 // A process of its own, for good; of threads whichever has time, while it has calls of the actor.
 bool NodeMachine::FindHome(Actor& actor) {
   if (actor.worker != nullptr && (!options_.threads || actor.in_flight > 0)) return true;
-  actor.worker = options_.threads ? scheduler_.Freest()
-                                  : scheduler_.Dedicate(*actor.construction->scheduling);
+  actor.worker =
+      options_.threads ? scheduler_.Freest() : scheduler_.Dedicate(*actor.construction->scheduling);
   if (actor.worker == nullptr) return false;
   if (options_.threads) return true;
   actor.worker->actors.push_back(&actor);

@@ -97,9 +97,9 @@ void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
     OrderCall(task);
   } else if (header.kind == CallKind::kConstruct && !DeclareActor(task)) {
     StopWaiting(task);
-    SettleFailed(task, Describe(FailureKind::kException, ErrorCode::kFailedPrecondition, task,
-                                fmt::format("an actor named '{}' lives already",
-                                            task.spec->name())));
+    SettleFailed(task,
+                 Describe(FailureKind::kException, ErrorCode::kFailedPrecondition, task,
+                          fmt::format("an actor named '{}' lives already", task.spec->name())));
   } else if (task.pending == 0) {
     Start(task);
   }
@@ -143,8 +143,7 @@ void NodeMachine::HoldArgument(Task& task, ObjectId id, bool needs_value) {
   if (!needs_value) return;
   ++task.references;
   if (object.state == Object::State::kFreed) Lose(object);
-  if (object.state == Object::State::kPending ||
-      object.value.kind == ObjectValue::Kind::kError) {
+  if (object.state == Object::State::kPending || object.value.kind == ObjectValue::Kind::kError) {
     // An error that is there already arrives as the news of one does.
     ++task.pending;
     object.waiting.push_back(&task);
@@ -232,10 +231,8 @@ void NodeMachine::SettleFailed(Task& task, const Payload& error) {
 
 Payload NodeMachine::Describe(FailureKind kind, ErrorCode code, const Task& task,
                               std::string text) const {
-  return Encode(TaskFailure{.kind = kind,
-                            .code = code,
-                            .text = std::move(text),
-                            .task = std::string(task.spec->name())});
+  return Encode(TaskFailure{
+      .kind = kind, .code = code, .text = std::move(text), .task = std::string(task.spec->name())});
 }
 
 // A value in a message is as safe as the node itself. One in shared memory may be lost.

@@ -51,8 +51,8 @@ struct NodeMachineOptions {
 // is to be done (NodeEffects); it does no input or output, takes no lock, reads no clock and draws
 // no number, so the same logic runs under real processes and under a simulator.
 //
-// Everything that a process tells is checked before it comes here, except ids: one that nobody knows
-// means an object that does not exist yet.
+// Everything that a process tells is checked before it comes here, except ids: one that nobody
+// knows means an object that does not exist yet.
 //
 // One thread at a time calls.
 class NodeMachine : private ObjectTable::Listener {
@@ -78,7 +78,8 @@ class NodeMachine : private ObjectTable::Listener {
   // ---- Calls and values; `process` refers to what it makes.
   // A call that is known already is not made twice.
   void Submit(ProcessIndex process, SpecPointer spec);
-  void Put(ProcessIndex process, ObjectId id, ObjectValue value, std::span<const ObjectId> contained);
+  void Put(ProcessIndex process, ObjectId id, ObjectValue value,
+           std::span<const ObjectId> contained);
 
   // ---- What has become of a call. An unknown lease is that of a call whose results are settled.
   void Finished(Worker& worker, LeaseNumber lease, std::span<TaskResult> results,
@@ -130,10 +131,10 @@ class NodeMachine : private ObjectTable::Listener {
   Task& MakeTask(ProcessIndex process, SpecPointer spec);
   void HoldArgument(Task& task, ObjectId id, bool needs_value);
   void AdoptChild(Worker& worker, Task& child);
-  void Start(Task& task);      // Its arguments are ready.
+  void Start(Task& task);  // Its arguments are ready.
   void Settle(Task& task, std::span<TaskResult> results);
   void SettleFailed(Task& task, const Payload& error);
-  void Conclude(Task& task);   // Its results are settled: lets go of what it held.
+  void Conclude(Task& task);  // Its results are settled: lets go of what it held.
   void Forget(Task& task);
   bool KeepForLineage(const Task& task) const;
   Task* FindLease(Worker& worker, LeaseNumber lease);

@@ -80,12 +80,13 @@ void ProcessTeam::Bury(const Death& death) {
       broken_ = fmt::format("workers cannot be started: worker {} {}", death.index, death.cause);
     }
   } else if (Worker* const worker = machine_.FindWorker(death.index)) {
-    if (!member.host->ended()) LogWarning("worker {} (process {}) {}", death.index, death.process, death.cause);
-    machine_.WorkerDied(*worker,
-                        {.kind = member.reason,
-                         .code = ErrorCode::kUnavailable,
-                         .text = fmt::format("its worker {}", death.cause),
-                         .worker = fmt::format("worker {}, process {}", death.index, death.process)});
+    if (!member.host->ended())
+      LogWarning("worker {} (process {}) {}", death.index, death.process, death.cause);
+    machine_.WorkerDied(
+        *worker, {.kind = member.reason,
+                  .code = ErrorCode::kUnavailable,
+                  .text = fmt::format("its worker {}", death.cause),
+                  .worker = fmt::format("worker {}, process {}", death.index, death.process)});
   }
   free_segments_.push_back(member.segment);
   members_.erase(found);

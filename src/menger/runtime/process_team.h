@@ -45,8 +45,8 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
 
   struct Member {
     std::unique_ptr<ProcessWorker> host;
-    std::uint32_t segment = 0;             // That it writes.
-    std::vector<bool> has_segment;         // By segment: it was sent.
+    std::uint32_t segment = 0;      // That it writes.
+    std::vector<bool> has_segment;  // By segment: it was sent.
     FailureKind reason = FailureKind::kWorkerDied;
   };
   void Bury(const Death& death);

@@ -37,7 +37,8 @@ class WorkerOwner {
 // broke the protocol and must be ended.
 class ProcessWorker final : public WorkerHost {
  public:
-  ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index, FileDescriptor control);
+  ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index,
+                FileDescriptor control);
 
   WorkerIndex index() const { return index_; }
   Worker* worker() const { return worker_; }

@@ -255,7 +255,8 @@ bool Scheduler::Serve(SchedulingClass& scheduling) {
   if (worker == nullptr) return false;
   // A fair share at a time, so that the first worker does not get what the others could do.
   const std::size_t others = idle_.size() + scheduling.workers.size();
-  const std::size_t share = std::max<std::size_t>(1, scheduling.ready_count / std::max<std::size_t>(1, others));
+  const std::size_t share =
+      std::max<std::size_t>(1, scheduling.ready_count / std::max<std::size_t>(1, others));
   std::size_t offered = 0;
   while (offered < share && HasRoom(*worker)) {
     Task* const task = Take(scheduling);
@@ -283,16 +284,19 @@ void Scheduler::Run(std::int64_t now) {
   }
 }
 
-void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& actor_calls) {
+// An actor's calls are taken only where somebody wants them: else they stay in their order.
+void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>* actor_calls) {
   Task* task = worker.outstanding.back();
   while (task != nullptr && worker.outstanding.size() > keep) {
     Task* const before = task->previous;
-    if (!queues_->Recall(worker, *task)) break;  // Begun; so are those before it.
-    Done(worker, *task, -1);
-    if (task->actor != nullptr) {
-      actor_calls.push_back(task);
-    } else {
-      EnqueueFirst(*task);
+    if (task->actor == nullptr || actor_calls != nullptr) {
+      if (!queues_->Recall(worker, *task)) break;  // Begun; so are those before it.
+      Done(worker, *task, -1);
+      if (task->actor != nullptr) {
+        actor_calls->push_back(task);
+      } else {
+        EnqueueFirst(*task);
+      }
     }
     task = before;
   }
@@ -304,7 +308,7 @@ void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
   if (worker.dedicated) return;
   ++blocked_;
   if (worker.serving != nullptr) available_.Add(worker.serving->need);
-  TakeBack(worker, 0, recalled);
+  TakeBack(worker, 0, &recalled);
 }
 
 void Scheduler::Unblock(Worker& worker) {
@@ -333,11 +337,7 @@ void Scheduler::Balance(std::int64_t now) {
     if (outstanding < 2 || worker->serving == nullptr) continue;
     const bool stuck = now - worker->progress_at > kStuckNanoseconds;
     if (!stuck && worker->queued_nanoseconds < kAheadNanoseconds / 4) continue;
-    std::vector<Task*> actor_calls;
-    TakeBack(*worker, stuck ? 1 : (outstanding + 1) / 2, actor_calls);
-    // An actor's calls stay in order behind the one that it is doing.
-    for (auto call = actor_calls.rbegin(); call != actor_calls.rend(); ++call) OfferTo(*worker, **call);
-    if (!actor_calls.empty()) queues_->Announce(*worker);
+    TakeBack(*worker, stuck ? 1 : (outstanding + 1) / 2, nullptr);
   }
   Run(now);
 }

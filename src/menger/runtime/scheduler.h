@@ -96,7 +96,7 @@ class Scheduler {
   void ReclaimIdle();
   bool HasRoom(const Worker& worker) const;
   Task* Take(SchedulingClass& scheduling);
-  void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& actor_calls);
+  void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>* actor_calls);
   bool Reserve(const Resources& need);
   void StartOneMore();
 
@@ -110,7 +110,9 @@ class Scheduler {
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;
   struct FunctionHash {
-    std::size_t operator()(const FunctionId& id) const { return id.module ^ (id.offset * 0x9e3779b97f4a7c15ULL); }
+    std::size_t operator()(const FunctionId& id) const {
+      return id.module ^ (id.offset * 0x9e3779b97f4a7c15ULL);
+    }
   };
   std::unordered_map<FunctionId, FunctionTimes, FunctionHash> times_;
   std::vector<Worker*> idle_;  // In the pool, serving no class.

@@ -12,9 +12,9 @@
 
 namespace menger {
 
-// The node's larger values: segments of shared memory, one a process that writes, and which parts of
-// them are in use. The node alone allocates; a process writes in its own segment, where it was given
-// room, and everybody reads.
+// The node's larger values: segments of shared memory, one a process that writes, and which parts
+// of them are in use. The node alone allocates; a process writes in its own segment, where it was
+// given room, and everybody reads.
 //
 // Under the node's lock; what Write and Read give may be used without.
 class ValueStore {
@@ -24,7 +24,9 @@ class ValueStore {
 
   // A segment for one more writer.
   std::uint32_t AddSegment();
-  const WritableSegment& segment(std::uint32_t number) const { return *segments_.at(number).memory; }
+  const WritableSegment& segment(std::uint32_t number) const {
+    return *segments_.at(number).memory;
+  }
 
   // Room in a segment; false if the bytes in use would be more than the store may have.
   bool Allocate(std::uint32_t segment, std::uint64_t bytes, Extent& extent);

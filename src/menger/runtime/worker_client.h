@@ -95,16 +95,16 @@ class WorkerClient final : public Client, private ResultStore {
   ActorInstances actors_;
 
   std::mutex reading_;
-  RingReader in_;                 // Guarded by reading_.
+  RingReader in_;  // Guarded by reading_.
   // Calls that were read and are still the node's to take back. Guarded by reading_.
   std::deque<RingEntry> offered_;
-  bool stop_ = false;             // Guarded by reading_.
+  bool stop_ = false;                                     // Guarded by reading_.
   std::unordered_map<std::uint64_t, Request*> requests_;  // Guarded by reading_.
   std::uint64_t next_request_ = 0;                        // Guarded by reading_.
 
   std::mutex writing_;
-  RingWriter out_;             // Guarded by writing_.
-  std::size_t untold_ = 0;     // Messages since the node's bell was rung. Guarded by writing_.
+  RingWriter out_;                // Guarded by writing_.
+  std::size_t untold_ = 0;        // Messages since the node's bell was rung. Guarded by writing_.
   std::size_t inline_bytes_ = 0;  // Of the results of this call.
   std::atomic<std::uint64_t> running_{0};  // The lease of the call that the main thread does.
 };
