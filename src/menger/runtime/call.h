@@ -72,7 +72,7 @@ struct WithoutRuntime<TypeList<Runtime&, Ps...>> {
   static constexpr bool kTakesRuntime = true;
 };
 
-// The types of the results where a call is asked for several: those of a tuple.
+// The types of the results where a call is asked for several: those of a tuple or a pair.
 template <typename R>
 struct SeveralResults {
   using Types = TypeList<R>;
@@ -113,8 +113,9 @@ struct MethodCall {
 
   template <typename... Values>
   static decltype(auto) Invoke(CallFrame& frame, Values&&... values) {
-    typename Callable::Class& actor =
-        *static_cast<Actor*>(frame.actor);  // Perhaps a base's method.
+    static_assert(std::is_base_of_v<typename Callable::Class, Actor>,
+                  "menger: this method is not one of the actor's class or of its bases");
+    typename Callable::Class& actor = *static_cast<Actor*>(frame.actor);
     if constexpr (WithoutRuntime<typename Callable::Parameters>::kTakesRuntime) {
       return (actor.*kMethod)(*frame.runtime, std::forward<Values>(values)...);
     } else {
@@ -239,7 +240,7 @@ template <typename Call>
 
 // The Function of a callable: an address known to the linker.
 template <typename Call>
-const Function& FunctionOf() {
+[[gnu::visibility("hidden")]] const Function& FunctionOf() {
   return kFunctionEntry<Call>;
 }
 
@@ -249,10 +250,11 @@ const Function& FunctionOf() {
 struct Argument {
   const ObjectHandle* reference = nullptr;  // If not null, all else is empty.
   const void* value = nullptr;
-  std::size_t size = 0;                                     // Of the encoding.
-  void (*encode)(const void* value, std::span<std::byte>);  // Null: its bytes are the encoding.
+  std::size_t size = 0;  // Of the encoding.
+  // Null: the value's bytes are the encoding.
+  void (*encode)(const void* value, std::span<std::byte> out) = nullptr;
 
-  // `out` has `size` bytes.
+  // `out` has `size` bytes and will be read at a multiple of kValueAlignment.
   void EncodeTo(std::span<std::byte> out) const;
 };
 
@@ -300,13 +302,13 @@ using SlotOf = typename decltype(CheckArgument<std::remove_cvref_t<P>, std::remo
 
 [[noreturn]] void FailEmptyReference(const char* callable, int position);
 
-template <typename Call, bool kByReference, typename Slot>
+template <typename Call, typename P, typename Slot>
 Argument MakeArgument(const Slot& value, int position, std::vector<ObjectHandle>& contained) {
-  if constexpr (kByReference) {
+  if constexpr (kIsObjectRef<Slot> && !kIsObjectRef<std::remove_cvref_t<P>>) {
     if (!value.valid()) FailEmptyReference(Call::name(), position);
-    return {.reference = &value.handle(), .encode = nullptr};
+    return {.reference = &value.handle()};
   } else if constexpr (kFormOf<Slot> == ValueForm::kBytes) {
-    return {.value = &value, .size = sizeof(Slot), .encode = nullptr};
+    return {.value = &value, .size = sizeof(Slot)};
   } else {
     return {.value = &value,
             .size = EncodedSize(value, &contained),
@@ -326,8 +328,7 @@ struct ArgumentsOf<Call, TypeList<Ps...>, TypeList<Slots...>> {
                             const Slots&... values) {
     std::vector<ObjectHandle> contained;
     const std::array<Argument, sizeof...(Slots)> arguments = {
-        MakeArgument < Call, kIsObjectRef<Slots> && !kIsObjectRef < std::remove_cvref_t < Ps >>>
-                                                        (values, kPosition, contained)...};
+        MakeArgument<Call, Ps>(values, kPosition, contained)...};
     return use(std::span<const Argument>(arguments), std::span<const ObjectHandle>(contained));
   }
 };
