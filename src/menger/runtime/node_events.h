@@ -74,7 +74,7 @@ class NodeEvents {
 
  private:
   struct TextHash {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT: the library looks for this name.
     std::size_t operator()(std::string_view text) const {
       return std::hash<std::string_view>()(text);
     }

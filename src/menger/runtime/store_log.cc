@@ -136,8 +136,9 @@ void StoreLog::Replay(std::uint64_t number, const Visitor& replay) const {
   }
 }
 
-// The next file, which begins with all that is alive, takes the place of those before. Changes that
-// are made meanwhile are in the begin or not, and in any case follow it.
+// The next file, which begins with all that is alive, takes the place of those before. Of changes
+// that are made meanwhile what is visited may have some and lack others that came before; all of
+// them follow it, so that the begin is as the store was at one moment.
 void StoreLog::BeginFile() {
   const std::vector<std::uint64_t> before = NumberedFiles(options_.folder, "control-", ".log");
   ++number_;
@@ -150,6 +151,12 @@ void StoreLog::BeginFile() {
     snapshot_.next(cursor, [&](const StoreChange& change) { Encode(change, payload); });
     if (!payload.empty()) file.Add(kChangesFrame, payload);
   }
+  payload.clear();
+  {
+    const std::lock_guard lock(mutex_);
+    payload.swap(waiting_);
+  }
+  if (!payload.empty()) file.Add(kChangesFrame, payload);
   payload.clear();
   AppendPlain(snapshot_.version(), payload);
   file.Add(kBeginFrame, payload);
