@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint32_t kFormatVersion = 1;
 constexpr std::uint64_t kGrowth = 4;  // Of a file over what is alive.
 constexpr std::chrono::seconds kIdle(1);
+constexpr StoreVersion kVersionsUnsyncedMax = StoreVersion{1} << 32;
 
 constexpr FrameKind kHeadFrame = 1;     // The format's version.
 constexpr FrameKind kChangesFrame = 2;  // Encoded changes.
@@ -103,7 +104,12 @@ void StoreLog::Recover(const Visitor& replay) {
   if (numbers.empty()) return;
   number_ = numbers.back();
   while (!numbers.empty() && !IsWhole(numbers.back())) numbers.pop_back();
-  if (!numbers.empty()) return Replay(numbers.back(), replay);
+  if (!numbers.empty()) {
+    Replay(numbers.back(), replay);
+    // Versions that somebody was given before the power went are not given again.
+    return replay({.kind = StoreChange::Kind::kVersion,
+                   .version = snapshot_.version() + kVersionsUnsyncedMax});
+  }
   // The first file of all may have been cut short: then nothing was acknowledged yet.
   if (number_ > 1) {
     throw DataLoss("'{}' lacks what was alive when it was begun, and there is no older one",
