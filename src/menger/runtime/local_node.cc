@@ -227,7 +227,7 @@ std::unique_lock<std::mutex> LocalNode::AwaitObjects(std::span<const ObjectHandl
   return lock;
 }
 
-void LocalNode::Ready(const Watch& watch, const Object& object) {
+void LocalNode::Ready(const Watch& watch, Object& object) {
   if (watch.process != kDriver) {
     if (Worker* const worker = machine_.FindWorker(watch.process)) {
       worker->host->Ready(watch.request, object);
@@ -278,7 +278,7 @@ NodeMachine::Counts LocalNode::Counts() {
 // ---- Workers.
 
 void LocalNode::StartWorker() {
-  Worker& worker = machine_.AddWorker();
+  Worker& worker = machine_.AddWorker(machine_.NewWorkerIndex());
   hosts_.push_back(std::make_unique<ThreadWorker>(*this, worker));
   worker.host = hosts_.back().get();
 }

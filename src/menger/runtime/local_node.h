@@ -78,7 +78,7 @@ class LocalNode final : public Client, private NodeEffects {
   bool Recall(Worker& worker, const Task& task) override { return worker.host->Recall(task); }
   void Announce(Worker& worker) override { worker.host->Announce(); }
   void StartWorker() override;
-  void Ready(const Watch& watch, const Object& object) override;
+  void Ready(const Watch& watch, Object& object) override;
   void Free(const ObjectValue& value) override;
   void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
   void Interrupt(Worker& worker, const Task& task) override { worker.host->Interrupt(task); }

@@ -22,7 +22,7 @@ namespace menger {
 class NodeEffects : public WorkerQueues {
  public:
   // A watched object has its value (or error) now. The watch is over.
-  virtual void Ready(const Watch& watch, const Object& object) = 0;
+  virtual void Ready(const Watch& watch, Object& object) = 0;
   // A value that nobody needs any longer.
   virtual void Free(const ObjectValue& value) = 0;
   // The worker is to end: its process is killed. WorkerDied is not called for it.
@@ -64,7 +64,12 @@ class NodeMachine : private ObjectTable::Listener {
   void SetTime(std::int64_t now) { now_ = now; }
 
   // ---- Workers.
-  Worker& AddWorker();
+  WorkerIndex NewWorkerIndex() { return ++last_worker_; }
+  Worker& AddWorker(WorkerIndex index);
+  // As many as the pool shall have.
+  void StartWorkers() { scheduler_.StartAll(); }
+  // A start that was asked for came to nothing.
+  void StartFailed() { scheduler_.StartFailed(); }
   Worker* FindWorker(WorkerIndex index);
   // It is gone, as `cause` says: what it ran is run again elsewhere or fails, its actors are made
   // again or die, its references are dropped.

@@ -51,6 +51,10 @@ class Scheduler {
   FunctionTimes& TimesOf(FunctionId function);
 
   void AddWorker(Worker& worker);
+  void StartAll() {
+    for (int i = pool_size_; i < workers_wanted_; ++i) StartOneMore();
+  }
+  void StartFailed() { --workers_starting_; }
   // Its calls are no longer the scheduler's; its resources are free.
   void RemoveWorker(Worker& worker);
 
