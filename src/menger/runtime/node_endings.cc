@@ -7,8 +7,11 @@
 // somebody cancels them, or they take too long.
 namespace menger {
 
+// ---- Lost workers.
+
 void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
-  scheduler_.RemoveWorker(worker);
+  if (worker.gone) return;
+  Retire(worker);
   // What it had not begun is not to blame. Its queue is asked backwards: it began from the front.
   std::vector<std::pair<Task*, bool>> lost;
   while (Task* const task = worker.outstanding.back()) {
@@ -16,16 +19,27 @@ void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
     scheduler_.Done(worker, *task, -1);
     lost.emplace_back(task, begun);
   }
+  // The last call of an actor may be what still held it.
   const std::vector<Actor*> actors = worker.actors;
+  for (const Actor* const actor : actors) objects_.Hold(*actor->object);
   for (const auto& [task, begun] : lost) RunAgain(*task, begun, cause);
-  for (Actor* const actor : actors) ActorWorkerLost(*actor, cause);
-  objects_.DropProcess(worker.index);
-  workers_.erase(worker.index);
+  for (Actor* const actor : actors) {
+    Object& object = *actor->object;
+    ActorWorkerLost(*actor, cause);
+    objects_.Release(object);
+  }
   SpreadNews();
+}
+
+void NodeMachine::Retire(Worker& worker) {
+  worker.gone = true;
+  scheduler_.RemoveWorker(worker);
+  retired_.push_back(worker.index);
 }
 
 void NodeMachine::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
   if (task.cancelled) return Conclude(task);
+  if (task.header().kind == CallKind::kConstruct) return;  // Counted by what its actor may do.
   if (begun && ++task.lost > task.header().retries) {
     TaskFailure failure = cause;
     failure.task = task.spec->name();
@@ -55,7 +69,10 @@ void NodeMachine::StopWaiting(Task& task) {
 void NodeMachine::Cancel(Object& object, bool force) {
   Task* const task = object.producer;
   if (task == nullptr || task->state == Task::State::kDone || task->cancelled) return;
-  if (task->header().kind == CallKind::kConstruct) return KillActor(*task->actor, false);
+  if (task->header().kind == CallKind::kConstruct) {
+    if (task->actor != nullptr) KillActor(*task->actor, false);
+    return;
+  }
   End(*task, Describe(FailureKind::kCancelled, ErrorCode::kCancelled, *task, "it was cancelled"),
       force);
   SpreadNews();
@@ -65,19 +82,7 @@ void NodeMachine::Cancel(Object& object, bool force) {
 void NodeMachine::End(Task& task, const Payload& error, bool force) {
   if (task.state == Task::State::kLeased) {
     Worker& worker = *task.worker;
-    if (!effects_->Recall(worker, task)) {
-      for (Object* const result : task.results) Fill(*result, ObjectValue::Failed(error), {});
-      task.cancelled = true;
-      ++counts_.failed;
-      effects_->Interrupt(worker, task);
-      if (force && !worker.thread && task.actor == nullptr) {
-        effects_->EndWorker(worker, "a call that it ran was ended");
-        WorkerDied(worker, {.kind = FailureKind::kWorkerDied,
-                            .code = ErrorCode::kUnavailable,
-                            .text = "the worker was ended for another call's sake"});
-      }
-      return;
-    }
+    if (!effects_->Recall(worker, task)) return EndRunning(task, error, force);
     scheduler_.Done(worker, task, -1);
     if (task.actor != nullptr) LeaveWorker(task);
   } else if (task.state == Task::State::kReady) {
@@ -89,26 +94,62 @@ void NodeMachine::End(Task& task, const Payload& error, bool force) {
   } else {
     StopWaiting(task);
   }
-  if (task.actor != nullptr) LeaveLine(task);
+  if (task.actor != nullptr) {
+    LeaveLine(task);
+    ServeLater(*task.actor);
+  }
   SettleFailed(task, error);
 }
 
+void NodeMachine::EndRunning(Task& task, const Payload& error, bool force) {
+  Worker& worker = *task.worker;
+  for (Object* const result : task.results) Fill(*result, ObjectValue::Failed(error), {});
+  task.cancelled = true;
+  ++counts_.failed;
+  effects_->Interrupt(worker, task);
+  if (!force || worker.thread || task.actor != nullptr) return;
+  effects_->EndWorker(worker, "a call that it ran was ended");
+  WorkerDied(worker, {.kind = FailureKind::kWorkerDied,
+                      .code = ErrorCode::kUnavailable,
+                      .text = "the worker was ended for another call's sake"});
+}
+
 void NodeMachine::CheckTimeLimits() {
-  std::vector<std::pair<WorkerIndex, Task*>> over;
+  std::vector<WorkerIndex> over;
   for (const auto& [index, worker] : workers_) {
-    Task* const task = worker->outstanding.front();
-    if (task == nullptr || task->header().time_limit == 0 || task->cancelled) continue;
-    if (now_ - task->offered_at >= task->header().time_limit) over.emplace_back(index, task);
+    const std::optional<std::int64_t> limit = TimeLimitOf(*worker);
+    if (limit && now_ >= *limit) over.push_back(index);
   }
-  for (const auto& [index, task] : over) {
-    if (FindWorker(index) == nullptr) continue;
-    End(*task,
-        Describe(FailureKind::kDeadline, ErrorCode::kDeadlineExceeded, *task,
+  for (const WorkerIndex index : over) {
+    const Worker* const worker = FindWorker(index);
+    // The end of one call may end others.
+    if (worker == nullptr || !TimeLimitOf(*worker)) continue;
+    Task& task = *worker->outstanding.front();
+    End(task,
+        Describe(FailureKind::kDeadline, ErrorCode::kDeadlineExceeded, task,
                  fmt::format("it ran longer than its limit of {:.3f} s",
-                             static_cast<double>(task->header().time_limit) * 1e-9)),
+                             static_cast<double>(task.header().time_limit) * 1e-9)),
         /*force=*/true);
   }
   SpreadNews();
+}
+
+// When the call that the worker does has run for too long; nothing if it may run on.
+std::optional<std::int64_t> NodeMachine::TimeLimitOf(const Worker& worker) {
+  const Task* const task = worker.outstanding.front();
+  if (task == nullptr || task->header().time_limit == 0 || task->cancelled) return std::nullopt;
+  if (task->header().kind == CallKind::kConstruct) return std::nullopt;
+  return task->offered_at + task->header().time_limit;
+}
+
+std::optional<std::int64_t> NodeMachine::next_deadline() const {
+  std::optional<std::int64_t> next;
+  const auto at = [&next](std::int64_t time) { next = std::min(next.value_or(time), time); };
+  for (const auto& [index, worker] : workers_) {
+    if (const std::optional<std::int64_t> limit = TimeLimitOf(*worker)) at(*limit);
+  }
+  if (scheduler_.WantsBalance()) at(now_ + 1'000'000);
+  return next;
 }
 
 }  // namespace menger

@@ -28,16 +28,30 @@ Worker& NodeMachine::AddWorker(WorkerIndex index) {
 
 Worker* NodeMachine::FindWorker(WorkerIndex index) {
   const auto found = workers_.find(index);
-  return found != workers_.end() ? found->second.get() : nullptr;
+  return found != workers_.end() && !found->second->gone ? found->second.get() : nullptr;
+}
+
+bool NodeMachine::Speaks(ProcessIndex process) {
+  return process == kDriver || FindWorker(process) != nullptr;
 }
 
 // ---- Calls.
 
+// A caller that runs once more makes the same calls: they are known from before.
+bool NodeMachine::IsKnown(const SpecHeader& header) const {
+  bool settled = true;
+  for (std::uint32_t i = 0; i < header.results; ++i) {
+    const Object* const result = objects_.Find(ResultOf(header.task, i));
+    if (result != nullptr && result->producer != nullptr) return true;
+    settled = settled && result != nullptr && result->state == Object::State::kReady;
+  }
+  return settled && header.results > 0;
+}
+
 void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
   const SpecHeader header = spec->header();
-  const Object* const first = objects_.Find(ResultOf(header.task, 0));
-  if (first != nullptr && (first->producer != nullptr || first->state != Object::State::kPending)) {
-    // The caller runs a second time, and this call is known from the first.
+  if (!Speaks(process)) return;
+  if (IsKnown(header)) {
     for (std::uint32_t i = 0; i < header.results; ++i) {
       objects_.AddReferrer(process, objects_.FindOrMake(ResultOf(header.task, i)));
     }
@@ -45,9 +59,7 @@ void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
   }
   ++counts_.submitted;
   Task& task = MakeTask(process, std::move(spec));
-  if (process != kDriver) {
-    if (Worker* const worker = FindWorker(process)) AdoptChild(*worker, task);
-  }
+  if (process != kDriver) AdoptChild(*FindWorker(process), task);
   try {
     task.scheduling = &scheduler_.ClassFor(task.spec->scheduling());
   } catch (const Error& error) {
@@ -63,9 +75,9 @@ void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
     OrderCall(task);
   } else if (header.kind == CallKind::kConstruct && !DeclareActor(task)) {
     StopWaiting(task);
-    SettleFailed(task, Describe(FailureKind::kException, ErrorCode::kFailedPrecondition, task,
-                                fmt::format("an actor named '{}' lives already",
-                                            task.spec->name())));
+    SettleFailed(task,
+                 Describe(FailureKind::kException, ErrorCode::kFailedPrecondition, task,
+                          fmt::format("an actor named '{}' lives already", task.spec->name())));
   } else if (task.pending == 0) {
     Start(task);
   }
@@ -83,6 +95,7 @@ Task& NodeMachine::MakeTask(ProcessIndex process, SpecPointer spec) {
     result.producer = &task;
     objects_.Hold(result);
     objects_.AddReferrer(process, result);
+    if (result.state == Object::State::kFreed) objects_.Lose(result);
     task.results.push_back(&result);
   }
   return task;
@@ -108,17 +121,19 @@ void NodeMachine::HoldArgument(Task& task, ObjectId id, bool needs_value) {
   task.arguments.push_back(&object);
   if (!needs_value) return;
   ++task.references;
-  if (object.state == Object::State::kFreed) Lose(object);
-  if (object.state == Object::State::kPending ||
-      object.value.kind == ObjectValue::Kind::kError) {
-    // An error that is there already arrives as the news of one does.
-    ++task.pending;
-    object.waiting.push_back(&task);
-    if (object.state == Object::State::kReady) {
-      objects_.Hold(object);
-      news_.push_back(&object);
-    }
-  }
+  if (object.state == Object::State::kFreed) MakeAgain(object);
+  AwaitArgument(task, object);
+}
+
+void NodeMachine::AwaitArgument(Task& task, Object& object) {
+  const bool ready = object.state == Object::State::kReady;
+  if (ready && object.value.kind != ObjectValue::Kind::kError) return;
+  ++task.pending;
+  object.waiting.push_back(&task);
+  if (!ready) return;
+  // An error that is there already arrives as the news of one does.
+  objects_.Hold(object);
+  news_.push_back(&object);
 }
 
 void NodeMachine::Start(Task& task) {
@@ -142,10 +157,12 @@ Task* NodeMachine::FindLease(Worker& worker, LeaseNumber lease) {
 void NodeMachine::Finished(Worker& worker, LeaseNumber lease, std::span<TaskResult> results,
                            double nanoseconds) {
   Task* const task = FindLease(worker, lease);
-  if (task == nullptr) return;
+  if (task == nullptr) {
+    for (const TaskResult& result : results) effects_->Free(result.value);
+    return;
+  }
   scheduler_.Done(worker, *task, nanoseconds);
   if (task->actor != nullptr) ActorCallDone(*task);
-  if (task->cancelled) return Conclude(*task);
   Settle(*task, results);
   SpreadNews();
 }
@@ -163,22 +180,23 @@ void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure,
     return scheduler_.Enqueue(*task);
   }
   failure.task = task->spec->name();
-  const Payload error = Encode(failure);
   if (task->header().kind == CallKind::kConstruct) {
     LeaveWorker(*task);
-    ActorDead(*task->actor, error);
-  } else if (task->actor != nullptr) {
-    ActorCallDone(*task);
+    ActorDead(*task->actor, Encode(failure));
+  } else {
+    if (task->actor != nullptr) ActorCallDone(*task);
+    SettleFailed(*task, Encode(failure));
   }
-  if (task->cancelled) return Conclude(*task);
-  SettleFailed(*task, error);
   SpreadNews();
 }
 
 void NodeMachine::Settle(Task& task, std::span<TaskResult> results) {
-  ++counts_.finished;
-  for (std::size_t i = 0; i < task.results.size(); ++i) {
-    if (i < results.size()) {
+  // One that was cancelled is settled; of an actor that was made again, so is the construction.
+  if (!task.cancelled && !task.results.empty()) ++counts_.finished;
+  for (std::size_t i = 0; i < std::max(results.size(), task.results.size()); ++i) {
+    if (i >= task.results.size()) {
+      effects_->Free(results[i].value);
+    } else if (i < results.size()) {
       Fill(*task.results[i], std::move(results[i].value), results[i].contained);
     } else {
       Fill(*task.results[i],
@@ -191,84 +209,62 @@ void NodeMachine::Settle(Task& task, std::span<TaskResult> results) {
 }
 
 void NodeMachine::SettleFailed(Task& task, const Payload& error) {
-  ++counts_.failed;
+  if (!task.cancelled && !task.results.empty()) ++counts_.failed;
   for (Object* const result : task.results) Fill(*result, ObjectValue::Failed(error), {});
   Conclude(task);
 }
 
 Payload NodeMachine::Describe(FailureKind kind, ErrorCode code, const Task& task,
                               std::string text) const {
-  return Encode(TaskFailure{.kind = kind,
-                            .code = code,
-                            .text = std::move(text),
-                            .task = std::string(task.spec->name())});
+  return Encode(TaskFailure{
+      .kind = kind, .code = code, .text = std::move(text), .task = std::string(task.spec->name())});
 }
 
+// Its results are settled: what it held is no longer needed, except by an actor that may have to be
+// made again with the same arguments, and where lost results may have to be.
 void NodeMachine::Conclude(Task& task) {
   task.state = Task::State::kDone;
-  // An actor may have to be made again, with the same arguments.
-  const bool construction = task.header().kind == CallKind::kConstruct && task.actor != nullptr;
-  const bool keep = KeepForLineage(task);
-  task.kept_for = 0;
-  for (Object* const result : task.results) {
-    if (keep) {
-      ++task.kept_for;
-    } else if (!construction) {
-      result->producer = nullptr;
-    }
-  }
-  const std::vector<Object*> results = std::move(task.results);
-  const std::vector<Object*> children = std::exchange(task.children, {});
-  task.results.clear();
-  if (construction) task.kept_for = 1;
-  if (keep) {
-    for (Object* const argument : task.arguments) objects_.HoldLineage(*argument);
-    for (Object* const argument : task.arguments) objects_.Release(*argument);
-  }
-  for (Object* const child : children) objects_.Release(*child);
-  if (!keep && !construction) {
+  const bool again = MayBeNeededAgain(task);
+  const std::vector<Object*> results = std::exchange(task.results, {});
+  if (task.header().kind == CallKind::kConstruct && task.actor != nullptr) {
+    task.kept_for = 1;
+  } else if (again) {
+    Keep(task);
+  } else {
+    for (Object* const result : results) result->producer = nullptr;
     const std::vector<Object*> arguments = std::move(task.arguments);
+    const std::vector<Object*> children = std::move(task.children);
     tasks_.Return(&task);
     for (Object* const argument : arguments) objects_.Release(*argument);
+    for (Object* const child : children) objects_.Release(*child);
   }
   // Last: the end of the last result may end a call that is kept.
   for (Object* const result : results) objects_.Release(*result);
 }
 
 void NodeMachine::Block(Worker& worker) {
-  std::vector<Task*> actor_calls;
-  scheduler_.Block(worker, actor_calls);
-  for (Task* const call : actor_calls) {
-    LeaveWorker(*call);
-    call->state = Task::State::kReady;
-    call->actor->mailbox.PushFront(call);
-    waiting_actors_.push_back(call->actor);
-  }
+  std::vector<Task*> recalled;
+  scheduler_.Block(worker, recalled);
+  CallsReturned(recalled);
 }
 
 void NodeMachine::Unblock(Worker& worker) { scheduler_.Unblock(worker); }
 
 void NodeMachine::Run() {
+  CheckTimeLimits();
   for (const WorkerIndex index : std::exchange(retired_, {})) {
     objects_.DropProcess(index);
     workers_.erase(index);
   }
-  CheckTimeLimits();
-  for (Actor* const actor : std::exchange(waiting_actors_, {})) ServeActor(*actor);
-  scheduler_.Run(now_);
-  scheduler_.Balance(now_);
-}
-
-std::optional<std::int64_t> NodeMachine::next_deadline() const {
-  std::optional<std::int64_t> next;
-  const auto at = [&next](std::int64_t time) { next = std::min(next.value_or(time), time); };
-  for (const auto& [index, worker] : workers_) {
-    const Task* const task = worker->outstanding.front();
-    if (task == nullptr || task->header().time_limit == 0 || task->cancelled) continue;
-    at(task->offered_at + task->header().time_limit);
+  std::vector<Task*> recalled;
+  scheduler_.Balance(recalled);
+  CallsReturned(recalled);
+  for (Actor* const actor : std::exchange(waiting_actors_, {})) {
+    actor->waits_for_room = false;
+    ServeActor(*actor);
   }
-  if (scheduler_.WantsBalance()) at(now_ + 1'000'000);
-  return next;
+  scheduler_.Run();
+  if (lineage_bytes_ > options_.lineage_bytes_max) BoundLineage();
 }
 
 }  // namespace menger

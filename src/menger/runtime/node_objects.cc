@@ -9,8 +9,11 @@ namespace menger {
 
 void NodeMachine::Put(ProcessIndex process, ObjectId id, ObjectValue value,
                       std::span<const ObjectId> contained) {
+  if (!Speaks(process)) return effects_->Free(value);
   Object& object = objects_.FindOrMake(id);
   objects_.AddReferrer(process, object);
+  // Somebody runs a second time, and what he put before is not there any longer.
+  if (object.state == Object::State::kFreed) objects_.Lose(object);
   Fill(object, std::move(value), contained);
   SpreadNews();
 }
@@ -33,10 +36,7 @@ void NodeMachine::SpreadNews() {
     Object& object = *news_.front();
     news_.pop_front();
     if (object.state == Object::State::kReady) {
-      for (const Watch& watch : std::exchange(object.watches, {})) {
-        effects_->Ready(watch, object);
-        objects_.Release(object);
-      }
+      for (const Watch& watch : objects_.TakeWatches(object)) effects_->Ready(watch, object);
       TellWaiting(object);
     }
     objects_.Release(object);
@@ -59,49 +59,102 @@ void NodeMachine::TellWaiting(Object& object) {
 
 void NodeMachine::FailWaiting(Task& task, const Payload& error) {
   StopWaiting(task);
+  if (task.header().kind == CallKind::kConstruct) return ActorDead(*task.actor, error);
   if (task.actor != nullptr) LeaveLine(task);
-  if (task.header().kind == CallKind::kConstruct && task.actor != nullptr) {
-    ActorDead(*task.actor, error);
-  }
   SettleFailed(task, error);
 }
 
 bool NodeMachine::WatchObject(const Watch& watch, Object& object) {
   if (object.state == Object::State::kFreed) Lose(object);
   if (object.state == Object::State::kReady) return true;
-  objects_.Hold(object);
-  object.watches.push_back(watch);
+  objects_.AddWatch(watch, object);
   return false;
 }
 
-void NodeMachine::Unwatch(const Watch& watch, Object& object) {
-  const auto found = std::find(object.watches.begin(), object.watches.end(), watch);
-  if (found == object.watches.end()) return;
-  object.watches.erase(found);
-  objects_.Release(object);
-}
+void NodeMachine::Unwatch(const Watch& watch, Object& object) { objects_.DropWatch(watch, object); }
 
 // ---- Lineage.
 
+void NodeMachine::OnFreed(const ObjectValue& value) { effects_->Free(value); }
+
+void NodeMachine::OnUnneeded(Object& object) {
+  const Task* const task = object.producer;
+  if (task == nullptr || task->header().kind != CallKind::kConstruct) return;
+  if (task->actor != nullptr) ReleaseActor(*task->actor);
+}
+
+void NodeMachine::OnForgotten(Task& producer) {
+  if (producer.kept_for == 0 || --producer.kept_for != 0) return;
+  if (producer.header().kind == CallKind::kConstruct) {
+    tasks_.Return(&producer);
+  } else {
+    DropLineage(producer);
+  }
+}
+
 // A value in a message is as safe as the node itself. One in shared memory may be lost.
-bool NodeMachine::KeepForLineage(const Task& task) const {
-  if (task.header().kind != CallKind::kFunction || task.cancelled) return false;
+bool NodeMachine::MayBeNeededAgain(const Task& task) const {
+  const SpecHeader& header = task.header();
+  if (header.kind != CallKind::kFunction || header.retries == 0 || task.cancelled) return false;
   return std::any_of(task.results.begin(), task.results.end(), [](const Object* result) {
     return result->value.kind == ObjectValue::Kind::kShared;
   });
 }
 
-void NodeMachine::OnFreed(const ObjectValue& value) { effects_->Free(value); }
+namespace {
 
-void NodeMachine::OnForgotten(Task& producer) {
-  if (producer.kept_for == 0 || --producer.kept_for != 0) return;
-  if (producer.header().kind == CallKind::kConstruct) return ReleaseActor(*producer.actor);
-  const std::vector<Object*> arguments = std::move(producer.arguments);
-  tasks_.Return(&producer);
+std::size_t LineageBytes(const Task& task) {
+  return sizeof(Task) + task.spec->bytes().size() +
+         (task.arguments.size() + task.children.size()) * sizeof(Object*);
+}
+
+// An actor is never made again for the sake of a call that is known.
+bool CanBeMadeAgain(const Object& object) {
+  const Task* const task = object.producer;
+  return task != nullptr && (task->kept_for > 0 || task->header().kind == CallKind::kConstruct);
+}
+
+}  // namespace
+
+// What its own calls gave stays known, so that a further run does not make them again: as a value
+// where that could not be made again itself.
+void NodeMachine::Keep(Task& task) {
+  task.kept_for = task.header().results;
+  std::vector<Object*> held;
+  for (Object* const child : std::exchange(task.children, {})) {
+    (CanBeMadeAgain(*child) ? task.arguments : held).push_back(child);
+  }
+  task.children = std::move(held);
+  for (Object* const argument : task.arguments) objects_.HoldLineage(*argument);
+  for (Object* const argument : task.arguments) objects_.Release(*argument);
+  kept_.PushBack(&task);
+  lineage_bytes_ += LineageBytes(task);
+}
+
+void NodeMachine::DropLineage(Task& task) {
+  kept_.Remove(&task);
+  lineage_bytes_ -= LineageBytes(task);
+  const std::vector<Object*> arguments = std::move(task.arguments);
+  const std::vector<Object*> children = std::move(task.children);
+  for (std::uint32_t i = 0; i < task.header().results; ++i) {
+    Object* const result = objects_.Find(ResultOf(task.header().task, i));
+    if (result != nullptr && result->producer == &task) result->producer = nullptr;
+  }
+  tasks_.Return(&task);
   for (Object* const argument : arguments) objects_.ReleaseLineage(*argument);
+  for (Object* const child : children) objects_.Release(*child);
+}
+
+void NodeMachine::BoundLineage() {
+  while (lineage_bytes_ > options_.lineage_bytes_max) DropLineage(*kept_.front());
 }
 
 void NodeMachine::Lose(Object& lost) {
+  MakeAgain(lost);
+  SpreadNews();
+}
+
+void NodeMachine::MakeAgain(Object& lost) {
   // A list, not recursion: the arguments of what is made again may be gone, too.
   std::vector<Object*> gone = {&lost};
   while (!gone.empty()) {
@@ -111,7 +164,7 @@ void NodeMachine::Lose(Object& lost) {
     if (object.state == Object::State::kPending) continue;
     objects_.Lose(object);
     if (task != nullptr && task->state != Task::State::kDone) continue;  // It is being made.
-    if (task == nullptr || task->kept_for == 0) {
+    if (task == nullptr || task->kept_for == 0 || task->header().kind == CallKind::kConstruct) {
       Fill(object,
            ObjectValue::Failed(Encode({.kind = FailureKind::kObjectLost,
                                        .code = ErrorCode::kDataLoss,
@@ -125,30 +178,29 @@ void NodeMachine::Lose(Object& lost) {
     ++counts_.rebuilt;
     Revive(*task, gone);
   }
-  SpreadNews();
 }
 
 // Makes a call that was kept one that is to be run, as it was when it was made.
 void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
+  kept_.Remove(&task);
+  lineage_bytes_ -= LineageBytes(task);
   task.state = Task::State::kWaiting;
   task.kept_for = 0;
   for (std::uint32_t i = 0; i < task.header().results; ++i) {
-    Object* const result = objects_.Find(ResultOf(task.header().task, i));
-    if (result == nullptr) continue;
-    objects_.Hold(*result);
-    task.results.push_back(result);
+    // Some may be forgotten; what is made again is dropped then.
+    Object& result = objects_.FindOrMake(ResultOf(task.header().task, i));
+    result.producer = &task;
+    objects_.Hold(result);
+    task.results.push_back(&result);
   }
   for (Object* const argument : task.arguments) {
     objects_.Hold(*argument);
     objects_.ReleaseLineage(*argument);
   }
-  for (const SpecArgument& argument : task.spec->arguments()) {
-    if (!argument.object.valid()) continue;
-    Object& object = objects_.FindOrMake(argument.object);
-    if (object.state == Object::State::kReady) continue;
-    ++task.pending;
-    object.waiting.push_back(&task);
-    if (object.state == Object::State::kFreed) gone.push_back(&object);
+  for (std::uint32_t i = 0; i < task.references; ++i) {
+    Object& argument = *task.arguments[i];
+    if (argument.state == Object::State::kFreed) gone.push_back(&argument);
+    AwaitArgument(task, argument);
   }
   if (task.pending == 0) Start(task);
 }
