@@ -90,10 +90,11 @@ struct Task {
   // What it needs, each held likewise: first the arguments by reference, then what is contained in
   // the others, then the object of its actor.
   std::vector<Object*> arguments;
-  std::uint32_t references = 0;   // Of the first kind.
-  std::vector<Object*> children;  // Results of its own calls, held so that a second run finds them.
-  std::uint32_t kept_for = 0;     // Results that may have to be made again from it.
-  Task* previous = nullptr;       // In a queue of calls that are ready, or of a worker.
+  std::uint32_t references = 0;  // Of the first kind.
+  // Results of its own calls, held so that a further run finds them and does not make them twice.
+  std::vector<Object*> children;
+  std::uint32_t kept_for = 0;  // Results that may have to be made again from it.
+  Task* previous = nullptr;    // In a queue of calls that are ready, of a worker, or of those kept.
   Task* next = nullptr;
 
   const SpecHeader& header() const { return spec->header(); }
@@ -106,8 +107,9 @@ struct Worker {
   bool dedicated = false;      // To one actor.
   bool blocked = false;        // Its call waits for objects: its resources are lent to others.
   bool full = false;           // Its queue had no room; until it finishes something.
-  SchedulingClass* serving = nullptr;
-  IntrusiveList<Task> outstanding;  // In the order in which they were offered.
+  bool gone = false;           // Dead or ended: what it still tells is ignored.
+  SchedulingClass* serving = nullptr;  // Whose resources it has; of a dedicated one its actor's.
+  IntrusiveList<Task> outstanding;     // In the order in which they were offered.
   LeaseNumber leases = 0;
   double queued_nanoseconds = 0;
   std::int64_t progress_at = 0;
@@ -123,8 +125,8 @@ struct Actor {
   Worker* worker = nullptr;     // Where it lives; threads take turns.
   std::uint32_t in_flight = 0;  // Calls offered to `worker` and not finished.
   std::uint32_t restarts = 0;   // That are left.
-  bool holds_resources = false;
-  IntrusiveList<Task> mailbox;                                   // Calls that can run, in order.
+  bool waits_for_room = false;  // It is among those that the next Run serves.
+  IntrusiveList<Task> mailbox;  // Calls that can run, in order.
   std::unordered_map<Id, std::vector<Task*>, IdHash> held_back;  // By caller: the first waits.
   Payload death;  // Of a dead one: the encoded TaskFailure that its calls get.
 };
