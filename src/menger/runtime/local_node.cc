@@ -190,7 +190,7 @@ std::span<std::byte> LocalNode::Allocate(std::size_t bytes, ObjectValue& value) 
   }
   const std::lock_guard lock(node_mutex_);
   DeliverMessages();
-  Extent extent;
+  SharedExtent extent;
   if (!store_.Allocate(kDriverSegment, bytes, extent)) throw TaskError(store_.Full(bytes));
   value = ObjectValue::Shared(extent);
   return store_.Write(extent);

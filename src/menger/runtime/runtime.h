@@ -239,6 +239,8 @@ class Runtime {
   void Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
               std::string_view name, std::span<const Argument> arguments,
               std::span<const ObjectHandle> contained, std::span<ObjectHandle> results);
+  std::vector<ObjectHandle> PutLarge(std::span<const Argument> arguments,
+                                     std::span<const ObjectHandle> contained);
   PinnedBytes FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout);
   std::vector<PinnedBytes> FetchAll(std::span<const ObjectHandle> objects,
                                     std::chrono::nanoseconds timeout);

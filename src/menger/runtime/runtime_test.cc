@@ -75,6 +75,26 @@ TEST_P(RuntimeTest, ActorsKeepStateAndOrder) {
   for (int i = 1; i <= 1000; ++i) ASSERT_EQ(got[i - 1], 10 + i);
 }
 
+std::vector<double> Scale(const std::vector<double>& values, double by) {
+  std::vector<double> scaled = values;
+  for (double& value : scaled) value *= by;
+  return scaled;
+}
+
+TEST_P(RuntimeTest, LargeValuesGoThroughSharedMemory) {
+  std::vector<double> values(100'000);
+  std::iota(values.begin(), values.end(), 0.0);
+  for (int round = 0; round < 20; ++round) {
+    const ObjectRef<std::vector<double>> put = runtime.Put(values);
+    const auto twice = runtime.Call<Scale>(put, 2.0);
+    const auto six = runtime.Call<Scale>(twice, 3.0);
+    const std::vector<double> got = runtime.Get(six);
+    ASSERT_EQ(got.size(), values.size());
+    ASSERT_EQ(got[777], 6 * values[777]);
+    ASSERT_EQ(runtime.Get(runtime.Call<Scale>(values, 2.0))[12'345], 2 * 12'345.0);
+  }
+}
+
 TEST_P(RuntimeTest, SeveralResults) {
   const auto [number, text] = runtime.CallSeveral<Both>({}, 5);
   EXPECT_EQ(runtime.Get(number), 5);

@@ -111,7 +111,7 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
     Fetched fetched;
     fetched.failed = message.value.kind == ObjectValue::Kind::kError;
     if (shared) {
-      const Extent extent{message.value.segment, message.value.offset, message.value.bytes};
+      const SharedExtent extent{message.value.segment, message.value.offset, message.value.bytes};
       fetched.value = PinnedBytes(segments_->Read(extent), *this, Adopt(message.object));
     } else if (message.value.kind != ObjectValue::Kind::kNone) {
       fetched.value = PinnedBytes(Payload::Copy(reader.TakeBytes(message.value.bytes)));

@@ -21,8 +21,8 @@ namespace menger {
 class WorkerSegments {
  public:
   virtual ~WorkerSegments() = default;
-  virtual std::span<const std::byte> Read(const Extent& extent) = 0;
-  virtual std::span<std::byte> Write(const Extent& extent) = 0;
+  virtual std::span<const std::byte> Read(const SharedExtent& extent) = 0;
+  virtual std::span<std::byte> Write(const SharedExtent& extent) = 0;
 };
 
 // The worker's end: does the calls that its node offers, one after the other, and is the way of
