@@ -1,15 +1,19 @@
 #include "menger/runtime/local_node.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
-#include "menger/runtime/thread_worker.h"
+#include "menger/runtime/process_team.h"
+#include "menger/runtime/thread_team.h"
 
 namespace menger {
 namespace {
 
 // So many messages may wait while all workers have enough to do.
 constexpr std::size_t kMessagesMax = 64;
+constexpr std::uint32_t kDriverSegment = 0;
 constexpr std::chrono::milliseconds kLookAfter{1};
 constexpr std::chrono::milliseconds kLookAfterIdle{100};
 constexpr std::chrono::nanoseconds kSlice{50'000'000};  // Between two looks at whether all ends.
@@ -24,6 +28,12 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
   return machine;
 }
 
+std::uint64_t StoreBytes(const RuntimeOptions& options) {
+  if (options.store_bytes_max > 0) return options.store_bytes_max;
+  const auto pages = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) * 3 / 10;
+}
+
 // The worker that this thread is; null for the driver's own threads.
 ThreadWorker* ThisWorker() {
   const CallContext* const call = ThisCall();
@@ -33,20 +43,30 @@ ThreadWorker* ThisWorker() {
 }  // namespace
 
 LocalNode::LocalNode(const RuntimeOptions& options)
-    : Client(RootTask(options.job)), options_(options), machine_(MachineOptions(options), *this) {
+    : Client(RootTask(options.job)),
+      options_(options),
+      machine_(MachineOptions(options), *this),
+      store_(StoreBytes(options)),
+      bell_memory_(AllocateSharedMemory("menger-bell", 4096)) {
+  if (options.isolation == Isolation::kThread) {
+    team_ = std::make_unique<ThreadTeam>(*this, machine_);
+  } else {
+    store_.AddSegment();  // The driver's.
+    team_ = std::make_unique<ProcessTeam>(options, machine_, store_, bell_memory_->descriptor(),
+                                          [this] { bell().Ring(); });
+  }
   {
     const std::lock_guard lock(node_mutex_);
-    const int workers = MachineOptions(options).workers;
-    for (int i = 0; i < workers; ++i) StartWorker();
+    machine_.StartWorkers();
   }
   caretaker_ = Thread({.name = "node"}, [this] { LookAfter(); });
 }
 
 LocalNode::~LocalNode() {
   stopping_.store(true, std::memory_order_release);
-  stopped_.Advance();
+  bell().Ring();
   caretaker_.Join();
-  hosts_.clear();
+  team_.reset();
 }
 
 // ---- What the driver's threads tell.
@@ -89,12 +109,16 @@ void LocalNode::Send(Message message) {
 }
 
 void LocalNode::Work() {
-  // Whoever holds the lock does not leave before the queue is empty; so if it is taken, the message
-  // is in good hands.
-  while (node_mutex_.try_lock()) {
-    const std::lock_guard lock(node_mutex_, std::adopt_lock);
+  pending_work_.store(true, std::memory_order_seq_cst);
+  DoPendingWork();
+}
+
+// Either this gets the lock, or the holder sees the flag when he has given it up.
+void LocalNode::DoPendingWork() {
+  while (pending_work_.load(std::memory_order_seq_cst) && node_mutex_.try_lock()) {
+    pending_work_.store(false, std::memory_order_seq_cst);
     WorkLocked();
-    if (queued_.load(std::memory_order_acquire) == 0) break;
+    node_mutex_.unlock_only();
   }
 }
 
@@ -107,12 +131,11 @@ void LocalNode::Tell(FunctionRef<void(NodeMachine&)> tell) {
     machine_.Run();
     idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
   }
-  if (queued_.load(std::memory_order_acquire) >= kMessagesMax) Work();
 }
 
 void LocalNode::WorkLocked() {
   machine_.SetTime(MonotonicNanoseconds());
-  for (const auto& host : hosts_) host->Drain(machine_);
+  team_->Drain();
   DeliverMessages();
   machine_.Run();
   idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
@@ -151,20 +174,38 @@ void LocalNode::DeliverMessages() {
 ObjectHandle LocalNode::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
                             std::span<const ObjectHandle> contained) {
   const ObjectId id = ResultOf(Caller().NextCall(), 0);
-  Payload payload = Payload::Allocate(bytes);
-  fill(payload.fill());
+  ObjectValue value;
+  fill(Allocate(bytes, value));
   std::vector<ObjectId> ids;
   for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
-  Tell([&](NodeMachine& machine) {
-    machine.Put(kDriver, id, ObjectValue::Inline(std::move(payload)), ids);
-  });
+  Tell([&](NodeMachine& machine) { machine.Put(kDriver, id, std::move(value), ids); });
   return NewHandle(id);
+}
+
+// Within a process large values need no shared memory.
+std::span<std::byte> LocalNode::Allocate(std::size_t bytes, ObjectValue& value) {
+  if (bytes <= kInlineBytesMax || options_.isolation == Isolation::kThread) {
+    value = ObjectValue::Inline(Payload::Allocate(bytes));
+    return value.payload.fill();
+  }
+  const std::lock_guard lock(node_mutex_);
+  DeliverMessages();
+  Extent extent;
+  if (!store_.Allocate(kDriverSegment, bytes, extent)) throw TaskError(store_.Full(bytes));
+  value = ObjectValue::Shared(extent);
+  return store_.Write(extent);
 }
 
 Fetched LocalNode::Fetch(Object& object) {
   Fetched fetched;
   fetched.failed = object.value.kind == ObjectValue::Kind::kError;
-  fetched.value = PinnedBytes(object.value.payload);
+  if (object.value.kind == ObjectValue::Kind::kShared) {
+    machine_.objects().Pin(kDriver, object);
+    machine_.objects().AddReferrer(kDriver, object);
+    fetched.value = PinnedBytes(store_.Read(object.value.extent), *this, NewHandle(object.id));
+  } else {
+    fetched.value = PinnedBytes(object.value.payload);
+  }
   return fetched;
 }
 
@@ -182,8 +223,8 @@ std::vector<Fetched> LocalNode::Get(std::span<const ObjectHandle> handles,
   return values;
 }
 
-std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles,
-                                  std::size_t count, const Deadline& deadline) {
+std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles, std::size_t count,
+                                  const Deadline& deadline) {
   std::vector<Object*> objects(handles.size());
   std::vector<bool> ready(handles.size());
   std::unique_lock lock = AwaitObjects(handles, count, deadline, objects);
@@ -194,9 +235,10 @@ std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles,
 }
 
 // Returns with the lock held, when `count` of the objects are ready or the deadline has passed.
-std::unique_lock<std::mutex> LocalNode::AwaitObjects(std::span<const ObjectHandle> handles,
-                                                     std::size_t count, const Deadline& deadline,
-                                                     std::span<Object*> objects) {
+std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const ObjectHandle> handles,
+                                                           std::size_t count,
+                                                           const Deadline& deadline,
+                                                           std::span<Object*> objects) {
   auto* const thread = ThisWorker();
   std::unique_lock lock(node_mutex_);
   WorkLocked();
@@ -206,24 +248,27 @@ std::unique_lock<std::mutex> LocalNode::AwaitObjects(std::span<const ObjectHandl
     ready += objects[i]->state == Object::State::kReady ? 1 : 0;
   }
   if (ready >= count) return lock;
-  Waiter waiter{.missing = count - ready};
+  Waiter waiter;
+  waiter.missing = count - ready;
   const Watch watch{kDriver, reinterpret_cast<std::uintptr_t>(&waiter)};
   for (Object* const object : objects) {
     if (object->state != Object::State::kReady) machine_.WatchObject(watch, *object);
   }
   if (thread != nullptr) machine_.Block(thread->worker());
   machine_.Run();
-  while (waiter.missing > 0 && !deadline.expired()) {
-    const std::uint32_t seen = waiter.ready.value();
+  while (waiter.missing > 0 && !deadline.expired() && !stopping() && team_->broken().empty()) {
     lock.unlock();
-    if (queued_.load(std::memory_order_acquire) > 0) Work();
-    waiter.ready.TryWaitFor(seen + 1, std::min(deadline.remaining(), kSlice));
+    if (options_.isolation == Isolation::kProcess) {
+      AwaitWorkers(waiter, deadline);
+    } else {
+      AwaitSignal(waiter, deadline);
+    }
     lock.lock();
-    if (stopping()) break;
   }
   for (Object* const object : objects) machine_.Unwatch(watch, *object);
   if (thread != nullptr) machine_.Unblock(thread->worker());
   if (stopping()) throw Cancelled("the runtime ended while a call waited for {} objects", count);
+  if (!team_->broken().empty()) throw Unavailable("{}", team_->broken());
   return lock;
 }
 
@@ -238,7 +283,9 @@ void LocalNode::Ready(const Watch& watch, Object& object) {
   if (waiter.missing > 0 && --waiter.missing == 0) waiter.ready.Advance();
 }
 
-void LocalNode::Free(const ObjectValue&) {}
+void LocalNode::Free(const ObjectValue& value) {
+  if (value.kind == ObjectValue::Kind::kShared) store_.Free(value.extent);
+}
 
 // ---- The rest of the driver's wishes.
 
@@ -275,12 +322,31 @@ NodeMachine::Counts LocalNode::Counts() {
   return machine_.counts();
 }
 
-// ---- Workers.
+// ---- Waiting.
 
-void LocalNode::StartWorker() {
-  Worker& worker = machine_.AddWorker(machine_.NewWorkerIndex());
-  hosts_.push_back(std::make_unique<ThreadWorker>(*this, worker));
-  worker.host = hosts_.back().get();
+// Threads of the driver do the node's work themselves: they say when it is done.
+void LocalNode::AwaitSignal(Waiter& waiter, const Deadline& deadline) {
+  const std::uint32_t seen = waiter.ready.value();
+  if (queued_.load(std::memory_order_acquire) > 0) Work();
+  if (waiter.missing == 0) return;
+  waiter.ready.TryWaitFor(seen + 1, std::min(deadline.remaining(), kSlice));
+}
+
+// One waiting thread listens to the workers and does the node's work meanwhile; others wait for
+// what it finds.
+void LocalNode::AwaitWorkers(Waiter& waiter, const Deadline& deadline) {
+  const std::unique_lock getting(getting_, std::try_to_lock);
+  if (!getting.owns_lock()) return AwaitSignal(waiter, deadline);
+  const Deadline slice = Deadline::After(std::min(deadline.remaining(), kSlice));
+  std::uint32_t seen = bell().Listen(DoorbellRole::kGetter);
+  for (;;) {
+    Work();
+    if (waiter.missing == 0 || slice.expired()) break;
+    bell().Wait(DoorbellRole::kGetter, seen, slice);
+    seen = bell().value();
+  }
+  bell().Listen(DoorbellRole::kNode);
+  Work();
 }
 
 // For what nobody waits for: messages left by a thread that does other things since, results of
@@ -288,11 +354,14 @@ void LocalNode::StartWorker() {
 void LocalNode::LookAfter() {
   auto pause = std::chrono::nanoseconds(kLookAfter);
   while (!stopping()) {
-    const std::uint32_t seen = stopped_.value();
-    if (stopping() || stopped_.TryWaitFor(seen + 1, pause)) continue;
+    const std::uint32_t seen = bell().value();
+    if (stopping()) return;
     Work();
-    const std::lock_guard lock(node_mutex_);
-    pause = machine_.live_tasks() > 0 ? kLookAfter : kLookAfterIdle;
+    {
+      const std::lock_guard lock(node_mutex_);
+      pause = machine_.live_tasks() > 0 ? kLookAfter : kLookAfterIdle;
+    }
+    bell().Wait(DoorbellRole::kNode, seen, Deadline::After(pause));
   }
 }
 

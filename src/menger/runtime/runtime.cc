@@ -42,7 +42,8 @@ std::uint16_t Count(std::string_view what, int value) {
 }  // namespace
 
 Runtime::Runtime(const RuntimeOptions& options)
-    : owned_(new LocalNode(options), [](Client* client) { delete static_cast<LocalNode*>(client); }),
+    : owned_(new LocalNode(options),
+             [](Client* client) { delete static_cast<LocalNode*>(client); }),
       client_(owned_.get()) {}
 
 Runtime::~Runtime() = default;

@@ -8,9 +8,7 @@ namespace menger {
 namespace {
 
 int Square(int x) { return x * x; }
-int Sum(const std::vector<int>& values) {
-  return std::accumulate(values.begin(), values.end(), 0);
-}
+int Sum(const std::vector<int>& values) { return std::accumulate(values.begin(), values.end(), 0); }
 int Throw(int x) { throw std::out_of_range("no " + std::to_string(x)); }
 int Fibonacci(Runtime& runtime, int n) {
   if (n < 2) return n;
@@ -29,22 +27,25 @@ class Counter {
   int value_;
 };
 
-RuntimeOptions Threads() { return {.workers = 2, .isolation = Isolation::kThread}; }
+class RuntimeTest : public testing::TestWithParam<Isolation> {
+ protected:
+  Runtime runtime{RuntimeOptions{.workers = 2, .isolation = GetParam()}};
+};
+INSTANTIATE_TEST_SUITE_P(Isolations, RuntimeTest,
+                         testing::Values(Isolation::kThread, Isolation::kProcess),
+                         [](const auto& info) {
+                           return info.param == Isolation::kThread ? "threads" : "processes";
+                         });
 
-TEST(RuntimeTest, CallsAFunction) {
-  Runtime runtime(Threads());
-  EXPECT_EQ(runtime.Get(runtime.Call<Square>(3)), 9);
-}
+TEST_P(RuntimeTest, CallsAFunction) { EXPECT_EQ(runtime.Get(runtime.Call<Square>(3)), 9); }
 
-TEST(RuntimeTest, ReferencesAreArguments) {
-  Runtime runtime(Threads());
+TEST_P(RuntimeTest, ReferencesAreArguments) {
   const ObjectRef<int> nine = runtime.Call<Square>(3);
   EXPECT_EQ(runtime.Get(runtime.Call<Square>(nine)), 81);
   EXPECT_EQ(runtime.Get(runtime.Call<Sum>(runtime.Put(std::vector<int>{1, 2, 3}))), 6);
 }
 
-TEST(RuntimeTest, AnExceptionArrivesAtGet) {
-  Runtime runtime(Threads());
+TEST_P(RuntimeTest, AnExceptionArrivesAtGet) {
   const auto bad = runtime.Call<Throw>(7);
   try {
     runtime.Get(bad);
@@ -57,21 +58,16 @@ TEST(RuntimeTest, AnExceptionArrivesAtGet) {
   EXPECT_THROW(runtime.Get(runtime.Call<Square>(bad)), TaskError);
 }
 
-TEST(RuntimeTest, CallsMayCall) {
-  Runtime runtime(Threads());
-  EXPECT_EQ(runtime.Get(runtime.Call<Fibonacci>(10)), 55);
-}
+TEST_P(RuntimeTest, CallsMayCall) { EXPECT_EQ(runtime.Get(runtime.Call<Fibonacci>(10)), 55); }
 
-TEST(RuntimeTest, ManyCalls) {
-  Runtime runtime(Threads());
+TEST_P(RuntimeTest, ManyCalls) {
   std::vector<ObjectRef<int>> references;
   for (int i = 0; i < 20'000; ++i) references.push_back(runtime.Call<Square>(i % 100));
   const std::vector<int> values = runtime.Get(references);
   for (int i = 0; i < 20'000; ++i) ASSERT_EQ(values[i], (i % 100) * (i % 100));
 }
 
-TEST(RuntimeTest, ActorsKeepStateAndOrder) {
-  Runtime runtime(Threads());
+TEST_P(RuntimeTest, ActorsKeepStateAndOrder) {
   const ActorRef<Counter> counter = runtime.CreateActor<Counter>({}, 10);
   std::vector<ObjectRef<int>> values;
   for (int i = 1; i <= 1000; ++i) values.push_back(counter.Call<&Counter::Add>(1));
@@ -79,17 +75,15 @@ TEST(RuntimeTest, ActorsKeepStateAndOrder) {
   for (int i = 1; i <= 1000; ++i) ASSERT_EQ(got[i - 1], 10 + i);
 }
 
-TEST(RuntimeTest, SeveralResults) {
-  Runtime runtime(Threads());
+TEST_P(RuntimeTest, SeveralResults) {
   const auto [number, text] = runtime.CallSeveral<Both>({}, 5);
   EXPECT_EQ(runtime.Get(number), 5);
   EXPECT_EQ(runtime.Get(text), "5");
 }
 
-TEST(RuntimeTest, WaitReturnsWhatIsReady) {
-  Runtime runtime(Threads());
-  const auto [ready, pending] = runtime.Wait(
-      std::vector{runtime.Call<Square>(1), runtime.Call<Square>(2)}, {.count = 2});
+TEST_P(RuntimeTest, WaitReturnsWhatIsReady) {
+  const auto [ready, pending] =
+      runtime.Wait(std::vector{runtime.Call<Square>(1), runtime.Call<Square>(2)}, {.count = 2});
   EXPECT_EQ(ready.size(), 2);
   EXPECT_TRUE(pending.empty());
 }

@@ -19,7 +19,7 @@ class WorkerHost {
   virtual void End(std::string_view why) = 0;
 
   // An object that the worker watches is ready.
-  virtual void Ready(std::uint64_t request, const Object& object) = 0;
+  virtual void Ready(std::uint64_t request, Object& object) = 0;
 
   // Tells the machine what the worker has reported since.
   virtual void Drain(NodeMachine& machine) = 0;

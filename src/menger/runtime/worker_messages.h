@@ -28,6 +28,7 @@ enum class ToWorker : std::uint32_t {
 };
 
 enum class ToNode : std::uint32_t {
+  kHello,      // HelloMessage: the first; the worker runs.
   kFinished,   // FinishedMessage, then a ResultMessage with its tail for each result.
   kFailed,     // FinishedMessage, then the encoded TaskFailure.
   kSubmit,     // The specification.
@@ -52,6 +53,12 @@ struct ValueHeader {
   std::uint64_t bytes = 0;
 };
 
+// With the first descriptors that a worker is sent: its channel, the node's bell, its segment.
+struct WorkerStart {
+  std::uint32_t index = 0;
+  std::uint32_t segment = 0;  // That it writes.
+};
+
 struct CallMessage {
   ToWorker kind = ToWorker::kCall;
   std::uint32_t references = 0;  // So many ValueHeaders follow the message.
@@ -61,8 +68,9 @@ struct CallMessage {
 };
 struct ValueMessage {
   ToWorker kind = ToWorker::kValue;
-  std::uint32_t index = 0;  // Which object of the request.
+  std::uint32_t unused = 0;
   std::uint64_t request = 0;
+  ObjectId object;
   ValueHeader value;
 };
 struct GrantMessage {
@@ -79,6 +87,10 @@ struct NamedMessage {
   ObjectId object;
 };
 
+struct HelloMessage {
+  ToNode kind = ToNode::kHello;
+  std::uint32_t process = 0;
+};
 struct FinishedMessage {
   ToNode kind = ToNode::kFinished;
   std::uint32_t results = 0;
@@ -92,9 +104,8 @@ struct ResultMessage {
 struct WatchMessage {
   ToNode kind = ToNode::kWatch;
   std::uint32_t objects = 0;
-  std::uint64_t request = 0;
-  std::uint32_t with_values = 0;
-  std::uint32_t call_waits = 0;  // The call that the worker does waits for them.
+  std::uint64_t request = 0;     // Even: which are ready; odd: with their values.
+  std::uint64_t call_waits = 0;  // The call that the worker does waits for them.
 };
 struct AllocateMessage {
   ToNode kind = ToNode::kAllocate;

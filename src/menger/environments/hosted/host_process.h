@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "menger/base/child_process.h"
 #include "menger/base/error.h"
-#include "menger/base/files.h"
-#include "menger/base/thread.h"
 #include "menger/environments/hosted/hosted_group.h"
 #include "menger/environments/hosted/protocol.h"
 #include "menger/tensor/memory.h"
@@ -27,13 +26,9 @@ class HostLost : public Error {
 
 // One running host: started by the constructor, gone when the destructor returns.
 //
-// It leads a process group of its own, so that an interrupt at the terminal reaches menger alone
-// and what a host leaves behind in its group is killed with it; a host whose environments may start
-// processes of any kind runs under a supervisor. The kernel kills it when menger dies; SIGINT,
-// SIGTERM and SIGHUP it ignores, because menger saves what it holds when those reach menger, too.
-// Its standard input is empty; what it prints is read by a thread, which also waits for its end (so
-// there is no zombie), and the last lines are told in errors. It may use all CPUs of menger,
-// whatever thread started it.
+// base/child_launch.h says what is special about its process. What it leaves behind in its process
+// group is killed with it; a host whose environments may start processes of any kind runs under a
+// supervisor. The last lines that it prints are told in errors.
 //
 // One thread at a time calls.
 class HostProcess {
@@ -56,14 +51,11 @@ class HostProcess {
   std::int32_t process() const { return process_; }
 
  private:
-  void Watch(const HostProgram& program, const std::vector<int>& inherited);
-  int Start(const HostProgram& program, const std::vector<int>& inherited, int output);
-  void ReadUntilEnd(FileDescriptor output);
-  void KeepLines(std::string_view text);
-  void Reap();
+  void KeepStart(std::int32_t process);
+  void KeepLine(std::string_view line);
+  void KeepEnd(const ChildEnd& end);
   bool WaitForEnd(double seconds);
   void Kill();
-  void Signal(std::int32_t target, int number);  // A process, or its negative: a process group.
   std::string LastWords();
   void AwaitReply(HostCommand command, double deadline_seconds);
 
@@ -73,17 +65,13 @@ class HostProcess {
   bool idle_ = true;  // No request is on its way.
 
   std::mutex mutex_;
-  std::condition_variable changed_;  // Signalled when process_ or ended_ is set.
+  std::condition_variable started_;  // Signalled when process_ or ended_ is set.
   std::atomic<std::int32_t> process_{0};
   std::atomic<bool> ended_{false};
-  std::unique_ptr<Error> start_failure_;  // Guarded by mutex_.
-  std::string cause_;                     // Guarded by mutex_; set before ended_.
-  std::deque<std::string> lines_;         // Guarded by mutex_; bounded.
-  std::string line_;                      // Of the watching thread: what has no end yet.
-  Thread watcher_;  // Forks, too: the kernel takes the end of that thread for menger's death.
+  std::string cause_;              // Guarded by mutex_; set before ended_.
+  std::deque<std::string> lines_;  // Guarded by mutex_; bounded.
+  ChildId child_ = 0;
+  ChildProcesses processes_;  // The last member: its thread uses those above.
 };
-
-// "was killed by SIGSEGV (Segmentation fault)", from the status that waitpid gives.
-std::string ExitCause(int wait_status);
 
 }  // namespace menger

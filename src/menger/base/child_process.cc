@@ -1,0 +1,295 @@
+#include "menger/base/child_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "menger/base/error.h"
+#include "menger/base/log.h"
+
+namespace menger {
+namespace {
+
+constexpr std::size_t kPieceBytesMax = 4096;  // Of a line.
+constexpr int kReadsARound = 16;  // So that one that prints a lot leaves time for others.
+constexpr int kReadsAtEnd = 1024;
+constexpr std::chrono::milliseconds kLookEvery{250};  // Also finds ends where there is no pidfd.
+constexpr std::chrono::seconds kStopAtMost{10};       // One that waits in the kernel stays.
+
+// The memory that is this process's alone, by /proc/N/statm; 0 if it is gone.
+std::uint64_t OwnMemory(pid_t process) {
+  const FileDescriptor file(
+      open(fmt::format("/proc/{}/statm", process).c_str(), O_RDONLY | O_CLOEXEC));
+  char text[256] = {};
+  if (read(file.get(), text, sizeof(text) - 1) <= 0) return 0;
+  unsigned long resident = 0;
+  unsigned long shared = 0;
+  if (std::sscanf(text, "%*u %lu %lu", &resident, &shared) != 2 || resident < shared) return 0;
+  return std::uint64_t{resident - shared} * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+struct ChildProcesses::Child {
+  ChildProgram program;
+  ChildEvents events;
+
+  // The watching thread's.
+  FileDescriptor output;
+  FileDescriptor pidfd;  // None where the kernel has no such thing.
+  std::string line;      // What has no end yet.
+
+  // Guarded by mutex_.
+  pid_t process =
+      0;  // 0 until it runs and once it has been waited for: then the number is another's.
+  std::optional<Deadline> kill_at;
+  std::string because;         // Of the kill to come.
+  std::string killed_because;  // Of the one that was sent.
+  std::uint64_t memory_max = 0;
+
+  // False at the end of the output.
+  bool Read(int reads) {
+    char buffer[4096];
+    ssize_t got = 1;
+    while (got > 0 && reads-- > 0) {
+      got = read(output.get(), buffer, sizeof(buffer));
+      for (ssize_t i = 0; i < got; ++i) Append(buffer[i]);
+    }
+    return got != 0;
+  }
+
+  void Append(char c) {
+    if (c != '\n') line += c;
+    if (c == '\n' || line.size() == kPieceBytesMax) EndLine();
+  }
+
+  void EndLine() {
+    if (!line.empty() && events.on_line) events.on_line(line);
+    line.clear();
+  }
+};
+
+ChildProcesses::ChildProcesses() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake_.valid()) throw FromErrno("cannot make an eventfd", errno);
+  watcher_ = Thread({.name = "child watcher"}, [this] { Watch(); });
+}
+
+ChildProcesses::~ChildProcesses() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    for (auto& [id, child] : children_) child->kill_at = Deadline::After({});
+  }
+  Wake();
+}
+
+void ChildProcesses::Wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(wake_.get(), &one, sizeof(one));
+}
+
+ChildProcesses::Child* ChildProcesses::Find(ChildId child) {
+  const auto found = children_.find(child);
+  return found == children_.end() ? nullptr : found->second.get();
+}
+
+ChildId ChildProcesses::Start(ChildProgram program, ChildEvents events) {
+  auto child = std::make_unique<Child>();
+  child->program = std::move(program);
+  child->events = std::move(events);
+  ChildId id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = next_++;
+    children_.emplace(id, std::move(child));
+  }
+  Wake();
+  return id;
+}
+
+void ChildProcesses::Signal(ChildId child, int number) {
+  const std::lock_guard lock(mutex_);
+  if (Child* const found = Find(child); found != nullptr && found->process != 0) {
+    kill(found->process, number);
+  }
+}
+
+void ChildProcesses::KillAfter(ChildId child, std::chrono::nanoseconds delay, std::string because) {
+  {
+    const std::lock_guard lock(mutex_);
+    Child* const found = Find(child);
+    if (found == nullptr) return;
+    const Deadline at = Deadline::After(delay);
+    if (found->kill_at.has_value() && found->kill_at->remaining() <= at.remaining()) return;
+    found->kill_at = at;
+    found->because = std::move(because);
+  }
+  Wake();
+}
+
+void ChildProcesses::CancelKill(ChildId child) {
+  const std::lock_guard lock(mutex_);
+  if (Child* const found = Find(child); found != nullptr) found->kill_at.reset();
+}
+
+void ChildProcesses::LimitMemory(ChildId child, std::uint64_t bytes_max) {
+  const std::lock_guard lock(mutex_);
+  if (Child* const found = Find(child); found != nullptr) found->memory_max = bytes_max;
+}
+
+bool ChildProcesses::WaitForEnd(ChildId child, std::chrono::nanoseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return ended_.wait_for(lock, timeout, [&] { return Find(child) == nullptr; });
+}
+
+void ChildProcesses::Watch() {
+  std::vector<pollfd> sources;
+  std::optional<Deadline> stop;
+  for (;;) {
+    const std::chrono::nanoseconds patience = Round(sources);
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_ && !stop.has_value()) stop = Deadline::After(kStopAtMost);
+      if (stopping_ && (children_.empty() || stop->expired())) break;
+    }
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
+    poll(sources.data(), sources.size(), static_cast<int>(milliseconds));
+  }
+  for (const auto& [id, child] : children_) {
+    LogWarning("process {} ('{}') does not end: it waits in the kernel", child->process,
+               child->program.name());
+  }
+}
+
+// Everything that is due for every child. Leaves in `sources` what to poll, returns for how long.
+std::chrono::nanoseconds ChildProcesses::Round(std::vector<pollfd>& sources) {
+  std::uint64_t wakes = 0;
+  [[maybe_unused]] const auto got = read(wake_.get(), &wakes, sizeof(wakes));
+  std::vector<std::pair<ChildId, Child*>> children;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, child] : children_) children.emplace_back(id, child.get());
+  }
+  const bool look = next_look_.expired();
+  if (look) next_look_ = Deadline::After(kLookEvery);
+  for (const auto& [id, child] : children) Tend(id, *child, look);
+
+  const std::lock_guard lock(mutex_);
+  std::chrono::nanoseconds patience = kLookEvery;
+  sources.assign(1, {.fd = wake_.get(), .events = POLLIN});
+  for (const auto& [id, child] : children_) {
+    sources.push_back({.fd = child->output.get(), .events = POLLIN});  // poll leaves -1 out.
+    sources.push_back({.fd = child->pidfd.get(), .events = POLLIN});
+    if (child->kill_at.has_value()) patience = std::min(patience, child->kill_at->remaining());
+  }
+  return patience;
+}
+
+void ChildProcesses::Tend(ChildId id, Child& child, bool look) {
+  if (child.process == 0) return Launch(id, child);
+  if (look && child.memory_max != 0) {
+    const std::uint64_t used = OwnMemory(child.process);
+    if (used > child.memory_max) {
+      KillAfter(id, {},
+                fmt::format("it held {:.1f} MiB of memory, more than the {:.1f} MiB of its budget",
+                            static_cast<double>(used) / (1 << 20),
+                            static_cast<double>(child.memory_max) / (1 << 20)));
+    }
+  }
+  KillWhereDue(child);
+  if (child.output.valid() && !child.Read(kReadsARound)) child.output.Close();
+  // An error means that somebody else has waited for it, or that SIGCHLD is ignored.
+  siginfo_t info{};
+  const bool ours =
+      waitid(P_PID, static_cast<id_t>(child.process), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+  if (!ours || info.si_pid != 0) Finish(id, child, /*zombie=*/ours);
+}
+
+void ChildProcesses::Launch(ChildId id, Child& child) {
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      if (child.kill_at.has_value() && child.kill_at->expired()) {
+        throw Cancelled("was not started any more");
+      }
+    }
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw FromErrno("cannot make a pipe for a process", errno);
+    child.output = FileDescriptor(ends[0]);
+    const FileDescriptor input(ends[1]);
+    fcntl(child.output.get(), F_SETFL, O_NONBLOCK);
+    const pid_t process = LaunchChild(child.program, input.get());
+    child.pidfd = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+    {
+      const std::lock_guard lock(mutex_);
+      child.process = process;
+    }
+    if (child.events.on_start) child.events.on_start(process);
+  } catch (...) {
+    Erase(id, child, {.cause = TranslateCurrentException().what()});
+  }
+}
+
+void ChildProcesses::KillWhereDue(Child& child) {
+  const std::lock_guard lock(mutex_);
+  if (!child.kill_at.has_value() || !child.kill_at->expired()) return;
+  child.kill_at.reset();
+  child.killed_because = std::move(child.because);
+  kill(child.process, SIGKILL);  // It may have left its group.
+  kill(-child.process, SIGKILL);
+}
+
+// It has ended; where it is no zombie, it is gone and nobody can know how it ended.
+void ChildProcesses::Finish(ChildId id, Child& child, bool zombie) {
+  ChildEnd end{.started = true};
+  if (zombie) kill(-child.process, SIGKILL);  // The number is still its own.
+  if (child.output.valid()) child.Read(kReadsAtEnd);
+  child.EndLine();
+  {
+    const std::lock_guard lock(mutex_);
+    if (zombie && waitpid(child.process, &end.wait_status, 0) == child.process) {
+      const bool killed = WIFSIGNALED(end.wait_status) && WTERMSIG(end.wait_status) == SIGKILL;
+      end.cause = killed && !child.killed_because.empty() ? "was killed: " + child.killed_because
+                                                          : ExitCause(end.wait_status);
+    } else {
+      end.cause = "has ended, and something else in this process took its exit status";
+    }
+    child.process = 0;
+  }
+  Erase(id, child, end);
+}
+
+void ChildProcesses::Erase(ChildId id, Child& child, const ChildEnd& end) {
+  if (child.events.on_end) child.events.on_end(end);
+  decltype(children_)::node_type gone;  // Destroyed outside the lock: the events are the owner's.
+  {
+    const std::lock_guard lock(mutex_);
+    gone = children_.extract(id);
+  }
+  ended_.notify_all();
+}
+
+std::string ExitCause(int wait_status) {
+  if (WIFEXITED(wait_status)) {
+    return fmt::format("ended with exit status {}", WEXITSTATUS(wait_status));
+  }
+  const int number = WTERMSIG(wait_status);
+  if (number == SIGKILL) {
+    return "was killed by SIGKILL: somebody did that, or the system had no memory left";
+  }
+  const char* const name = sigabbrev_np(number);
+  return fmt::format("was killed by SIG{} ({})", name != nullptr ? name : std::to_string(number),
+                     strsignal(number));
+}
+
+}  // namespace menger
