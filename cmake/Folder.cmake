@@ -1,8 +1,8 @@
-# menger_folder(NAME [LIBRARIES ...]): one static library from the current folder's *.cc, one test program from its
+# menger_folder(NAME [LIBRARIES ...] [TEST_MAIN FILE]): one static library from the current folder's *.cc, one test program from its
 # *_test.cc. New files are picked up when CMake is run again. A test whose name contains "Slow" (seconds, not milliseconds)
 # gets the label `slow` and is left out of sanitizer runs.
 function(menger_folder name)
-  cmake_parse_arguments(FOLDER "" "" "LIBRARIES;TEST_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(FOLDER "" "TEST_MAIN" "LIBRARIES;TEST_LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "*.cc")
   file(GLOB tests CONFIGURE_DEPENDS "*_test.cc")
   if(tests)
@@ -18,8 +18,13 @@ function(menger_folder name)
     target_link_libraries(menger_${name} INTERFACE ${FOLDER_LIBRARIES})
   endif()
   if(MENGER_TESTS AND tests)
-    add_executable(menger_${name}_test ${tests})
-    target_link_libraries(menger_${name}_test PRIVATE menger_${name} ${FOLDER_TEST_LIBRARIES} GTest::gmock GTest::gtest_main)
+    add_executable(menger_${name}_test ${tests} ${FOLDER_TEST_MAIN})
+    if(FOLDER_TEST_MAIN)
+      set(gtest GTest::gtest)
+    else()
+      set(gtest GTest::gtest_main)
+    endif()
+    target_link_libraries(menger_${name}_test PRIVATE menger_${name} ${FOLDER_TEST_LIBRARIES} GTest::gmock ${gtest})
     target_compile_definitions(menger_${name}_test PRIVATE MENGER_SOURCE_FOLDER="${CMAKE_SOURCE_DIR}")
     gtest_discover_tests(menger_${name}_test TEST_PREFIX "${name}." TEST_FILTER "-*Slow*" DISCOVERY_TIMEOUT 120
       PROPERTIES TIMEOUT 240)

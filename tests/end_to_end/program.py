@@ -1,5 +1,6 @@
 """Drives the built program: a folder of its own for each test, short recipes, and what a run left behind."""
 
+import contextlib
 import csv
 import json
 import os
@@ -82,6 +83,14 @@ class ProgramTest(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, "no checkpoint appeared")
             time.sleep(0.002)
 
+    def wait_for_evaluation(self, process):
+        """Waits until the program evaluates: on two threads or more, the second of which has a name of its own."""
+        deadline = time.monotonic() + PATIENCE_S
+        while "evaluation-1" not in thread_names(process.pid):
+            self.assertIsNone(process.poll(), "ended before it evaluated")
+            self.assertLess(time.monotonic(), deadline, "no evaluation began")
+            time.sleep(0.002)
+
     def interrupt(self, number, *arguments, run, beyond=-1):
         """Starts the program, sends it a signal once it has saved, and returns (exit status, output)."""
         process = self.start(*arguments)
@@ -94,6 +103,14 @@ class ProgramTest(unittest.TestCase):
 def newest_checkpoint(run):
     steps = [int(path.name) for path in (run / "checkpoints").glob("*") if path.name.isdigit()]
     return max(steps, default=-1)
+
+
+def thread_names(pid):
+    names = set()
+    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # Ended meanwhile.
+            names.add(path.read_text().strip())
+    return names
 
 
 def archive_entries(path):

@@ -1,11 +1,12 @@
 """A run that stops, however it stops, goes on as if it had not."""
 
+import json
 import random
 import shutil
 import signal
 import unittest
 
-from program import PROGRAM, ProgramTest, archive_entries, newest_checkpoint, rows_without_time
+from program import PATIENCE_S, PROGRAM, ProgramTest, archive_entries, newest_checkpoint, rows_without_time
 
 # Long enough to be stopped in the middle: about a second.
 LONG = ["--set", "steps=60000", "--set", "checkpoint.every=2048", "--set", "evaluation.every=8192"]
@@ -40,6 +41,11 @@ every = 512
 """
 # What depends on a clock or on the text of the folder, and so may differ.
 CLOCKED = {"loop/counters"}
+
+
+def evaluations(run):
+    summary = json.loads((run / "summary.json").read_text())
+    return summary["evaluation"], summary["best"]
 
 
 class ResumeTest(ProgramTest):
@@ -82,6 +88,32 @@ class ResumeTest(ProgramTest):
         self.assertLess(newest_checkpoint(self.folder / "stopped"), 20000)
         self.succeed("train", "--resume", "stopped")
         self.assert_same_result(self.folder / "straight", self.folder / "stopped")
+
+    def stop_in_an_evaluation_and_resume(self, *recipe):
+        # Episodes of 200 steps; evaluations on two threads, which can be seen from outside.
+        recipe += ("--set", "environment=MountainCar-v0", "--set", "collector.kind=local", "--set", "collector.workers=2",
+                   "--set", "collector.environments_per_worker=2")
+        self.succeed("train", *recipe, "--out", "straight")
+        arguments = ["train", *recipe, "--set", "evaluation.episodes=100000", "--out", "stopped"]
+        for _ in range(2):  # Twice the same evaluation, of which the whole would take long.
+            process = self.start(*arguments)
+            self.wait_for_evaluation(process)
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=PATIENCE_S)
+            self.assertEqual(process.returncode, 128 + signal.SIGINT, output + errors)
+            self.assertIn("train --resume stopped", output)
+            arguments = ["train", "--resume", "stopped"]
+        self.assertFalse((self.folder / "stopped" / "checkpoints" / "best").exists())
+        self.succeed("train", "--resume", "stopped", "--set", "evaluation.episodes=2")
+        self.assert_same_result(self.folder / "straight", self.folder / "stopped")
+        self.assertEqual(evaluations(self.folder / "straight"), evaluations(self.folder / "stopped"))
+
+    def test_a_run_stopped_in_an_evaluation_makes_it_when_it_resumes(self):
+        self.stop_in_an_evaluation_and_resume("quick.toml", "--set", "transforms.apply=[normalise_observation]")
+
+    def test_a_run_with_replay_stopped_in_an_evaluation_makes_it_when_it_resumes(self):
+        (self.folder / "replay.toml").write_text(REPLAY)
+        self.stop_in_an_evaluation_and_resume("replay.toml", "--set", "steps=6000")
 
     def test_a_damaged_pack_of_replay_is_noticed_and_the_checkpoint_before_is_used(self):
         (self.folder / "replay.toml").write_text(REPLAY)

@@ -1,9 +1,10 @@
 """What a run leaves behind can be read by others, and is enough to do it again."""
 
 import json
+import signal
 import unittest
 
-from program import ProgramTest, archive_entries, newest_checkpoint, rows_without_time
+from program import PATIENCE_S, ProgramTest, archive_entries, newest_checkpoint, rows_without_time
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -83,6 +84,15 @@ class RunFolderTest(ProgramTest):
         self.assertEqual(first, self.succeed(*arguments).stdout)
         self.assertRegex(first, r"mean [\d.]+, standard deviation [\d.]+, minimum [\d.]+, maximum [\d.]+ over 5 episodes")
         self.assertIn("checkpoints/best", self.succeed(*arguments, "--checkpoint", "best").stdout)
+
+    def test_an_interrupted_evaluation_prints_what_has_ended(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        process = self.start("evaluate", "run", "--episodes", "1000000", "--threads", "2")
+        self.wait_for_evaluation(process)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, errors)
+        self.assertRegex(output, r"interrupted by SIGINT: \d+ of 1000000 episodes had ended")
 
     def test_a_policy_with_a_memory_is_trained_resumed_evaluated_and_watched(self):
         short = ("--set", "collector.horizon=8", "--set", "ppo.minibatch_size=64", "--set", "evaluation.episodes=1")

@@ -19,11 +19,12 @@ class Deadline {
 
   std::chrono::nanoseconds remaining() const;  // Never negative.
   bool expired() const { return remaining().count() == 0; }
+  int64_t at() const { return at_; }  // In MonotonicNanoseconds.
 
  private:
   explicit Deadline(int64_t at) : at_(at) {}
 
-  int64_t at_;  // In MonotonicNanoseconds.
+  int64_t at_;
 };
 
 // Measures elapsed time from its making or its last Restart.

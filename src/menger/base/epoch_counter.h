@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "menger/base/adaptive_spin.h"
 #include "menger/base/clock.h"
 
 namespace menger {
@@ -59,16 +60,13 @@ class alignas(64) EpochCounter {
 
  private:
   bool SlowWait(uint32_t epoch, std::chrono::nanoseconds timeout);
-  bool Spin(uint32_t epoch) const;
   bool Sleep(uint32_t epoch, const Deadline& deadline);
-  void LearnFrom(int64_t wait_nanoseconds);
   void WakeAll();
   [[noreturn]] void ThrowDeadlineExceeded(uint32_t epoch, std::chrono::nanoseconds timeout) const;
 
   std::atomic<uint32_t> epoch_{0};
-  std::atomic<uint32_t> waiters_{0};    // Who sleeps or is about to.
-  std::atomic<uint32_t> spin_debt_{0};  // A hint: how much shorter to spin, after long waits.
-  std::atomic<int64_t> woken_at_{0};    // A hint: when sleepers were last woken, monotonic ns.
+  std::atomic<uint32_t> waiters_{0};  // Who sleeps or is about to.
+  AdaptiveSpin spin_;
 };
 
 static_assert(sizeof(EpochCounter) == 64);

@@ -1,11 +1,13 @@
 #include "menger/base/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -125,6 +127,33 @@ void CreateFolders(const std::string& path) {
   if (error) {
     throw FromErrno(fmt::format("cannot make folder '{}'", path), error.value());
   }
+}
+
+FileDescriptor LockFolder(const std::string& path, std::string_view what) {
+  CreateFolders(path);
+  SyncFolder(ParentFolder(path));
+  const std::string name = path + "/lock";
+  FileDescriptor lock(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!lock.valid()) throw FromErrno(fmt::format("cannot write '{}'", name), errno);
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw FailedPrecondition("another process keeps {} in '{}'", what, path);
+  }
+  return lock;
+}
+
+std::vector<std::uint64_t> NumberedFiles(const std::string& folder, std::string_view before,
+                                         std::string_view after) {
+  std::vector<std::uint64_t> numbers;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(before) || !name.ends_with(after)) continue;
+    const char* const end = name.data() + name.size() - after.size();
+    std::uint64_t number = 0;
+    const auto [last, error] = std::from_chars(name.data() + before.size(), end, number);
+    if (error == std::errc() && last == end) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
 }
 
 std::string ParentFolder(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace menger {
 
@@ -55,6 +56,14 @@ void WriteFileAtomically(const std::string& path, std::string_view text);
 
 // Makes the folder and those above it; it may exist already.
 void CreateFolders(const std::string& path);
+
+// Makes the folder for this process alone while the descriptor, of its file `lock`, is open: throws
+// FailedPrecondition if another keeps `what`, for example "a replay store", in it.
+FileDescriptor LockFolder(const std::string& path, std::string_view what);
+
+// Numbers of the files of a folder whose names are `before`<number>`after`, ascending.
+std::vector<std::uint64_t> NumberedFiles(const std::string& folder, std::string_view before,
+                                         std::string_view after);
 
 std::string ParentFolder(
     const std::string& path);  // "." for a bare name; a trailing '/' is ignored.

@@ -10,6 +10,7 @@
 #include "menger/cli/commands.h"
 #include "menger/training/evaluation.h"
 #include "menger/training/run.h"
+#include "menger/training/stop_signals.h"
 #include "menger/training/training_parts.h"
 #include "menger/training/video_file.h"
 
@@ -53,7 +54,8 @@ EnvironmentEntry OpenToRecord(const TrainedRun& run, const EnvironmentCatalog& e
   return other;
 }
 
-void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& context) {
+void EvaluateCommand(const EvaluateArguments& arguments, CommandContext& context) {
+  const StopSignals signals;
   std::vector<Assignment> assignments;
   if (arguments.device) assignments.push_back({"", "device", *arguments.device, "--device"});
   const TrainedRun run =
@@ -65,6 +67,7 @@ void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& c
   plan.seed = arguments.seed
                   ? static_cast<std::uint64_t>(*arguments.seed)
                   : plan.seed + static_cast<std::uint64_t>(run.experiment->evaluation.seed_offset);
+  plan.stop_requested = [&] { return signals.received() != 0; };
   const auto policies = GreedyPolicies(*run.algorithm, plan.seed, arguments.threads);
   EvaluationResult result;
   if (arguments.record.empty()) {
@@ -79,6 +82,12 @@ void EvaluateCommand(const EvaluateArguments& arguments, const CommandContext& c
   fmt::print("{}\n", run.checkpoint);
   fmt::print("{}, greedy actions (epsilon 0): {}\n", run.experiment->environment,
              run.environment.spec.description);
+  if (result.episodes() < plan.episodes) {
+    context.exit_code = 128 + signals.received();
+    fmt::print("interrupted by {}: {} of {} episodes had ended, the short ones first\n",
+               StopSignals::NameOf(signals.received()), result.episodes(), plan.episodes);
+    if (result.episodes() == 0) return;
+  }
   fmt::print("return: {}\n", ToString(result));
   fmt::print("episode length: mean {:.1f}\n", result.mean_length());
 }
@@ -122,7 +131,8 @@ void AddEvaluateCommand(CLI::App& app, CommandContext& context) {
   command->footer(
       "\nExamples:\n"
       "  menger evaluate runs/cartpole_ppo-1 --episodes 1000 --checkpoint best\n"
-      "  menger evaluate runs/lunarlander_ppo-1 --record landing.gif");
+      "  menger evaluate runs/lunarlander_ppo-1 --record landing.gif\n\n"
+      "Ctrl-C prints what the episodes achieved that have ended; a second one stops at once.");
   command->callback([arguments, &context] { EvaluateCommand(*arguments, context); });
 }
 

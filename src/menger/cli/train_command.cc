@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,10 +23,11 @@ Examples:
   menger train --resume runs/cartpole_ppo-1      go on where it stopped
   menger train --resume runs/cartpole_ppo-1 --set steps=200000   and train longer
 
---seed and --device win over --set, and --set over the recipe. Ctrl-C finishes the slab, saves,
-and says how to resume; a second one stops at once. `menger describe experiment` lists the
-top-level options, `menger describe collector` those of a section: collector, network, optimiser,
-transforms, evaluation, checkpoint, progress, ppo, a2c, dqn, replay.)";
+--seed and --device win over --set, and --set over the recipe. Ctrl-C finishes the slab, or leaves
+the evaluation for later, saves, and says how to resume; a second one stops at once. `menger
+describe experiment` lists the top-level options, `menger describe collector` those of a section:
+collector, network, optimiser, transforms, evaluation, checkpoint, progress, ppo, a2c, dqn,
+replay.)";
 
 struct TrainArguments {
   std::string recipe;
@@ -75,7 +75,7 @@ void PrintOutcome(const RunOutcome& outcome, int signal, const std::string& prog
     fmt::print(
         "interrupted by {} after {} steps; checkpoint saved. Resume with:\n"
         "  {} train --resume {}\n",
-        signal == SIGINT ? "SIGINT" : "SIGTERM", counters.steps, program, outcome.folder);
+        StopSignals::NameOf(signal), counters.steps, program, outcome.folder);
     return;
   }
   fmt::print("{} after {} steps in {:.2f} s of training ({:.0f} steps/s)\n", NameOf(outcome.end),

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "menger/base/error.h"
+#include "menger/base/file_testing.h"
 #include "menger/base/random.h"
 #include "menger/replay/replay_store.h"
 #include "menger/replay/sample.h"
@@ -19,24 +19,11 @@
 
 namespace menger::testing_checkpoints {
 
+using testing_files::Folder;
 using testing_tables::Now;
 using testing_tables::SmallItems;
 using testing_tables::SmallTable;
 using testing_tables::Soon;
-
-// A folder that is empty before and gone after a test.
-class Folder {
- public:
-  Folder() : path_(testing::TempDir() + "replay_checkpoint." + std::to_string(getpid())) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 inline ReplayStoreOptions TwoTables(SelectorKind sampler = SelectorKind::kPrioritised,
                                     SelectorKind remover = SelectorKind::kFifo) {

@@ -2,15 +2,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "menger/base/frame_file.h"
 #include "menger/replay/chunk_store.h"
 #include "menger/replay/table_content.h"
 
 namespace menger {
+
+// What a frame of a journal holds.
+inline constexpr FrameKind kHeadFrame = 1;   // The first: names of the tables, see EncodeHead.
+inline constexpr FrameKind kRowsFrame = 2;   // Rows of chunks, see JournalRows.
+inline constexpr FrameKind kGroupFrame = 3;  // A JournalGroup: it counts whole or not at all.
 
 // A chunk that a group of a journal names. Plain bytes.
 struct JournalChunk {
@@ -46,30 +51,5 @@ struct JournalGroup {
 // The payload of a segment's head.
 std::vector<std::byte> EncodeHead(const std::vector<std::string>& tables);
 std::vector<std::string> DecodeHead(std::span<const std::byte> payload);
-
-// Walks through a payload. Throws DataLoss where it ends too early.
-class PayloadReader {
- public:
-  explicit PayloadReader(std::span<const std::byte> payload) : rest_(payload) {}
-
-  bool empty() const { return rest_.empty(); }
-  std::span<const std::byte> Take(std::uint64_t bytes);
-  template <typename T>  // Plain bytes.
-  T Take() {
-    T value;
-    std::memcpy(&value, Take(sizeof value).data(), sizeof value);
-    return value;
-  }
-  template <typename T>
-  void TakeInto(std::uint64_t count, std::vector<T>& values) {
-    if (count > rest_.size() / sizeof(T)) Take(rest_.size() + 1);
-    const std::span<const std::byte> bytes = Take(count * sizeof(T));
-    values.resize(count);
-    if (count > 0) std::memcpy(values.data(), bytes.data(), bytes.size());
-  }
-
- private:
-  std::span<const std::byte> rest_;
-};
 
 }  // namespace menger

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/base/plain_bytes.h"
 
 namespace menger {
 namespace {
@@ -52,12 +53,12 @@ void JournalRecovery::ApplyTo(ReplayContent& content, ChunkIndex& index) {
 
 void JournalRecovery::ReadSegment(std::uint32_t segment, ReplayContent& content,
                                   ChunkIndex& index) {
-  SegmentReader reader(segments_[segment].path, segments_[segment].number);
+  FrameFileReader reader(segments_[segment].path, segments_[segment].number);
   group_.tables.clear();
   tables_.clear();
   while (const auto frame = reader.Next()) {
     switch (frame->kind) {
-      case FrameKind::kHead:
+      case kHeadFrame:
         for (const std::string& name : DecodeHead(frame->payload)) {
           const auto table =
               std::ranges::find(content.tables, name, &ReplayContent::SavedTable::name);
@@ -68,15 +69,15 @@ void JournalRecovery::ReadSegment(std::uint32_t segment, ReplayContent& content,
         }
         group_.tables.resize(tables_.size());
         break;
-      case FrameKind::kRows:
+      case kRowsFrame:
         AddPieces(segment, *frame);
         break;
-      case FrameKind::kGroup:
+      case kGroupFrame:
         group_.Decode(frame->payload);
         Apply(content, index);
         break;
-      case FrameKind::kMark:
-      case FrameKind::kEnd:
+      case kMarkFrame:
+      case kEndFrame:
         break;
     }
   }
@@ -86,8 +87,8 @@ void JournalRecovery::ReadSegment(std::uint32_t segment, ReplayContent& content,
   }
 }
 
-void JournalRecovery::AddPieces(std::uint32_t segment, const SegmentReader::Frame& frame) {
-  PayloadReader reader(frame.payload);
+void JournalRecovery::AddPieces(std::uint32_t segment, const FrameFileReader::Frame& frame) {
+  PlainReader reader(frame.payload);
   std::uint64_t offset = frame.offset;
   while (!reader.empty()) {
     const auto rows = reader.Take<JournalRows>();

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "menger/base/files.h"
+#include "menger/base/frame_file.h"
 #include "menger/replay/chunk_pack.h"
 #include "menger/replay/chunk_store.h"
 #include "menger/replay/journal_group.h"
-#include "menger/replay/journal_segment.h"
 #include "menger/replay/replay_content.h"
 
 namespace menger {
@@ -52,7 +52,7 @@ class JournalRecovery {
   };
 
   void ReadSegment(std::uint32_t segment, ReplayContent& content, ChunkIndex& index);
-  void AddPieces(std::uint32_t segment, const SegmentReader::Frame& frame);
+  void AddPieces(std::uint32_t segment, const FrameFileReader::Frame& frame);
   void Apply(ReplayContent& content, ChunkIndex& index);
   void ApplyTable(const TableDelta& delta, TableContent& content) const;
   void ApplyItem(const Item& changed, std::span<const Slice> slices, Item& item,

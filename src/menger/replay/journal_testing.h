@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "menger/base/file_testing.h"
 #include "menger/replay/checkpoint.h"
 #include "menger/replay/checkpoint_testing.h"
 #include "menger/replay/journal_recovery.h"
@@ -18,8 +18,9 @@
 
 namespace menger::testing_journals {
 
-using testing_checkpoints::Folder;
 using testing_checkpoints::Stream;
+using testing_files::FlipBit;
+using testing_files::Folder;
 using testing_tables::SmallItems;
 using testing_tables::Soon;
 
@@ -85,14 +86,6 @@ inline std::vector<double> Held(const ReplayStoreOptions& options, const ReplayS
   std::vector<double> held = Recovered(options, folder, {});
   std::filesystem::remove_all(folder);
   return held;
-}
-
-inline void FlipBit(const std::string& file, std::uint64_t byte, int bit) {
-  std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
-  bytes.seekg(static_cast<std::streamoff>(byte));
-  const int value = bytes.get();
-  bytes.seekp(static_cast<std::streamoff>(byte));
-  bytes.put(static_cast<char>(value ^ (1 << bit)));
 }
 
 }  // namespace menger::testing_journals

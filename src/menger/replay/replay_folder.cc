@@ -1,12 +1,9 @@
 #include "menger/replay/replay_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -22,28 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Numbers of the files whose names are `before`<number>`after`, ascending.
-std::vector<std::uint64_t> Numbers(const std::string& folder, std::string_view before,
-                                   std::string_view after) {
-  std::vector<std::uint64_t> numbers;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(before) || !name.ends_with(after)) continue;
-    const char* const end = name.data() + name.size() - after.size();
-    std::uint64_t number = 0;
-    const auto [last, error] = std::from_chars(name.data() + before.size(), end, number);
-    if (error == std::errc() && last == end) numbers.push_back(number);
-  }
-  std::ranges::sort(numbers);
-  return numbers;
-}
-
 std::vector<std::uint64_t> Checkpoints(const std::string& folder) {
-  return Numbers(folder, "checkpoint-", "");
+  return NumberedFiles(folder, "checkpoint-", "");
 }
 
 std::vector<std::uint64_t> Journals(const std::string& folder) {
-  return Numbers(folder, "journal-", ".bin");
+  return NumberedFiles(folder, "journal-", ".bin");
 }
 
 void Remove(const std::string& path) {
@@ -54,15 +35,8 @@ void Remove(const std::string& path) {
 
 }  // namespace
 
-ReplayFolder::ReplayFolder(std::string path) : path_(std::move(path)) {
-  CreateFolders(path_);
-  SyncFolder(ParentFolder(path_));
-  const std::string lock = path_ + "/lock";
-  lock_ = FileDescriptor(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!lock_.valid()) throw FromErrno(fmt::format("cannot write '{}'", lock), errno);
-  if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw FailedPrecondition("another process keeps a replay store in '{}'", path_);
-  }
+ReplayFolder::ReplayFolder(std::string path)
+    : path_(std::move(path)), lock_(LockFolder(path_, "a replay store")) {
   for (const auto& entry : fs::directory_iterator(path_)) {
     if (entry.path().extension() == ".partial") Remove(entry.path().string());
   }
@@ -99,9 +73,9 @@ std::optional<std::uint64_t> ReplayFolder::Recover(ReplayStore& store) const {
       const std::vector<JournalFile> journals = JournalsFrom(number);
       ReplayCheckpoint::Load(CheckpointPath(number), store, {}, journals);
       if (journals.empty()) {  // Nothing happened after it: so that journals follow each other.
-        SegmentWriter(JournalPath(path_, number), number).End();
+        FrameFileWriter(JournalPath(path_, number), number).End();
       } else {
-        EndSegment(journals.back().path, journals.back().number);
+        EndFrameFile(journals.back().path, journals.back().number);
       }
       return number;
     } catch (const Error& error) {

@@ -137,7 +137,7 @@ void ReplayJournal::WriteGroup() {
   WriteRows();
   payload_.clear();
   group_.Encode(payload_);
-  segment_->Add(FrameKind::kGroup, payload_);
+  segment_->Add(kGroupFrame, payload_);
 }
 
 // Of the group's chunks, those that are not yet in the journal; chunks are given back one by one.
@@ -166,7 +166,7 @@ void ReplayJournal::WriteRows() {
     held_.chunks.pop_back();
     store_.chunks_.Release(id);
     if (payload_.size() < kFrameBytes && !held_.chunks.empty()) continue;
-    segment_->Add(FrameKind::kRows, payload_);
+    segment_->Add(kRowsFrame, payload_);
     payload_.clear();
   }
 }
@@ -197,7 +197,7 @@ void ReplayJournal::Begin(const ReplayCheckpoint& base, std::uint64_t number) {
   }
   counts_.assign(names.size(), TableCounts{.inserts = -1});
   segment_.emplace(JournalPath(folder_, number), number);
-  segment_->Add(FrameKind::kHead, EncodeHead(names));
+  segment_->Add(kHeadFrame, EncodeHead(names));
   SyncFolder(folder_);
 }
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "menger/base/frame_file.h"
 #include "menger/replay/checkpoint.h"
 #include "menger/replay/journal_group.h"
-#include "menger/replay/journal_segment.h"
 #include "menger/replay/replay_store.h"
 #include "menger/replay/table_changes.h"
 
@@ -95,7 +95,7 @@ class ReplayJournal {
   std::int64_t moment_ = 0;          // Of group_, in MonotonicNanoseconds.
   std::vector<TableCounts> counts_;  // As last written.
   std::vector<std::byte> payload_;
-  std::optional<SegmentWriter> segment_;
+  std::optional<FrameFileWriter> segment_;
 };
 
 }  // namespace menger

@@ -7,11 +7,14 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
+#include "menger/base/file_testing.h"
 #include "menger/replay/chunk_store.h"
 #include "menger/replay/sample.h"
 #include "menger/replay/table.h"
 
 namespace menger::testing_tables {  // Not `testing`, which is GoogleTest's.
+
+using testing_files::ErrorText;
 
 // Long enough for what must happen, and for what must not.
 inline Deadline Soon() { return Deadline::After(std::chrono::seconds(60)); }
@@ -63,17 +66,6 @@ inline std::vector<ItemKey> InsertAll(Table& table, const std::vector<ItemDraft>
   std::vector<ItemKey> keys;
   table.Insert(drafts, Soon(), &keys);
   return keys;
-}
-
-// The text of the Error of this code that `function` throws, or what it did instead.
-inline std::string ErrorText(ErrorCode code, auto function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    if (error.code() == code) return error.what();
-    return std::string("another code: ") + ErrorCodeName(error.code()) + ": " + error.what();
-  }
-  return "nothing was thrown";
 }
 
 }  // namespace menger::testing_tables

@@ -40,7 +40,7 @@ class EpisodeBatch {
              .history = plan.history,
              .columns = ColumnLayout(count, /*groups=*/1, workers_, workers_ > 1 ? kPadding : 1)},
             environment)),
-        ended_(slab_.positions(), 0),
+        ended_(count, 0),
         returns_(count, 0.0),
         lengths_(count, 0) {
     for (const ColumnBlock& block : slab_.columns().blocks()) {
@@ -62,6 +62,7 @@ class EpisodeBatch {
     while (true) {
       pool.Run(workers_, [this](int worker) { PlayRows(worker); });
       if (std::count(running_.begin(), running_.end(), 0) == workers_) break;
+      if (plan_.stop_requested()) break;
       if (slab_.first_step() > plan_.steps_max) {
         throw DeadlineExceeded(
             "an evaluation episode has not ended after {} steps: give the "
@@ -70,8 +71,11 @@ class EpisodeBatch {
       }
       slab_.Carry(slab_);
     }
-    result.returns.insert(result.returns.end(), returns_.begin(), returns_.end());
-    result.lengths.insert(result.lengths.end(), lengths_.begin(), lengths_.end());
+    for (std::size_t episode = 0; episode < ended_.size(); ++episode) {
+      if (ended_[episode] == 0) continue;  // Stopped.
+      result.returns.push_back(returns_[episode]);
+      result.lengths.push_back(lengths_[episode]);
+    }
   }
 
  private:
@@ -89,11 +93,11 @@ class EpisodeBatch {
     for (int i = 0; i < block.count; ++i) {
       const int position = block.first_position + i;
       const int episode = block.first_environment + i;
-      if (ended_[position] != 0) continue;
+      if (ended_[episode] != 0) continue;
       returns_[episode] += slab_.reward(row)[position];
       ++lengths_[episode];
       if (slab_.episode_end(row)[position] == 0) continue;
-      ended_[position] = 1;
+      ended_[episode] = 1;
       --running_[block.worker];
     }
   }
@@ -105,7 +109,7 @@ class EpisodeBatch {
   Slab slab_;
   std::vector<std::unique_ptr<EnvironmentGroup>> groups_;  // One a worker.
   std::vector<int> running_;                               // Episodes, by worker.
-  std::vector<char> ended_;                                // By position.
+  std::vector<char> ended_;                                // By episode, as all below.
   std::vector<double> returns_;
   std::vector<std::int64_t> lengths_;
 };
@@ -158,6 +162,7 @@ EvaluationResult Evaluate(const EvaluationPlan& plan, const EnvironmentEntry& en
   for (int first = 0; first < plan.episodes; first += together) {
     const int count = std::min(together, plan.episodes - first);
     EpisodeBatch(plan, environment, policies, first, count, watch).Play(pool, result);
+    if (plan.stop_requested()) break;
   }
   return result;
 }

@@ -18,6 +18,8 @@ struct EvaluationResult {
   std::vector<std::int64_t> lengths;  // Steps, by episode.
 
   int episodes() const { return static_cast<int>(returns.size()); }
+
+  // All of at least one episode.
   double mean() const;
   double standard_deviation() const;  // Of the population, as numpy.std.
   double minimum() const;
@@ -38,6 +40,9 @@ struct EvaluationPlan {
   bool clip_actions = false;           // As in training; see GroupOptions.
   int history = 0;                     // Frames of history that the policy needs.
   std::int64_t steps_max = 1'000'000;  // Of one episode; for environments without a time limit.
+
+  // Asked on the calling thread every few steps of all environments; once true, it stays so.
+  std::function<bool()> stop_requested = [] { return false; };
 };
 
 // Looks on while an episode is played alone: called after the reset and after each step.
@@ -53,6 +58,9 @@ using EpisodeWatcher = std::function<void(EnvironmentGroup&)>;
 // DeadlineExceeded if an episode reaches steps_max, and whatever an environment throws. More than
 // kEvaluationEnvironmentsMax episodes are played in several passes, with the same result;
 // with a watcher, one after the other.
+//
+// Stopped, it returns the episodes that ended until then: fewer than the plan's, perhaps none, and
+// rather the short ones.
 EvaluationResult Evaluate(const EvaluationPlan& plan, const EnvironmentEntry& environment,
                           std::span<const std::unique_ptr<Policy>> policies,
                           const EpisodeWatcher& watch = {});

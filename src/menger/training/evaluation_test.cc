@@ -26,7 +26,7 @@ class PushRight : public Policy {
   }
 
  private:
-  const PolicySpec spec_;
+  const PolicySpec spec_{};
 };
 
 template <typename Policy, typename... Arguments>
@@ -75,6 +75,38 @@ TEST(EvaluationTest, AnEpisodeWithoutEndIsGivenUp) {
   const auto policies =
       Policies<RandomPolicy>(2, entry.spec.observation, entry.spec.action, /*seed=*/1);
   EXPECT_THROW(Evaluate({.episodes = 3, .steps_max = 50}, entry, policies), Error);
+}
+
+// It asks once in 32 steps.
+TEST(EvaluationTest, StoppedItGivesTheEpisodesThatHaveEnded) {
+  const EnvironmentCatalog environments = NativeEnvironments();
+  const EnvironmentEntry& entry = environments.Find("LunarLander-v3");
+  const auto policies =
+      Policies<RandomPolicy>(2, entry.spec.observation, entry.spec.action, /*seed=*/1);
+  const EvaluationResult whole = Evaluate({.episodes = 20, .seed = 3}, entry, policies);
+  for (const int slabs : {1, 3, 4, 40}) {
+    int asked = 0;
+    const EvaluationPlan plan = {
+        .episodes = 20, .seed = 3, .stop_requested = [&] { return ++asked >= slabs; }};
+    const EvaluationResult stopped = Evaluate(plan, entry, policies);
+    EvaluationResult expected;
+    for (int i = 0; i < whole.episodes(); ++i) {
+      if (whole.lengths[i] > 32 * slabs) continue;
+      expected.returns.push_back(whole.returns[i]);
+      expected.lengths.push_back(whole.lengths[i]);
+    }
+    EXPECT_EQ(stopped.returns, expected.returns) << slabs << " slabs";
+    EXPECT_EQ(stopped.lengths, expected.lengths) << slabs << " slabs";
+  }
+}
+
+TEST(EvaluationTest, StoppedBetweenPassesItPlaysNoOther) {
+  const EnvironmentCatalog environments = NativeEnvironments();
+  const EvaluationPlan plan = {.episodes = kEvaluationEnvironmentsMax + 3,
+                               .stop_requested = [] { return true; }};
+  const EvaluationResult result =
+      Evaluate(plan, environments.Find("CartPole-v1"), Policies<PushRight>(1));
+  EXPECT_EQ(result.episodes(), kEvaluationEnvironmentsMax);  // Each of less than 32 steps.
 }
 
 // Draws are those of the environment and step, so random actions are the same, too.

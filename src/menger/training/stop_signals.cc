@@ -40,4 +40,6 @@ StopSignals::~StopSignals() {
 
 int StopSignals::received() const { return received_signal.load(std::memory_order_relaxed); }
 
+const char* StopSignals::NameOf(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; }
+
 }  // namespace menger

@@ -14,7 +14,8 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  int received() const;  // SIGINT, SIGTERM, or 0 for none. Any thread.
+  int received() const;                   // SIGINT, SIGTERM, or 0 for none. Any thread.
+  static const char* NameOf(int signal);  // "SIGINT" or "SIGTERM"
 
  private:
   struct sigaction old_interrupt_;

@@ -86,24 +86,32 @@ void SynchronousLoop::Restore(ArchiveReader checkpoint) {
 
 LoopEnd SynchronousLoop::Run() {
   sitting_.Restart();
-  while (counters_.steps < experiment_.steps && !solved()) {
+  bool stopped = !EvaluateAndReport();  // A run that stopped in an evaluation goes on with it.
+  while (!stopped && counters_.steps < experiment_.steps && !solved()) {
     const std::int64_t before = counters_.steps;
     CollectAndLearn();
-    const bool last = counters_.steps >= experiment_.steps;
-    if (IsDue(experiment_.evaluation.every, before) || last) EvaluateNow();
-    if (IsDue(ReportEvery(), before)) WriteRow();
-    if (IsDue(experiment_.checkpoint.every, before)) SaveCheckpoint();
+    const bool evaluated = EvaluateAndReport();
+    if (evaluated && IsDue(experiment_.checkpoint.every, before)) SaveCheckpoint();
     progress_.Update(Progress());
-    if (stop_requested_()) {
-      SaveCheckpoint();
-      return LoopEnd::kInterrupted;
-    }
+    stopped = !evaluated || stop_requested_();
   }
-  if (counters_.evaluated_at != counters_.steps) EvaluateNow();
+  if (stopped) {
+    SaveCheckpoint();
+    return LoopEnd::kInterrupted;
+  }
   if (counters_.reported_at != counters_.steps) WriteRow();
   SaveCheckpoint();
   progress_.Finish(Progress());
   return solved() ? LoopEnd::kSolved : LoopEnd::kCompleted;
+}
+
+bool SynchronousLoop::EvaluateAndReport() {
+  const bool completed = counters_.steps >= experiment_.steps;
+  const bool evaluate = IsDue(experiment_.evaluation.every, counters_.evaluated_at) ||
+                        (completed && counters_.evaluated_at != counters_.steps);
+  if (evaluate && !EvaluateNow()) return false;
+  if (IsDue(ReportEvery(), counters_.reported_at)) WriteRow();
+  return true;
 }
 
 void SynchronousLoop::CollectAndLearn() {
@@ -183,8 +191,9 @@ EvaluationResult SynchronousLoop::EvaluateGreedily() {
   int retries = experiment_.collector.on_environment_error == "restart" ? kEvaluationRetries : 0;
   while (true) {
     try {
-      return Evaluate(EvaluationPlanOf(experiment_, *parts_.algorithm, counters_.evaluations),
-                      evaluation_, greedy_);
+      EvaluationPlan plan = EvaluationPlanOf(experiment_, *parts_.algorithm, counters_.evaluations);
+      plan.stop_requested = stop_requested_;
+      return Evaluate(plan, evaluation_, greedy_);
     } catch (...) {
       const Error error = TranslateCurrentException();
       if (error.code() == ErrorCode::kInvalidArgument) throw LearningFailed(error, "evaluation");
@@ -193,15 +202,18 @@ EvaluationResult SynchronousLoop::EvaluateGreedily() {
         continue;
       }
       SaveCheckpoint();
-      throw Error(error.code(), fmt::format("evaluation after {} steps: {}; everything is saved: "
-                                            "`menger train --resume {}` goes on from there",
-                                            counters_.steps, error.what(), folder_.path()));
+      throw Error(error.code(),
+                  fmt::format("evaluation after {} steps: {}; everything is saved: `menger train "
+                              "--resume {}` makes it again, or goes on without by --set "
+                              "evaluation.every=0",
+                              counters_.steps, error.what(), folder_.path()));
     }
   }
 }
 
-void SynchronousLoop::EvaluateNow() {
+bool SynchronousLoop::EvaluateNow() {
   const EvaluationResult result = EvaluateGreedily();
+  if (result.episodes() < experiment_.evaluation.episodes) return false;
   ++counters_.evaluations;
   counters_.evaluated_at = counters_.steps;
   counters_.evaluation_episodes = result.episodes();
@@ -216,6 +228,7 @@ void SynchronousLoop::EvaluateNow() {
     counters_.best_at = counters_.steps;
     SaveTo(folder_.checkpoint("best"), /*with_collector=*/true);
   }
+  return true;
 }
 
 void SynchronousLoop::WriteRow() {
@@ -280,8 +293,8 @@ void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {
   archive.Commit();
 }
 
-bool SynchronousLoop::IsDue(std::int64_t every, std::int64_t steps_before) const {
-  return every > 0 && counters_.steps / every > steps_before / every;
+bool SynchronousLoop::IsDue(std::int64_t every, std::int64_t last) const {
+  return every > 0 && counters_.steps / every > std::max<std::int64_t>(0, last) / every;
 }
 
 std::int64_t SynchronousLoop::ReportEvery() const {

@@ -21,6 +21,7 @@ const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 //
 // Between two slabs, and only there, it evaluates, reports and saves, so that a checkpoint holds
 // the whole state: a run that was interrupted and resumed goes on bit for bit as one that was not.
+// Stopped during an evaluation it leaves it, and makes the whole of it when it is resumed.
 // It ends with the first slab that reaches the steps, so a run may take up to a slab more.
 // Borrows everything it is given. One thread.
 //
@@ -29,13 +30,14 @@ const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 // which
 //   are in the middle of a slab. Resumed, they start anew under the next `attempt`'s seeds.
 // - of an evaluation's environments: everything is saved. Where the recipe says restart, the
-//   evaluation is tried again twice before.
+//   evaluation is tried again twice before. Resumed, the run begins with it.
 // - of learning, or an action that an environment refuses: what was learned is at
 //   fault, or half an update, so nothing is saved. Resumed, the run goes on from the checkpoint
 //   before, and comes to the same error unless a setting is changed.
 class SynchronousLoop {
  public:
-  // `evaluation` is the environment as evaluations see it; `stop_requested` is asked once a slab.
+  // `evaluation` is the environment as evaluations see it; `stop_requested` is asked once a slab,
+  // those of an evaluation included; once true, it stays so.
   SynchronousLoop(const Experiment& experiment, EnvironmentEntry evaluation, TrainingParts& parts,
                   const RunFolder& folder, ProgressReporter& progress,
                   std::function<bool()> stop_requested);
@@ -54,17 +56,18 @@ class SynchronousLoop {
   static constexpr const char* kCollectorLost = "loop/collector_lost";
 
  private:
+  bool EvaluateAndReport();  // What is due by now; false if it was stopped: then it is due still.
   void CollectAndLearn();
   Slab& Collect();
   EvaluationResult EvaluateGreedily();
-  void EvaluateNow();
+  bool EvaluateNow();  // False if it was stopped: then nothing has changed.
   Error CollectionFailed(const Error& error);
   Error LearningFailed(const Error& error, const char* what) const;
   void WriteRow();
   ProgressTable::Row TakeTimes();
   void SaveCheckpoint();
   void SaveTo(const std::string& path, bool with_collector);
-  bool IsDue(std::int64_t every, std::int64_t steps_before) const;
+  bool IsDue(std::int64_t every, std::int64_t last) const;  // `last`: in steps; -1 for never.
   bool solved() const { return counters_.reached_in_a_row >= 2; }
   std::int64_t ReportEvery() const;
   ProgressState Progress() const;

@@ -100,6 +100,7 @@ workers = 1
 environments_per_worker = 4
 horizon = 5
 [evaluation]
+every = 60
 episodes = 2
 [checkpoint]
 every = 100
@@ -134,8 +135,9 @@ class SynchronousLoopTest : public testing::Test {
   RunOutcome Start(const FakeFaults& faults = {}, const std::string& setting = "seed=1") {
     const EnvironmentCatalog catalog = Catalog(faults);
     const auto experiment = MakeExperiment(catalog, setting);
-    return StartRun(*experiment, [this] { return RunFolder::Create(root_); }, "",
-                    {.progress = progress_, .stop_requested = [this] { return stop_; }});
+    return StartRun(
+        *experiment, [this] { return RunFolder::Create(root_); }, "",
+        {.progress = progress_, .stop_requested = [this] { return stop_after_-- <= 0; }});
   }
 
   RunOutcome Resume(const std::string& setting = "seed=1") { return ResumeIn(root_, {}, setting); }
@@ -144,8 +146,9 @@ class SynchronousLoopTest : public testing::Test {
                       const std::string& setting = "seed=1") {
     const EnvironmentCatalog catalog = Catalog(faults);
     const auto experiment = MakeExperiment(catalog, setting);
-    return ResumeRun(*experiment, RunFolder::Open(folder),
-                     {.progress = progress_, .stop_requested = [this] { return stop_; }});
+    return ResumeRun(
+        *experiment, RunFolder::Open(folder),
+        {.progress = progress_, .stop_requested = [this] { return stop_after_-- <= 0; }});
   }
 
   static std::string ErrorOf(const std::function<void()>& function) {
@@ -179,7 +182,8 @@ class SynchronousLoopTest : public testing::Test {
       testing::TempDir() + "loop_" + testing::UnitTest::GetInstance()->current_test_info()->name();
   const std::string copy_ = root_ + "_copy";
   ProgressReporter progress_{/*terminal=*/false};
-  bool stop_ = false;
+  static constexpr int kNever = 1'000'000;
+  int stop_after_ = kNever;  // Having been asked so many times.
 };
 
 TEST_F(SynchronousLoopTest, ItEndsWithTheFirstSlabThatReachesTheSteps) {
@@ -191,11 +195,40 @@ TEST_F(SynchronousLoopTest, ItEndsWithTheFirstSlabThatReachesTheSteps) {
 }
 
 TEST_F(SynchronousLoopTest, AStopIsHeardAfterEachSlab) {
-  stop_ = true;
+  stop_after_ = 0;
   EXPECT_EQ(Start().end, LoopEnd::kInterrupted);
   EXPECT_THAT(RunFolder::Open(root_).Checkpoints(), testing::ElementsAre(20));
-  stop_ = false;
+  stop_after_ = kNever;
   EXPECT_EQ(Resume().counters.slabs, 10);
+}
+
+// With more episodes than are played at the same time, it asks between the two passes, too.
+TEST_F(SynchronousLoopTest, AnEvaluationThatIsStoppedIsMadeWhenTheRunResumes) {
+  const std::string setting = fmt::format("evaluation.episodes={}", kEvaluationEnvironmentsMax + 1);
+  const RunOutcome straight = Start({}, setting);
+  std::filesystem::rename(root_, copy_);
+
+  stop_after_ = 2;  // The first two slabs; the third is followed by an evaluation.
+  const RunOutcome stopped = Start({}, setting);
+  EXPECT_EQ(stopped.end, LoopEnd::kInterrupted);
+  EXPECT_EQ(stopped.counters.steps, 60);
+  EXPECT_EQ(stopped.counters.evaluations, 0);
+  EXPECT_EQ(stopped.counters.reported_at, 40);
+
+  stop_after_ = 0;
+  const RunOutcome again = Resume(setting);
+  EXPECT_EQ(again.end, LoopEnd::kInterrupted);
+  EXPECT_EQ(again.counters.steps, 60);
+  EXPECT_EQ(again.counters.evaluations, 0);
+
+  stop_after_ = kNever;
+  const RunOutcome resumed = Resume(setting);
+  EXPECT_EQ(resumed.end, LoopEnd::kCompleted);
+  EXPECT_EQ(resumed.counters.evaluations, straight.counters.evaluations);
+  EXPECT_EQ(resumed.counters.evaluation_mean, straight.counters.evaluation_mean);
+  EXPECT_EQ(resumed.counters.best_at, straight.counters.best_at);
+  EXPECT_EQ(resumed.counters.best_mean, straight.counters.best_mean);
+  ExpectSameCheckpoints(root_, copy_);
 }
 
 TEST_F(SynchronousLoopTest, AnEnvironmentErrorLeavesACheckpointOfWhatWasLearned) {
@@ -226,9 +259,9 @@ TEST_F(SynchronousLoopTest, TwoResumesAfterAnEnvironmentErrorAreTheSameRun) {
   EXPECT_THROW(Start(kInTheSeventhSlab), Error);
   Copy();
   Resume();
-  stop_ = true;  // The other is also interrupted on its way.
+  stop_after_ = 0;  // The other is also interrupted on its way.
   EXPECT_EQ(ResumeIn(copy_).end, LoopEnd::kInterrupted);
-  stop_ = false;
+  stop_after_ = kNever;
   ResumeIn(copy_);
   ExpectSameCheckpoints(root_, copy_);
 }

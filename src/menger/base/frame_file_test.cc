@@ -1,4 +1,4 @@
-#include "menger/replay/journal_segment.h"
+#include "menger/base/frame_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,31 +11,33 @@
 #include <vector>
 
 #include "menger/base/error.h"
-#include "menger/replay/journal_testing.h"
+#include "menger/base/file_testing.h"
+#include "menger/base/files.h"
 
 namespace menger {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-using testing_journals::FlipBit;
-using testing_journals::Folder;
-using testing_tables::ErrorText;
+using testing_files::ErrorText;
+using testing_files::FlipBit;
+using testing_files::Folder;
 
+constexpr FrameKind kKind = 3;
 constexpr std::size_t kHeaderBytes = 56;
 
 std::vector<std::byte> Payload(int frame) {
   return std::vector<std::byte>(static_cast<std::size_t>(3 + frame), static_cast<std::byte>(frame));
 }
 
-void Add(SegmentWriter& writer, int frame) { writer.Add(FrameKind::kGroup, Payload(frame)); }
+void Add(FrameFileWriter& writer, int frame) { writer.Add(kKind, Payload(frame)); }
 
 // How many frames of Payload there are, from 0 on.
 int Frames(const std::string& path) {
-  SegmentReader reader(path, /*number=*/7);
+  FrameFileReader reader(path, /*number=*/7);
   int frames = 0;
   while (const auto frame = reader.Next()) {
-    if (frame->kind != FrameKind::kGroup) continue;
+    if (frame->kind != kKind) continue;
     const std::vector<std::byte> expected = Payload(frames++);
     EXPECT_TRUE(
         std::equal(frame->payload.begin(), frame->payload.end(), expected.begin(), expected.end()));
@@ -43,10 +45,10 @@ int Frames(const std::string& path) {
   return frames;
 }
 
-TEST(JournalSegmentTest, FramesAreReadAsTheyWereWritten) {
+TEST(FrameFileTest, FramesAreReadAsTheyWereWritten) {
   const Folder folder;
   const std::string path = folder / "segment";
-  SegmentWriter writer(path, 7);
+  FrameFileWriter writer(path, 7);
   for (int i = 0; i < 10; ++i) {
     Add(writer, i);
     if (i % 3 == 0) writer.Sync();
@@ -55,14 +57,14 @@ TEST(JournalSegmentTest, FramesAreReadAsTheyWereWritten) {
   EXPECT_EQ(fs::file_size(path), writer.bytes());
   writer.End();
   EXPECT_EQ(Frames(path), 10);
-  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { SegmentWriter again(path, 7); }),
+  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { FrameFileWriter again(path, 7); }),
               HasSubstr("segment"));
 }
 
-TEST(JournalSegmentTest, ATailThatWasNeverSyncedIsCutAtTheLastWholeFrame) {
+TEST(FrameFileTest, ATailThatWasNeverSyncedIsCutAtTheLastWholeFrame) {
   const Folder folder;
   const std::string path = folder / "segment";
-  SegmentWriter writer(path, 7);
+  FrameFileWriter writer(path, 7);
   std::vector<std::uint64_t> ends;
   for (int i = 0; i < 4; ++i) {
     Add(writer, i);
@@ -75,10 +77,10 @@ TEST(JournalSegmentTest, ATailThatWasNeverSyncedIsCutAtTheLastWholeFrame) {
   }
 }
 
-TEST(JournalSegmentTest, AHoleInWhatWasNotSyncedIsATailThoughWholeFramesFollow) {
+TEST(FrameFileTest, AHoleInWhatWasNotSyncedIsATailThoughWholeFramesFollow) {
   const Folder folder;
   const std::string path = folder / "segment";
-  SegmentWriter writer(path, 7);
+  FrameFileWriter writer(path, 7);
   Add(writer, 0);
   writer.Sync();
   Add(writer, 1);
@@ -86,17 +88,17 @@ TEST(JournalSegmentTest, AHoleInWhatWasNotSyncedIsATailThoughWholeFramesFollow) 
   for (int i = 2; i < 5; ++i) Add(writer, i);
   FlipBit(path, hole + 2, 1);
   EXPECT_EQ(Frames(path), 2);
-  EndSegment(path, 7);
+  EndFrameFile(path, 7);
   EXPECT_EQ(fs::file_size(path), hole + 2 * kHeaderBytes);  // A mark and the end.
   EXPECT_EQ(Frames(path), 2);
-  EndSegment(path, 7);
+  EndFrameFile(path, 7);
   EXPECT_EQ(Frames(path), 2);
 }
 
-TEST(JournalSegmentTest, EveryFlippedBitOfWhatWasSyncedIsFound) {
+TEST(FrameFileTest, EveryFlippedBitOfWhatWasSyncedIsFound) {
   const Folder folder;
   const std::string path = folder / "segment";
-  SegmentWriter writer(path, 7);
+  FrameFileWriter writer(path, 7);
   Add(writer, 0);
   Add(writer, 1);
   writer.Sync();
@@ -113,14 +115,14 @@ TEST(JournalSegmentTest, EveryFlippedBitOfWhatWasSyncedIsFound) {
   EXPECT_EQ(Frames(path), 3);
 }
 
-TEST(JournalSegmentTest, FramesOfAnotherSegmentOrPlaceAreNotTaken) {
+TEST(FrameFileTest, FramesOfAnotherFileOrPlaceAreNotTaken) {
   const Folder folder;
   const std::string path = folder / "segment";
-  SegmentWriter writer(path, 8);
+  FrameFileWriter writer(path, 8);
   Add(writer, 0);
   EXPECT_EQ(Frames(path), 0);
   fs::remove(path);
-  SegmentWriter right(path, 7);
+  FrameFileWriter right(path, 7);
   Add(right, 0);
   {
     const std::string bytes = ReadFile(path);

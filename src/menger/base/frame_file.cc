@@ -1,4 +1,4 @@
-#include "menger/replay/journal_segment.h"
+#include "menger/base/frame_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -20,13 +20,13 @@ constexpr std::size_t kScanBytes = std::size_t{1} << 20;
 }  // namespace
 
 // Before each payload. Plain bytes.
-struct SegmentReader::Header {
+struct FrameFileReader::Header {
   std::uint64_t magic = kMagic;
-  std::uint64_t number = 0;  // Of the segment,
+  std::uint64_t number = 0;  // Of the file,
   std::uint64_t offset = 0;  // and where in it this lies: a frame is valid nowhere else.
   std::uint64_t synced = 0;  // Bytes of the file that were on the disk before.
   std::uint64_t size = 0;    // Of the payload.
-  FrameKind kind = FrameKind::kMark;
+  FrameKind kind = kMarkFrame;
   std::uint32_t unused = 0;
   std::uint64_t checksum = 0;  // XXH3 of the payload, seeded with that of all above.
 
@@ -36,15 +36,15 @@ struct SegmentReader::Header {
   }
 };
 
-// ---- SegmentWriter
+// ---- FrameFileWriter
 
-SegmentWriter::SegmentWriter(std::string path, std::uint64_t number)
+FrameFileWriter::FrameFileWriter(std::string path, std::uint64_t number)
     : path_(std::move(path)), number_(number) {
   file_ = FileDescriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file_.valid()) throw FromErrno(fmt::format("cannot make '{}'", path_), errno);
 }
 
-SegmentWriter::SegmentWriter(std::string path, std::uint64_t number, std::uint64_t bytes)
+FrameFileWriter::FrameFileWriter(std::string path, std::uint64_t number, std::uint64_t bytes)
     : path_(std::move(path)), number_(number), bytes_(bytes), is_dirty_(true) {
   file_ = FileDescriptor(open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!file_.valid() || ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) {
@@ -52,41 +52,41 @@ SegmentWriter::SegmentWriter(std::string path, std::uint64_t number, std::uint64
   }
 }
 
-void SegmentWriter::Add(FrameKind kind, std::span<const std::byte> payload) {
-  SegmentReader::Header header{
+void FrameFileWriter::Add(FrameKind kind, std::span<const std::byte> payload) {
+  FrameFileReader::Header header{
       .number = number_, .offset = bytes_, .synced = synced_, .size = payload.size(), .kind = kind};
   header.checksum = header.Checksum(payload);
   WriteAll(file_, std::as_bytes(std::span(&header, 1)), path_);
   WriteAll(file_, payload, path_);
   bytes_ += sizeof header + payload.size();
-  is_dirty_ |= kind != FrameKind::kMark;
+  is_dirty_ |= kind != kMarkFrame;
 }
 
-void SegmentWriter::Sync() {
+void FrameFileWriter::Sync() {
   if (!is_dirty_) return;
   SyncFile(file_, path_);
   synced_ = bytes_;
   is_dirty_ = false;
-  Add(FrameKind::kMark, {});
+  Add(kMarkFrame, {});
 }
 
-void SegmentWriter::End() {
+void FrameFileWriter::End() {
   Sync();
-  Add(FrameKind::kEnd, {});
+  Add(kEndFrame, {});
   SyncFile(file_, path_);
   file_.Close();
 }
 
-// ---- SegmentReader
+// ---- FrameFileReader
 
-SegmentReader::SegmentReader(std::string path, std::uint64_t number)
+FrameFileReader::FrameFileReader(std::string path, std::uint64_t number)
     : path_(std::move(path)),
       number_(number),
       file_(OpenForReading(path_)),
       size_(FileSize(file_, path_)) {}
 
 // Whether there is a whole frame; its payload is then in payload_.
-bool SegmentReader::ReadAt(std::uint64_t offset, Header& header) {
+bool FrameFileReader::ReadAt(std::uint64_t offset, Header& header) {
   if (size_ - offset < sizeof header) return false;
   ReadAllAt(file_, offset, std::as_writable_bytes(std::span(&header, 1)), path_);
   if (header.magic != kMagic || header.number != number_ || header.offset != offset ||
@@ -98,7 +98,7 @@ bool SegmentReader::ReadAt(std::uint64_t offset, Header& header) {
   return header.Checksum(payload_) == header.checksum;
 }
 
-std::optional<SegmentReader::Frame> SegmentReader::Next() {
+std::optional<FrameFileReader::Frame> FrameFileReader::Next() {
   Header header;
   if (offset_ == size_) return std::nullopt;
   if (ended_ || !ReadAt(offset_, header)) {
@@ -112,12 +112,12 @@ std::optional<SegmentReader::Frame> SegmentReader::Next() {
   }
   const std::uint64_t payload = offset_ + sizeof header;
   offset_ = payload + header.size;
-  ended_ = header.kind == FrameKind::kEnd;
+  ended_ = header.kind == kEndFrame;
   return Frame{.kind = header.kind, .offset = payload, .payload = payload_};
 }
 
 // The most that a whole frame behind offset_ says; 0 if there is none.
-std::uint64_t SegmentReader::SyncedByLaterFrames() {
+std::uint64_t FrameFileReader::SyncedByLaterFrames() {
   std::uint64_t synced = 0;
   std::vector<std::byte> window;
   const auto magic = std::as_bytes(std::span(&kMagic, 1));
@@ -139,11 +139,11 @@ std::uint64_t SegmentReader::SyncedByLaterFrames() {
   return synced;
 }
 
-void EndSegment(const std::string& path, std::uint64_t number) {
-  SegmentReader reader(path, number);
+void EndFrameFile(const std::string& path, std::uint64_t number) {
+  FrameFileReader reader(path, number);
   while (reader.Next()) continue;
   if (reader.ended()) return;
-  SegmentWriter(path, number, reader.end()).End();
+  FrameFileWriter(path, number, reader.end()).End();
 }
 
 }  // namespace menger

@@ -11,22 +11,18 @@
 
 namespace menger {
 
-// What a frame of a journal holds.
-enum class FrameKind : std::uint32_t {
-  kHead = 1,   // The first of a segment: names of the tables, see EncodeHead.
-  kRows = 2,   // Rows of chunks, see JournalRows.
-  kGroup = 3,  // What changed in all tables, see JournalGroup: it counts whole or not at all.
-  kMark = 4,   // Nothing: it tells that what is before it had been synced.
-  kEnd = 5,    // Nothing: the segment was finished.
-};
+// What a frame holds. Whoever writes the file chooses all but these two.
+using FrameKind = std::uint32_t;
+inline constexpr FrameKind kMarkFrame = 4;  // Nothing: what is before it had been synced.
+inline constexpr FrameKind kEndFrame = 5;   // Nothing: the file was finished.
 
-// Writes a segment of a journal: a file of frames, each with its length and a checksum. One thread.
-class SegmentWriter {
+// Writes a log: a file of frames, each with its length and a checksum. One thread.
+class FrameFileWriter {
  public:
-  // Throws FailedPrecondition if there is such a file. `number` is of the segment.
-  SegmentWriter(std::string path, std::uint64_t number);
+  // Throws FailedPrecondition if there is such a file. `number` tells the files of one log apart.
+  FrameFileWriter(std::string path, std::uint64_t number);
   // Goes on with a file of which only the first `bytes` are kept.
-  SegmentWriter(std::string path, std::uint64_t number, std::uint64_t bytes);
+  FrameFileWriter(std::string path, std::uint64_t number, std::uint64_t bytes);
 
   // When it returns, the frame outlives the process, though not the machine's power.
   void Add(FrameKind kind, std::span<const std::byte> payload);
@@ -46,15 +42,15 @@ class SegmentWriter {
   bool is_dirty_ = false;     // Something but marks was added since.
 };
 
-// Reads a segment from its begin. One thread.
+// Reads a file of frames from its begin. One thread.
 //
 // A process that was killed, or a machine that lost its power, leaves a tail of which anything may
 // be missing or wrong. Every frame tells how much of the file had been synced before it was
 // written, so such a tail, which is no more than an end, is told from damage to what was safe,
 // unless nothing whole follows that.
-class SegmentReader {
+class FrameFileReader {
  public:
-  SegmentReader(std::string path, std::uint64_t number);
+  FrameFileReader(std::string path, std::uint64_t number);
 
   struct Frame {
     FrameKind kind;
@@ -82,11 +78,11 @@ class SegmentReader {
   bool ended_ = false;
   std::vector<std::byte> payload_;
 
-  friend class SegmentWriter;
+  friend class FrameFileWriter;
 };
 
-// Cuts the tail off that a killed process left, and ends the segment, so that another may follow
-// it. Does nothing to one that has ended. Throws as SegmentReader::Next.
-void EndSegment(const std::string& path, std::uint64_t number);
+// Cuts the tail off that a killed process left, and ends the file, so that another may follow it.
+// Does nothing to one that has ended. Throws as FrameFileReader::Next.
+void EndFrameFile(const std::string& path, std::uint64_t number);
 
 }  // namespace menger

@@ -1,0 +1,395 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "menger/runtime/function.h"
+#include "menger/runtime/object_ref.h"
+#include "menger/runtime/pretty_name.h"
+#include "menger/runtime/serialise.h"
+
+// From the callables of C++ to Functions that can be named and run elsewhere. Three types describe
+// what is called; each has a Result, Parameters (those that the caller gives) and Invoke:
+//
+//     FunctionCall<F>               a free function, a static method, a lambda without captures
+//     MethodCall<Actor, F>          a method of Actor or of a base of it
+//     ConstructorCall<Actor, Ps...> Actor(Ps...)
+//
+// A callable may take `Runtime&` first: it gets the runtime that executes it, to call on.
+// Parameters are values or references to constants. One of type ObjectRef<T> gets the reference
+// itself; every other may be given an ObjectRef<T> instead of the T, and is run when that is there.
+
+namespace menger {
+
+template <typename... Ts>
+struct TypeList {
+  static constexpr int kSize = sizeof...(Ts);
+};
+
+// ---- What a callable takes and gives.
+
+template <typename F>
+struct Signature {
+  static_assert(sizeof(F) == 0,
+                "menger: only functions, methods, and lambdas without captures can be called: name "
+                "one of several overloads by static_cast, and give parameters of lambdas a type");
+};
+template <typename R, typename... Ps, bool kNoexcept>
+struct Signature<R (*)(Ps...) noexcept(kNoexcept)> {
+  using Result = std::remove_cvref_t<R>;
+  using Parameters = TypeList<Ps...>;
+};
+template <typename R, typename C, typename... Ps>
+struct MethodSignature : Signature<R (*)(Ps...)> {
+  using Class = C;
+};
+template <typename R, typename C, typename... Ps, bool kNoexcept>
+struct Signature<R (C::*)(Ps...) noexcept(kNoexcept)> : MethodSignature<R, C, Ps...> {};
+template <typename R, typename C, typename... Ps, bool kNoexcept>
+struct Signature<R (C::*)(Ps...) const noexcept(kNoexcept)> : MethodSignature<R, C, Ps...> {};
+template <typename R, typename C, typename... Ps, bool kNoexcept>
+struct Signature<R (C::*)(Ps...)& noexcept(kNoexcept)> : MethodSignature<R, C, Ps...> {};
+template <typename R, typename C, typename... Ps, bool kNoexcept>
+struct Signature<R (C::*)(Ps...) const& noexcept(kNoexcept)> : MethodSignature<R, C, Ps...> {};
+template <typename Lambda>
+requires requires { &Lambda::operator(); }
+struct Signature<Lambda> : Signature<decltype(&Lambda::operator())> {};
+
+template <typename Parameters>
+struct WithoutRuntime {
+  using Rest = Parameters;
+  static constexpr bool kTakesRuntime = false;
+};
+template <typename... Ps>
+struct WithoutRuntime<TypeList<Runtime&, Ps...>> {
+  using Rest = TypeList<Ps...>;
+  static constexpr bool kTakesRuntime = true;
+};
+
+// The types of the results where a call is asked for several: those of a tuple or a pair.
+template <typename R>
+struct SeveralResults {
+  using Types = TypeList<R>;
+};
+template <template <typename...> typename Tuple, typename... Rs>
+requires requires { std::tuple_size<Tuple<Rs...>>::value; }
+struct SeveralResults<Tuple<Rs...>> {
+  using Types = TypeList<Rs...>;
+};
+
+template <auto kFunction>
+struct FunctionCall {
+  using Callable = Signature<decltype(kFunction)>;
+  using Result = typename Callable::Result;
+  using Parameters = typename WithoutRuntime<typename Callable::Parameters>::Rest;
+
+  static constexpr const char* name() { return CompilerName<kFunction>(); }
+  static constexpr const ActorType* made_actor() { return nullptr; }
+
+  template <typename... Values>
+  static decltype(auto) Invoke(CallFrame& frame, Values&&... values) {
+    if constexpr (WithoutRuntime<typename Callable::Parameters>::kTakesRuntime) {
+      return kFunction(*frame.runtime, std::forward<Values>(values)...);
+    } else {
+      return kFunction(std::forward<Values>(values)...);
+    }
+  }
+};
+
+template <typename Actor, auto kMethod>
+struct MethodCall {
+  using Callable = Signature<decltype(kMethod)>;
+  using Result = typename Callable::Result;
+  using Parameters = typename WithoutRuntime<typename Callable::Parameters>::Rest;
+
+  static constexpr const char* name() { return CompilerName<kMethod>(); }
+  static constexpr const ActorType* made_actor() { return nullptr; }
+
+  template <typename... Values>
+  static decltype(auto) Invoke(CallFrame& frame, Values&&... values) {
+    static_assert(std::is_base_of_v<typename Callable::Class, Actor>,
+                  "menger: this method is not one of the actor's class or of its bases");
+    typename Callable::Class& actor = *static_cast<Actor*>(frame.actor);
+    if constexpr (WithoutRuntime<typename Callable::Parameters>::kTakesRuntime) {
+      return (actor.*kMethod)(*frame.runtime, std::forward<Values>(values)...);
+    } else {
+      return (actor.*kMethod)(std::forward<Values>(values)...);
+    }
+  }
+};
+
+template <typename Actor>
+consteval ActorType MakeActorType() {
+  ActorType type{.compiler_name = CompilerName<Actor>(),
+                 .destroy = [](void* actor) { delete static_cast<Actor*>(actor); },
+                 .state_size = nullptr,
+                 .save = nullptr,
+                 .load = nullptr};
+  if constexpr (HasSerialize<Actor>) {
+    type.state_size = [](const void* actor, std::vector<ObjectHandle>* references) {
+      return EncodedSize(*static_cast<const Actor*>(actor), references);
+    };
+    type.save = [](const void* actor, std::span<std::byte> out) {
+      Encode(*static_cast<const Actor*>(actor), out);
+    };
+    type.load = [](void* actor, std::span<const std::byte> state, ReferenceOwner* owner) {
+      static_assert(!kBorrows<Actor>,
+                    "menger: the state of an actor must own its data: views would "
+                    "outlive the checkpoint that they show");
+      DecodeInto(*static_cast<Actor*>(actor), state, owner);
+    };
+  }
+  return type;
+}
+template <typename Actor>
+inline constexpr ActorType kActorType = MakeActorType<Actor>();
+
+template <typename Actor, typename... Ps>
+struct ConstructorCall {
+  using Result = void;
+  using Parameters = TypeList<Ps...>;
+
+  static constexpr const char* name() { return CompilerName<Actor>(); }
+  static constexpr const ActorType* made_actor() { return &kActorType<Actor>; }
+
+  template <typename... Values>
+  static void Invoke(CallFrame& frame, Values&&... values) {
+    if constexpr (std::is_constructible_v<Actor, Runtime&, Ps...>) {
+      frame.actor = new Actor(*frame.runtime, std::forward<Values>(values)...);
+    } else {
+      frame.actor = new Actor(std::forward<Values>(values)...);
+    }
+  }
+};
+
+// ---- Where a call is executed.
+
+[[noreturn]] void FailArgumentCount(const char* callable, std::size_t given, int wanted);
+[[noreturn]] void FailResultCount(const char* callable, int asked_for, int results);
+
+template <typename Parameter>
+inline constexpr bool kIsMutableReference =
+    std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>;
+
+template <typename Parameter>
+std::remove_cvref_t<Parameter> DecodeArgument(const CallFrame& frame, std::size_t position) {
+  return Decode<std::remove_cvref_t<Parameter>>(frame.arguments[position], frame.owner);
+}
+
+template <typename R>
+void EncodeResult(const CallFrame& frame, int index, const R& result) {
+  std::vector<ObjectHandle> references;
+  const std::size_t size = EncodedSize(result, &references);
+  Encode(result, frame.results->Allocate(index, size, references));
+}
+
+template <typename R>
+void EncodeResults(const CallFrame& frame, const R& result) {
+  constexpr int kSeveral = SeveralResults<R>::Types::kSize;
+  if (kSeveral == 1 || frame.result_count == 1) {
+    EncodeResult(frame, 0, result);
+  } else if constexpr (kSeveral > 1) {
+    [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+      (EncodeResult(frame, kIndex, get<kIndex>(result)), ...);
+    }
+    (std::make_index_sequence<kSeveral>());
+  }
+}
+
+template <typename Call, typename... Ps, std::size_t... kPosition>
+void RunCall(CallFrame& frame, TypeList<Ps...>, std::index_sequence<kPosition...>) {
+  using Result = typename Call::Result;
+  constexpr int kSeveral = SeveralResults<Result>::Types::kSize;
+  constexpr bool kChangesArguments = (kIsMutableReference<Ps> || ...);
+  static_assert(!kChangesArguments,
+                "menger: a parameter cannot be a reference to something that is not const: what is "
+                "written to it would not come back; take a value, and return what is new");
+  if (frame.arguments.size() != sizeof...(Ps)) {
+    FailArgumentCount(Call::name(), frame.arguments.size(), sizeof...(Ps));
+  }
+  if (frame.result_count != 1 && frame.result_count != kSeveral) {
+    FailResultCount(Call::name(), frame.result_count, kSeveral);
+  }
+  if constexpr (kChangesArguments) {
+    return;
+  } else if constexpr (std::is_void_v<Result>) {
+    Call::Invoke(frame, DecodeArgument<Ps>(frame, kPosition)...);
+    frame.results->Allocate(0, 0, {});
+  } else {
+    EncodeResults<Result>(frame, Call::Invoke(frame, DecodeArgument<Ps>(frame, kPosition)...));
+  }
+}
+
+template <typename Call>
+void Run(CallFrame& frame) {
+  using Parameters = typename Call::Parameters;
+  RunCall<Call>(frame, Parameters(), std::make_index_sequence<Parameters::kSize>());
+}
+
+// Hidden: each module has its own, in its own memory, whatever others are loaded. So the id does
+// not depend on the order in which a process opens libraries.
+template <typename Call>
+[[gnu::visibility("hidden")]] inline const Function kFunctionEntry(&Run<Call>, Call::name(),
+                                                                   Call::made_actor());
+
+// The Function of a callable: an address known to the linker.
+template <typename Call>
+[[gnu::visibility("hidden")]] const Function& FunctionOf() {
+  return kFunctionEntry<Call>;
+}
+
+// ---- Where a call is made.
+
+// An argument on its way into a specification: a reference, or a value that is still to be encoded.
+struct Argument {
+  const ObjectHandle* reference = nullptr;  // If not null, all else is empty.
+  const void* value = nullptr;
+  std::size_t size = 0;  // Of the encoding.
+  // Null: the value's bytes are the encoding.
+  void (*encode)(const void* value, std::span<std::byte> out) = nullptr;
+
+  // `out` has `size` bytes and will be read at a multiple of kValueAlignment.
+  void EncodeTo(std::span<std::byte> out) const;
+};
+
+template <typename T>
+inline constexpr bool kIsObjectRef = false;
+template <typename T>
+inline constexpr bool kIsObjectRef<ObjectRef<T>> = true;
+
+// What an encoding of a T is also that of: views are written as their owners.
+template <typename T>
+struct EncodedLike {
+  using Type = T;
+};
+template <>
+struct EncodedLike<std::string_view> {
+  using Type = std::string;
+};
+template <typename T>
+struct EncodedLike<std::span<const T>> {
+  using Type = std::vector<T>;
+};
+
+// As what an argument of type A is encoded for a parameter of type P (neither is a reference):
+// an ObjectRef stays one.
+template <typename P, typename A, int kPosition>
+consteval auto CheckArgument() {
+  if constexpr (kIsObjectRef<A> && !kIsObjectRef<P>) {
+    static_assert(
+        std::is_same_v<typename EncodedLike<typename A::Value>::Type,
+                       typename EncodedLike<P>::Type>,
+        "menger: an ObjectRef<X> (A, below) is passed where another type (P) is expected; "
+        "a reference is not converted: X must be the parameter's type");
+    return std::type_identity<A>();
+  } else {
+    constexpr bool kConvertible = std::is_same_v<A, P> || std::is_convertible_v<const A&, P>;
+    static_assert(kConvertible,
+                  "menger: an argument (A, below) cannot be converted to the type of the parameter "
+                  "(P) at this position (counted from 0, without Runtime&)");
+    return std::conditional_t<kConvertible, std::type_identity<P>, std::type_identity<A>>();
+  }
+}
+template <typename P, typename A, int kPosition>
+using SlotOf = typename decltype(CheckArgument<std::remove_cvref_t<P>, std::remove_cvref_t<A>,
+                                               kPosition>())::type;
+
+[[noreturn]] void FailEmptyReference(const char* callable, int position);
+
+template <typename Call, typename P, typename Slot>
+Argument MakeArgument(const Slot& value, int position, std::vector<ObjectHandle>& contained) {
+  if constexpr (kIsObjectRef<Slot> && !kIsObjectRef<std::remove_cvref_t<P>>) {
+    if (!value.valid()) FailEmptyReference(Call::name(), position);
+    return {.reference = &value.handle()};
+  } else if constexpr (kFormOf<Slot> == ValueForm::kBytes) {
+    return {.value = &value, .size = sizeof(Slot)};
+  } else {
+    return {.value = &value,
+            .size = EncodedSize(value, &contained),
+            .encode = [](const void* value, std::span<std::byte> out) {
+              Encode(*static_cast<const Slot*>(value), out);
+            }};
+  }
+}
+
+template <typename Call, typename Parameters, typename Slots>
+struct ArgumentsOf;
+template <typename Call, typename... Ps, typename... Slots>
+struct ArgumentsOf<Call, TypeList<Ps...>, TypeList<Slots...>> {
+  // What needs a conversion is passed as a temporary, which lives until `use` has returned.
+  template <typename User, std::size_t... kPosition>
+  static decltype(auto) Use(std::index_sequence<kPosition...>, const User& use,
+                            const Slots&... values) {
+    std::vector<ObjectHandle> contained;
+    const std::array<Argument, sizeof...(Slots)> arguments = {
+        MakeArgument<Call, Ps>(values, kPosition, contained)...};
+    return use(std::span<const Argument>(arguments), std::span<const ObjectHandle>(contained));
+  }
+};
+
+template <typename Call, typename... Ps, std::size_t... kPosition, typename User, typename... Args>
+decltype(auto) UseArguments(TypeList<Ps...>, std::index_sequence<kPosition...> positions,
+                            const User& use, const Args&... arguments) {
+  static_assert(sizeof...(Ps) == sizeof...(Args),
+                "menger: the number of arguments (Args, below) is not that of the parameters (Ps; "
+                "a first parameter Runtime& is not the caller's to give)");
+  if constexpr (sizeof...(Ps) == sizeof...(Args)) {
+    using Slots = TypeList<SlotOf<Ps, Args, kPosition>...>;
+    return ArgumentsOf<Call, TypeList<Ps...>, Slots>::Use(positions, use, arguments...);
+  }
+}
+
+// Checks the arguments of a call against its parameters and returns `use(arguments, contained)`:
+// a std::span<const Argument>, in order, and a std::span<const ObjectHandle>, the references that
+// lie inside of values. Both are valid only during that. Throws InvalidArgument if an ObjectRef
+// that is passed refers to nothing.
+template <typename Call, typename User, typename... Args>
+decltype(auto) WithArguments(const User& use, const Args&... arguments) {
+  using Parameters = typename Call::Parameters;
+  return UseArguments<Call>(Parameters(), std::make_index_sequence<Parameters::kSize>(), use,
+                            arguments...);
+}
+
+// ---- Constructors say nothing of their parameters: they are taken to be the arguments' types.
+
+template <typename A>
+struct ConstructorParameter {
+  using Type = A;
+};
+template <>
+struct ConstructorParameter<const char*> {
+  using Type = std::string;
+};
+template <typename T>
+struct ConstructorParameter<ObjectRef<T>> {
+  using Type = T;
+};
+
+template <typename Actor, typename... Ps>
+inline constexpr bool kConstructible =
+    std::is_constructible_v<Actor, Ps...> || std::is_constructible_v<Actor, Runtime&, Ps...>;
+
+template <typename Actor, typename... As>
+consteval auto ConstructorFor() {
+  using WithValues = ConstructorCall<Actor, typename ConstructorParameter<As>::Type...>;
+  if constexpr (kConstructible<Actor, typename ConstructorParameter<As>::Type...>) {
+    return std::type_identity<WithValues>();
+  } else {
+    static_assert(kConstructible<Actor, As...>,
+                  "menger: the actor's class (below) has no constructor for these arguments");
+    return std::type_identity<ConstructorCall<Actor, As...>>();
+  }
+}
+
+// The ConstructorCall for arguments of these types. References are passed as what they refer to
+// wherever the class can be constructed so, otherwise as themselves.
+template <typename Actor, typename... Args>
+using ConstructorCallFor = typename decltype(ConstructorFor<Actor, std::decay_t<Args>...>())::type;
+
+}  // namespace menger

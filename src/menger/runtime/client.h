@@ -1,0 +1,125 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "menger/base/clock.h"
+#include "menger/base/function_ref.h"
+#include "menger/runtime/ids.h"
+#include "menger/runtime/object_ref.h"
+#include "menger/runtime/object_value.h"
+#include "menger/runtime/task_spec.h"
+
+namespace menger {
+
+class Client;
+
+// Who calls: the driver, or one call that runs. Names its calls by counting them.
+struct CallContext {
+  TaskId task;
+  std::atomic<std::uint64_t> calls{0};
+  void* execution = nullptr;  // Of whoever runs the call; null for the driver.
+
+  TaskId NextCall() { return ChildTask(task, calls.fetch_add(1, std::memory_order_relaxed)); }
+};
+
+// Bytes of a value that stay where they are while this lives. Movable.
+class PinnedBytes {
+ public:
+  PinnedBytes() = default;
+  explicit PinnedBytes(Payload payload) : bytes_(payload.bytes()), payload_(std::move(payload)) {}
+  // Bytes in shared memory, until `client` is told.
+  PinnedBytes(std::span<const std::byte> bytes, Client& client, ObjectHandle object)
+      : bytes_(bytes), client_(&client), object_(std::move(object)) {}
+  PinnedBytes(PinnedBytes&& other) noexcept { Swap(other); }
+  PinnedBytes& operator=(PinnedBytes other) noexcept {
+    Swap(other);
+    return *this;
+  }
+  ~PinnedBytes();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  void Swap(PinnedBytes& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(payload_, other.payload_);
+    std::swap(client_, other.client_);
+    std::swap(object_, other.object_);
+  }
+
+  std::span<const std::byte> bytes_;
+  Payload payload_;
+  Client* client_ = nullptr;
+  ObjectHandle object_;
+};
+
+// What has become of an object.
+struct Fetched {
+  bool failed = false;
+  PinnedBytes value;  // The encoded value, or the encoded TaskFailure.
+};
+
+// The call that this thread runs now, or null.
+CallContext*& ThisCall();
+
+// How a process reaches its node: the driver directly, a worker through its rings. Runtime is the
+// typed face of it. Any thread may call; what waits has a deadline and throws DeadlineExceeded.
+//
+// Calls are made in the name of the call that the thread runs, or of the process as a whole.
+class Client : public ReferenceOwner {
+ public:
+  explicit Client(TaskId root) : root_{.task = root} {}
+
+  // Makes a call; fills in a handle on each of its results.
+  virtual void Submit(SpecPointer spec, std::span<ObjectHandle> results) = 0;
+
+  // Makes an object of `bytes` bytes, which `fill` writes; `contained` are the references inside.
+  virtual ObjectHandle Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
+                           std::span<const ObjectHandle> contained) = 0;
+
+  // The values of all, in order.
+  virtual std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
+                                   const Deadline& deadline) = 0;
+
+  // Returns when `count` of them are ready or the deadline has passed: which are. No error.
+  virtual std::vector<bool> Wait(std::span<const ObjectHandle> objects, std::size_t count,
+                                 const Deadline& deadline) = 0;
+
+  virtual void Cancel(const ObjectHandle& object, bool force) = 0;
+
+  virtual void KillActor(ActorId actor, bool may_restart) = 0;
+
+  struct NamedActor {
+    ActorId id;
+    ObjectHandle object;
+  };
+  virtual std::optional<NamedActor> FindActor(std::string_view name) = 0;
+
+  // Whether the call that this thread runs should stop.
+  virtual bool IsCancelled() const = 0;
+
+  // The bytes of a shared value are no longer read.
+  virtual void Unpin(const ObjectHandle& object) noexcept = 0;
+
+  CallContext& Caller() { return ThisCall() != nullptr ? *ThisCall() : root_; }
+  TaskId root() const { return root_.task; }
+
+ protected:
+  ~Client() = default;
+
+ private:
+  CallContext root_;
+};
+
+inline PinnedBytes::~PinnedBytes() {
+  if (client_ != nullptr) client_->Unpin(object_);
+}
+
+}  // namespace menger

@@ -1,0 +1,137 @@
+#include "menger/runtime/executor.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "menger/runtime/runtime.h"
+
+namespace menger {
+namespace {
+
+// The class of the exception that is being handled, as "std::out_of_range".
+std::string ExceptionType() {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  if (type == nullptr) return "";
+  int status = 0;
+  char* const name = abi::__cxa_demangle(type->name(), nullptr, nullptr, &status);
+  std::string result = status == 0 ? name : type->name();
+  std::free(name);
+  return result;
+}
+
+class Results final : public ResultSink {
+ public:
+  Results(CallOutcome& outcome, ResultStore& store) : outcome_(&outcome), store_(&store) {}
+
+  std::span<std::byte> Allocate(int index, std::size_t size,
+                                std::span<const ObjectHandle> references) override {
+    TaskResult& result = outcome_->results.at(static_cast<std::size_t>(index));
+    for (const ObjectHandle& handle : references) {
+      result.contained.push_back(handle.id());
+      outcome_->contained.push_back(handle);
+    }
+    return store_->Allocate(size, result.value);
+  }
+
+ private:
+  CallOutcome* outcome_;
+  ResultStore* store_;
+};
+
+class Calling {
+ public:
+  explicit Calling(CallContext& call) : before_(std::exchange(ThisCall(), &call)) {}
+  ~Calling() { ThisCall() = before_; }
+  Calling(const Calling&) = delete;
+  Calling& operator=(const Calling&) = delete;
+
+ private:
+  CallContext* before_;
+};
+
+void RunCall(const TaskSpec& spec, std::span<const EncodedValue> by_reference, Client& client,
+             ActorInstances& actors, Results& results) {
+  static thread_local FunctionTable functions;
+  const SpecHeader& header = spec.header();
+  const Function& function = functions.Find(header.function);
+  std::vector<EncodedValue> arguments;
+  arguments.reserve(header.arguments);
+  std::size_t references = 0;
+  for (const SpecArgument& argument : spec.arguments()) {
+    arguments.push_back(argument.object.valid() ? by_reference[references++]
+                                                : spec.value(argument));
+  }
+  Runtime runtime(client);
+  CallFrame frame{.runtime = &runtime,
+                  .owner = &client,
+                  .arguments = arguments,
+                  .results = &results,
+                  .result_count = header.results};
+  if (header.kind == CallKind::kMethod) {
+    frame.actor = actors.Find(header.actor);
+    if (frame.actor == nullptr) throw Internal("actor {} is not here", ToString(header.actor));
+  }
+  function.Run(frame);
+  if (header.kind == CallKind::kConstruct) {
+    actors.Insert(header.actor, {frame.actor, function.made_actor()});
+  }
+}
+
+}  // namespace
+
+ActorInstances::~ActorInstances() {
+  for (const auto& [id, instance] : instances_) instance.type->destroy(instance.actor);
+}
+
+void* ActorInstances::Find(ActorId id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = instances_.find(id);
+  return found != instances_.end() ? found->second.actor : nullptr;
+}
+
+void ActorInstances::Insert(ActorId id, Instance instance) {
+  const std::lock_guard lock(mutex_);
+  instances_.insert_or_assign(id, instance);
+}
+
+void ActorInstances::Erase(ActorId id) {
+  Instance instance;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = instances_.find(id);
+    if (found == instances_.end()) return;
+    instance = found->second;
+    instances_.erase(found);
+  }
+  instance.type->destroy(instance.actor);
+}
+
+CallOutcome Execute(const TaskSpec& spec, std::span<const EncodedValue> by_reference,
+                    Client& client, void* execution, ActorInstances& actors, ResultStore& store) {
+  CallOutcome outcome;
+  outcome.results.resize(spec.header().results);
+  CallContext context{.task = spec.task(), .execution = execution};
+  const Calling calling(context);
+  try {
+    Results results(outcome, store);
+    RunCall(spec, by_reference, client, actors, results);
+  } catch (const TaskError& error) {
+    // Of a call that this one waited for: what that one says is what went wrong.
+    outcome.failed = true;
+    outcome.failure = error.failure();
+    outcome.failure.text = error.what();
+    outcome.failure.kind = FailureKind::kException;
+  } catch (...) {
+    const Error error = TranslateCurrentException();
+    outcome.failed = true;
+    outcome.failure = {.kind = FailureKind::kException,
+                       .code = error.code(),
+                       .type = ExceptionType(),
+                       .text = error.what()};
+  }
+  return outcome;
+}
+
+}  // namespace menger

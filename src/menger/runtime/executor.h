@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "menger/runtime/client.h"
+#include "menger/runtime/node_machine.h"
+#include "menger/runtime/task_error.h"
+#include "menger/runtime/task_spec.h"
+
+namespace menger {
+
+// Where the results of a call are put: inline memory, or an extent of shared memory.
+class ResultStore {
+ public:
+  // Room for a result of `bytes` bytes; `value` says where it is once it is filled.
+  virtual std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) = 0;
+
+ protected:
+  ~ResultStore() = default;
+};
+
+// What a call gave, or why it gave nothing.
+struct CallOutcome {
+  bool failed = false;
+  TaskFailure failure;
+  std::vector<TaskResult> results;
+  // References inside the results: held until the node knows of them.
+  std::vector<ObjectHandle> contained;
+};
+
+// The actors that live in a process. Any thread; one actor is used by one thread at a time.
+class ActorInstances {
+ public:
+  struct Instance {
+    void* actor = nullptr;
+    const ActorType* type = nullptr;
+  };
+
+  ~ActorInstances();
+  void* Find(ActorId id) const;
+  void Insert(ActorId id, Instance instance);
+  void Erase(ActorId id);
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<ActorId, Instance, IdHash> instances_;
+};
+
+// Does one call: finds the function, reads the arguments in place, runs it, writes the results
+// where they belong. `by_reference` has the values of the arguments that are references, in order.
+// Never throws: whatever goes wrong is the outcome.
+CallOutcome Execute(const TaskSpec& spec, std::span<const std::span<const std::byte>> by_reference,
+                    Client& client, void* execution, ActorInstances& actors, ResultStore& store);
+
+}  // namespace menger

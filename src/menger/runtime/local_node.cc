@@ -1,0 +1,349 @@
+#include "menger/runtime/local_node.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "menger/runtime/process_team.h"
+#include "menger/runtime/thread_team.h"
+
+namespace menger {
+namespace {
+
+// So many messages may wait while all workers have enough to do.
+constexpr std::size_t kMessagesMax = 64;
+constexpr std::uint32_t kDriverSegment = 0;
+constexpr std::chrono::milliseconds kLookAfter{1};
+constexpr std::chrono::milliseconds kLookAfterIdle{100};
+constexpr std::chrono::nanoseconds kSlice{50'000'000};  // Between two looks at whether all ends.
+
+NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
+  NodeMachineOptions machine;
+  machine.workers = options.workers > 0 ? options.workers : AvailableCpus();
+  machine.threads = options.isolation == Isolation::kThread;
+  machine.resources = options.resources;
+  if (machine.resources.Get("cpu") == 0) machine.resources.Set("cpu", machine.workers);
+  machine.job = options.job;
+  return machine;
+}
+
+std::uint64_t StoreBytes(const RuntimeOptions& options) {
+  if (options.store_bytes_max > 0) return options.store_bytes_max;
+  const auto pages = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) * 3 / 10;
+}
+
+// The worker that this thread is; null for the driver's own threads.
+ThreadWorker* ThisWorker() {
+  const CallContext* const call = ThisCall();
+  return call != nullptr ? static_cast<ThreadWorker*>(call->execution) : nullptr;
+}
+
+}  // namespace
+
+LocalNode::LocalNode(const RuntimeOptions& options)
+    : Client(RootTask(options.job)),
+      options_(options),
+      machine_(MachineOptions(options), *this),
+      store_(StoreBytes(options)),
+      bell_memory_(AllocateSharedMemory("menger-bell", 4096)) {
+  if (options.isolation == Isolation::kThread) {
+    team_ = std::make_unique<ThreadTeam>(*this, machine_);
+  } else {
+    store_.AddSegment();  // The driver's.
+    team_ = std::make_unique<ProcessTeam>(options, machine_, store_, bell_memory_->descriptor(),
+                                          [this] { bell().Ring(); });
+  }
+  {
+    const std::lock_guard lock(node_mutex_);
+    machine_.StartWorkers();
+  }
+  caretaker_ = Thread({.name = "node"}, [this] { LookAfter(); });
+}
+
+LocalNode::~LocalNode() {
+  stopping_.store(true, std::memory_order_release);
+  bell().Ring();
+  caretaker_.Join();
+  team_.reset();
+}
+
+// ---- What the driver's threads tell.
+
+ObjectHandle LocalNode::NewHandle(ObjectId id) {
+  return ObjectHandle(new Reference{.id = id, .owner = this});
+}
+
+void LocalNode::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
+  const TaskId task = spec->task();
+  for (std::uint32_t i = 0; i < results.size(); ++i) results[i] = NewHandle(ResultOf(task, i));
+  Send({.kind = Message::Kind::kSubmit, .spec = std::move(spec)});
+}
+
+ObjectHandle LocalNode::Adopt(ObjectId id) {
+  Send({.kind = Message::Kind::kAdopt, .object = id});
+  return NewHandle(id);
+}
+
+void LocalNode::Forget(Reference* reference) noexcept {
+  const ObjectId id = reference->id;
+  delete reference;
+  Send({.kind = Message::Kind::kForget, .object = id});
+}
+
+void LocalNode::Unpin(const ObjectHandle& object) noexcept {
+  Send({.kind = Message::Kind::kUnpin, .object = object.id()});
+}
+
+void LocalNode::Send(Message message) {
+  const bool submit = message.kind == Message::Kind::kSubmit;
+  std::size_t queued;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    queue_.push_back(std::move(message));
+    queued = queue_.size();
+    queued_.store(queued, std::memory_order_release);
+  }
+  if (queued >= kMessagesMax || (submit && idle_workers_.load(std::memory_order_relaxed))) Work();
+}
+
+void LocalNode::Work() {
+  pending_work_.store(true, std::memory_order_seq_cst);
+  DoPendingWork();
+}
+
+// Either this gets the lock, or the holder sees the flag when he has given it up.
+void LocalNode::DoPendingWork() {
+  while (pending_work_.load(std::memory_order_seq_cst) && node_mutex_.try_lock()) {
+    pending_work_.store(false, std::memory_order_seq_cst);
+    WorkLocked();
+    node_mutex_.unlock_only();
+  }
+}
+
+void LocalNode::Tell(FunctionRef<void(NodeMachine&)> tell) {
+  {
+    const std::lock_guard lock(node_mutex_);
+    machine_.SetTime(MonotonicNanoseconds());
+    DeliverMessages();
+    tell(machine_);
+    machine_.Run();
+    idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
+  }
+}
+
+void LocalNode::WorkLocked() {
+  machine_.SetTime(MonotonicNanoseconds());
+  team_->Drain();
+  DeliverMessages();
+  machine_.Run();
+  idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
+}
+
+void LocalNode::DeliverMessages() {
+  if (queued_.load(std::memory_order_acquire) == 0) return;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    std::swap(queue_, delivering_);
+    queued_.store(0, std::memory_order_release);
+  }
+  for (Message& message : delivering_) {
+    if (message.kind == Message::Kind::kSubmit) {
+      machine_.Submit(kDriver, std::move(message.spec));
+      continue;
+    }
+    Object* const object = machine_.objects().Find(message.object);
+    if (object == nullptr) continue;
+    switch (message.kind) {
+      case Message::Kind::kAdopt:
+        machine_.objects().AddReferrer(kDriver, *object);
+        break;
+      case Message::Kind::kForget:
+        machine_.objects().DropReferrer(kDriver, *object);
+        break;
+      default:
+        machine_.objects().Unpin(kDriver, *object);
+    }
+  }
+  delivering_.clear();
+}
+
+// ---- Values.
+
+ObjectHandle LocalNode::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
+                            std::span<const ObjectHandle> contained) {
+  const ObjectId id = ResultOf(Caller().NextCall(), 0);
+  ObjectValue value;
+  fill(Allocate(bytes, value));
+  std::vector<ObjectId> ids;
+  for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
+  Tell([&](NodeMachine& machine) { machine.Put(kDriver, id, std::move(value), ids); });
+  return NewHandle(id);
+}
+
+// Within a process large values need no shared memory.
+std::span<std::byte> LocalNode::Allocate(std::size_t bytes, ObjectValue& value) {
+  if (bytes <= kInlineBytesMax || options_.isolation == Isolation::kThread) {
+    value = ObjectValue::Inline(Payload::Allocate(bytes));
+    return value.payload.fill();
+  }
+  const std::lock_guard lock(node_mutex_);
+  DeliverMessages();
+  SharedExtent extent;
+  if (!store_.Allocate(kDriverSegment, bytes, extent)) throw TaskError(store_.Full(bytes));
+  value = ObjectValue::Shared(extent);
+  return store_.Write(extent);
+}
+
+Fetched LocalNode::Fetch(Object& object) {
+  Fetched fetched;
+  fetched.failed = object.value.kind == ObjectValue::Kind::kError;
+  if (object.value.kind == ObjectValue::Kind::kShared) {
+    machine_.objects().Pin(kDriver, object);
+    machine_.objects().AddReferrer(kDriver, object);
+    fetched.value = PinnedBytes(store_.Read(object.value.extent), *this, NewHandle(object.id));
+  } else {
+    fetched.value = PinnedBytes(object.value.payload);
+  }
+  return fetched;
+}
+
+std::vector<Fetched> LocalNode::Get(std::span<const ObjectHandle> handles,
+                                    const Deadline& deadline) {
+  std::vector<Object*> objects(handles.size());
+  std::vector<Fetched> values(handles.size());
+  std::unique_lock lock = AwaitObjects(handles, handles.size(), deadline, objects);
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    if (objects[i]->state != Object::State::kReady) {
+      throw DeadlineExceeded("object {} was not ready in time", ToString(handles[i].id()));
+    }
+    values[i] = Fetch(*objects[i]);
+  }
+  return values;
+}
+
+std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles, std::size_t count,
+                                  const Deadline& deadline) {
+  std::vector<Object*> objects(handles.size());
+  std::vector<bool> ready(handles.size());
+  std::unique_lock lock = AwaitObjects(handles, count, deadline, objects);
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    ready[i] = objects[i]->state == Object::State::kReady;
+  }
+  return ready;
+}
+
+// Returns with the lock held, when `count` of the objects are ready or the deadline has passed.
+std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const ObjectHandle> handles,
+                                                           std::size_t count,
+                                                           const Deadline& deadline,
+                                                           std::span<Object*> objects) {
+  auto* const thread = ThisWorker();
+  std::unique_lock lock(node_mutex_);
+  WorkLocked();
+  std::size_t ready = 0;
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    objects[i] = &machine_.objects().FindOrMake(handles[i].id());
+    ready += objects[i]->state == Object::State::kReady ? 1 : 0;
+  }
+  if (ready >= count) return lock;
+  Waiter waiter;
+  waiter.missing = count - ready;
+  const Watch watch{kDriver, reinterpret_cast<std::uintptr_t>(&waiter)};
+  for (Object* const object : objects) {
+    if (object->state != Object::State::kReady) machine_.WatchObject(watch, *object);
+  }
+  if (thread != nullptr) machine_.Block(thread->worker());
+  machine_.Run();
+  while (waiter.missing > 0 && !deadline.expired() && !stopping() && team_->broken().empty()) {
+    lock.unlock();
+    if (options_.isolation == Isolation::kProcess) {
+      AwaitWorkers(waiter, deadline);
+    } else {
+      AwaitSignal(waiter, deadline);
+    }
+    lock.lock();
+  }
+  for (Object* const object : objects) machine_.Unwatch(watch, *object);
+  if (thread != nullptr) machine_.Unblock(thread->worker());
+  if (stopping()) throw Cancelled("the runtime ended while a call waited for {} objects", count);
+  if (!team_->broken().empty()) throw Unavailable("{}", team_->broken());
+  return lock;
+}
+
+void LocalNode::Ready(const Watch& watch, Object& object) {
+  if (watch.process != kDriver) {
+    if (Worker* const worker = machine_.FindWorker(watch.process)) {
+      worker->host->Ready(watch.request, object);
+    }
+    return;
+  }
+  auto& waiter = *reinterpret_cast<Waiter*>(watch.request);
+  if (waiter.missing > 0 && --waiter.missing == 0) waiter.ready.Advance();
+}
+
+void LocalNode::Free(const ObjectValue& value) {
+  if (value.kind == ObjectValue::Kind::kShared) store_.Free(value.extent);
+}
+
+// ---- The rest of the driver's wishes.
+
+void LocalNode::Cancel(const ObjectHandle& handle, bool force) {
+  Tell([&](NodeMachine& machine) {
+    if (Object* const object = machine.objects().Find(handle.id())) machine.Cancel(*object, force);
+  });
+}
+
+void LocalNode::KillActor(ActorId id, bool may_restart) {
+  Tell([&](NodeMachine& machine) {
+    if (Actor* const actor = machine.FindActor(id)) machine.KillActor(*actor, may_restart);
+  });
+}
+
+std::optional<Client::NamedActor> LocalNode::FindActor(std::string_view name) {
+  std::optional<NamedActor> found;
+  Tell([&](NodeMachine& machine) {
+    const Actor* const actor = machine.FindActor(name);
+    if (actor == nullptr) return;
+    machine.objects().AddReferrer(kDriver, *actor->object);
+    found = NamedActor{actor->id, NewHandle(actor->object->id)};
+  });
+  return found;
+}
+
+bool LocalNode::IsCancelled() const {
+  const ThreadWorker* const thread = ThisWorker();
+  return thread != nullptr && thread->interrupted();
+}
+
+NodeMachine::Counts LocalNode::Counts() {
+  const std::lock_guard lock(node_mutex_);
+  return machine_.counts();
+}
+
+// ---- Waiting.
+
+void LocalNode::StartWorker() {
+  Worker& worker = machine_.AddWorker(machine_.NewWorkerIndex());
+  hosts_.push_back(std::make_unique<ThreadWorker>(*this, worker));
+  worker.host = hosts_.back().get();
+}
+
+// For what nobody waits for: messages left by a thread that does other things since, results of
+// short calls that a worker keeps while it does a long one.
+void LocalNode::LookAfter() {
+  auto pause = std::chrono::nanoseconds(kLookAfter);
+  while (!stopping()) {
+    const std::uint32_t seen = bell().value();
+    if (stopping()) return;
+    Work();
+    {
+      const std::lock_guard lock(node_mutex_);
+      pause = machine_.live_tasks() > 0 ? kLookAfter : kLookAfterIdle;
+    }
+    bell().Wait(DoorbellRole::kNode, seen, Deadline::After(pause));
+  }
+}
+
+}  // namespace menger

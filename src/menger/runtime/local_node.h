@@ -1,0 +1,139 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "menger/base/epoch_counter.h"
+#include "menger/base/thread.h"
+#include "menger/runtime/client.h"
+#include "menger/runtime/doorbell.h"
+#include "menger/runtime/executor.h"
+#include "menger/runtime/node_machine.h"
+#include "menger/runtime/runtime_options.h"
+#include "menger/runtime/value_store.h"
+#include "menger/runtime/worker_host.h"
+#include "menger/runtime/worker_team.h"
+#include "menger/tensor/memory.h"
+
+namespace menger {
+
+// The node that a driver embeds: the machine under one lock, the workers that do its calls, and the
+// driver's way to it.
+//
+// Whoever has something to tell does the node's work there and then if the lock is free; if it is
+// not, the holder does it when he goes. A thread of its own looks after what nobody waits for.
+//
+// Lock order: getting_, node_mutex_, queue_mutex_.
+class LocalNode final : public Client, private NodeEffects {
+ public:
+  explicit LocalNode(const RuntimeOptions& options);
+  // Ends all workers. Objects that were not fetched are gone; handles may outlive it.
+  ~LocalNode();
+
+  // ---- Client.
+  void Submit(SpecPointer spec, std::span<ObjectHandle> results) override;
+  ObjectHandle Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
+                   std::span<const ObjectHandle> contained) override;
+  std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
+                           const Deadline& deadline) override;
+  std::vector<bool> Wait(std::span<const ObjectHandle> objects, std::size_t count,
+                         const Deadline& deadline) override;
+  void Cancel(const ObjectHandle& object, bool force) override;
+  void KillActor(ActorId actor, bool may_restart) override;
+  std::optional<NamedActor> FindActor(std::string_view name) override;
+  bool IsCancelled() const override;
+  void Unpin(const ObjectHandle& object) noexcept override;
+  ObjectHandle Adopt(ObjectId id) override;
+  void Forget(Reference* reference) noexcept override;
+
+  // ---- For the threads that do calls.
+
+  // Does what is to be done; for whoever does not hold the lock.
+  void Work();
+  // Runs `tell` under the lock, and then what follows from it.
+  void Tell(FunctionRef<void(NodeMachine&)> tell);
+  bool stopping() const { return stopping_.load(std::memory_order_acquire); }
+
+  NodeMachine::Counts Counts();
+  ActorInstances& actors() { return actors_; }
+
+ private:
+  // What a thread of the driver has to tell; kept until somebody holds the lock.
+  struct Message {
+    enum class Kind : std::uint8_t { kSubmit, kAdopt, kForget, kUnpin } kind;
+    SpecPointer spec;  // kSubmit.
+    ObjectId object;   // The others.
+  };
+
+  // A thread that waits for objects.
+  struct Waiter {
+    EpochCounter ready;
+    std::atomic<std::size_t> missing{0};  // Written under the lock.
+  };
+
+  // The lock; whoever gives it up does what others had to leave to him.
+  class Mutex {
+   public:
+    explicit Mutex(LocalNode& node) : node_(node) {}
+    void lock() { mutex_.lock(); }
+    bool try_lock() { return mutex_.try_lock(); }
+    void unlock() {
+      mutex_.unlock();
+      node_.DoPendingWork();
+    }
+    void unlock_only() { mutex_.unlock(); }
+
+   private:
+    LocalNode& node_;
+    std::mutex mutex_;
+  };
+
+  // ---- NodeEffects.
+  bool Offer(Worker& worker, const Task& task) override { return worker.host->Offer(task); }
+  bool Recall(Worker& worker, const Task& task) override { return worker.host->Recall(task); }
+  void Announce(Worker& worker) override { worker.host->Announce(); }
+  void StartWorker() override;
+  void Ready(const Watch& watch, Object& object) override;
+  void Free(const ObjectValue& value) override;
+  void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
+  void Interrupt(Worker& worker, const Task& task) override { worker.host->Interrupt(task); }
+
+  ObjectHandle NewHandle(ObjectId id);
+  void Send(Message message);
+  void DoPendingWork();
+  void WorkLocked();
+  void DeliverMessages();
+  std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value);
+  Fetched Fetch(Object& object);
+  std::unique_lock<Mutex> AwaitObjects(std::span<const ObjectHandle> handles, std::size_t count,
+                                       const Deadline& deadline, std::span<Object*> objects);
+  void AwaitSignal(Waiter& waiter, const Deadline& deadline);
+  void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
+  void LookAfter();
+  Doorbell& bell() { return *reinterpret_cast<Doorbell*>(bell_memory_->data()); }
+
+  const RuntimeOptions options_;
+  ActorInstances actors_;                  // Of thread workers.
+  std::atomic<bool> pending_work_{false};  // Somebody found the lock taken.
+  Mutex node_mutex_{*this};
+  NodeMachine machine_;              // Guarded by node_mutex_.
+  ValueStore store_;                 // Likewise.
+  std::vector<Message> delivering_;  // Likewise; kept for its memory.
+  std::mutex queue_mutex_;
+  std::vector<Message> queue_;            // Guarded by queue_mutex_.
+  std::atomic<std::size_t> queued_{0};    // Messages in queue_.
+  std::atomic<bool> idle_workers_{true};  // A hint, of the last time that work was done.
+  std::atomic<bool> stopping_{false};
+  std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
+  std::mutex getting_;                         // Of the thread that listens to the bell.
+  std::unique_ptr<WorkerTeam> team_;           // Guarded by node_mutex_.
+  Thread caretaker_;
+};
+
+}  // namespace menger

@@ -1,0 +1,277 @@
+#include <algorithm>
+#include <utility>
+
+#include "menger/runtime/node_machine.h"
+
+// The part of the node's logic that deals with actors: a call waits until its arguments are there
+// and the calls that its caller made before it have gone ahead; then it is the actor's turn, one
+// call at a time, wherever the actor lives.
+namespace menger {
+
+Actor* NodeMachine::FindActor(ActorId id) {
+  const auto found = actors_.find(id);
+  return found != actors_.end() ? found->second.get() : nullptr;
+}
+
+Actor* NodeMachine::FindActor(std::string_view name) {
+  const auto found = actor_by_name_.find(name);
+  return found != actor_by_name_.end() ? found->second : nullptr;
+}
+
+// False if an actor has that name already.
+bool NodeMachine::DeclareActor(Task& construction) {
+  const SpecHeader& header = construction.header();
+  if (header.named && FindActor(construction.spec->name()) != nullptr) return false;
+  auto actor = std::make_unique<Actor>();
+  actor->id = header.actor;
+  actor->construction = &construction;
+  actor->object = construction.results.front();
+  actor->restarts = header.restarts;
+  construction.actor = actor.get();
+  if (header.named) {
+    actor->name = construction.spec->name();
+    actor_by_name_.emplace(actor->name, actor.get());
+  }
+  actors_.emplace(header.actor, std::move(actor));
+  return true;
+}
+
+void NodeMachine::Construct(Task& task) {
+  Actor& actor = *task.actor;
+  task.state = Task::State::kReady;
+  actor.mailbox.PushFront(&task);
+  ServeActor(actor);
+}
+
+// ---- The order of calls.
+
+void NodeMachine::OrderCall(Task& task) {
+  Actor* const actor = FindActor(task.header().actor);
+  if (actor == nullptr || actor->state == Actor::State::kDead) return SettleDead(task, actor);
+  if (task.header().actor_object != actor->object->id) {
+    StopWaiting(task);
+    return SettleFailed(task, Describe(FailureKind::kException, ErrorCode::kInvalidArgument, task,
+                                       "the call does not hold its actor"));
+  }
+  task.actor = actor;
+  const auto line = actor->held_back.find(task.caller);
+  if (line != actor->held_back.end()) {
+    line->second.push_back(&task);
+  } else if (task.pending > 0) {
+    actor->held_back[task.caller].push_back(&task);
+  } else {
+    CallReady(task);
+  }
+}
+
+// A call of an actor that is dead or never lived.
+void NodeMachine::SettleDead(Task& task, const Actor* actor) {
+  const Object* const stands_for = objects_.Find(task.header().actor_object);
+  Payload error;
+  if (actor != nullptr) {
+    error = actor->death;
+  } else if (stands_for != nullptr && stands_for->value.kind == ObjectValue::Kind::kError) {
+    error = stands_for->value.payload;
+  } else {
+    error = Describe(FailureKind::kActorDied, ErrorCode::kFailedPrecondition, task,
+                     fmt::format("actor {} is no more", ToString(task.header().actor)));
+  }
+  StopWaiting(task);
+  SettleFailed(task, error);
+}
+
+void NodeMachine::CallReady(Task& task) {
+  Actor& actor = *task.actor;
+  const auto line = actor.held_back.find(task.caller);
+  if (line != actor.held_back.end()) return LetCallerGo(actor, task.caller);
+  task.state = Task::State::kReady;
+  actor.mailbox.PushBack(&task);
+  ServeActor(actor);
+}
+
+// The first call of the line may have become ready, or left: those that can go now do.
+void NodeMachine::LetCallerGo(Actor& actor, const Id& caller) {
+  const auto line = actor.held_back.find(caller);
+  if (line == actor.held_back.end()) return;
+  std::vector<Task*>& calls = line->second;
+  std::size_t gone = 0;
+  for (; gone < calls.size() && calls[gone]->pending == 0; ++gone) {
+    calls[gone]->state = Task::State::kReady;
+    actor.mailbox.PushBack(calls[gone]);
+  }
+  calls.erase(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(gone));
+  if (calls.empty()) actor.held_back.erase(line);
+  if (gone > 0) ServeActor(actor);
+}
+
+void NodeMachine::LeaveLine(Task& task) {
+  const auto line = task.actor->held_back.find(task.caller);
+  if (line == task.actor->held_back.end()) return;
+  std::vector<Task*>& calls = line->second;
+  calls.erase(std::remove(calls.begin(), calls.end(), &task), calls.end());
+  LetCallerGo(*task.actor, Id(task.caller));
+}
+
+// ---- Where an actor lives.
+
+// A process of its own, for good; of threads whichever has time, while it has calls of the actor.
+bool NodeMachine::FindHome(Actor& actor) {
+  if (actor.worker != nullptr && (!options_.threads || actor.in_flight > 0)) return true;
+  actor.worker =
+      options_.threads ? scheduler_.Freest() : scheduler_.Dedicate(*actor.construction->scheduling);
+  if (actor.worker == nullptr) return false;
+  if (!options_.threads) actor.worker->actors.push_back(&actor);
+  return true;
+}
+
+void NodeMachine::ServeActor(Actor& actor) {
+  if (actor.state == Actor::State::kDead || actor.mailbox.empty()) return;
+  // Until it lives, only its construction may go.
+  const bool living = actor.state == Actor::State::kAlive;
+  if (!living && actor.mailbox.front() != actor.construction) return;
+  if (!FindHome(actor)) return ServeLater(actor);
+  std::size_t offered = 0;
+  while (!actor.mailbox.empty() && (living || offered == 0)) {
+    Task* const task = actor.mailbox.PopFront();
+    if (!scheduler_.OfferTo(*actor.worker, *task)) {
+      actor.mailbox.PushFront(task);
+      break;
+    }
+    ++actor.in_flight;
+    ++offered;
+  }
+  if (offered > 0) effects_->Announce(*actor.worker);
+  if (!actor.mailbox.empty() && actor.in_flight == 0) ServeLater(actor);
+}
+
+void NodeMachine::ServeLater(Actor& actor) {
+  if (std::exchange(actor.waits_for_room, true)) return;
+  waiting_actors_.push_back(&actor);
+}
+
+void NodeMachine::LeaveWorker(Task& task) { --task.actor->in_flight; }
+
+// Calls of actors that their workers had not begun; the last one first.
+void NodeMachine::CallsReturned(const std::vector<Task*>& calls) {
+  for (Task* const call : calls) {
+    LeaveWorker(*call);
+    call->state = Task::State::kReady;
+    call->actor->mailbox.PushFront(call);
+    ServeLater(*call->actor);
+  }
+}
+
+void NodeMachine::ActorCallDone(Task& task) {
+  Actor& actor = *task.actor;
+  LeaveWorker(task);
+  if (&task == actor.construction && actor.state != Actor::State::kDead) {
+    actor.state = Actor::State::kAlive;
+  }
+  ServeActor(actor);
+}
+
+// ---- The end of an actor.
+
+void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
+  actor.worker = nullptr;
+  actor.in_flight = 0;
+  if (actor.state == Actor::State::kDead) return;
+  if (actor.restarts == 0) {
+    TaskFailure failure = cause;
+    failure.kind = FailureKind::kActorDied;
+    failure.task = actor.construction->spec->name();
+    return ActorDead(actor, Encode(failure));
+  }
+  --actor.restarts;
+  ++counts_.actors_restarted;
+  actor.state = Actor::State::kRestarting;
+  Task& construction = *actor.construction;
+  construction.state = Task::State::kWaiting;
+  for (std::uint32_t i = 0; i < construction.references; ++i) {
+    AwaitArgument(construction, *construction.arguments[i]);
+  }
+  if (construction.pending == 0) Construct(construction);
+}
+
+void NodeMachine::KillActor(Actor& actor, bool may_restart) {
+  if (actor.state == Actor::State::kDead) return;
+  Worker* const worker = actor.worker;
+  // One that waits for a place has nothing to lose.
+  if (may_restart && worker == nullptr && !options_.threads) return;
+  if (!may_restart) actor.restarts = 0;
+  TaskFailure cause{.kind = FailureKind::kActorDied,
+                    .code = ErrorCode::kCancelled,
+                    .text = "the actor was killed by its user"};
+  if (worker != nullptr && !worker->thread) {
+    effects_->EndWorker(*worker, "its actor was killed");
+    return WorkerDied(*worker, cause);
+  }
+  cause.task = actor.construction->spec->name();
+  ActorDead(actor, Encode(cause));
+  SpreadNews();
+}
+
+// All calls that it has not begun fail; its process, if it had one, has ended or ends.
+void NodeMachine::ActorDead(Actor& actor, const Payload& death) {
+  if (actor.state == Actor::State::kDead) return;
+  Object& object = *actor.object;
+  objects_.Hold(object);  // The last call may be what still held it.
+  actor.death = death;
+  std::vector<Task*> calls;
+  TakeCalls(actor, calls);
+  EndLife(actor);
+  for (Task* const task : calls) {
+    StopWaiting(*task);
+    SettleFailed(*task, death);
+  }
+  objects_.Release(object);
+}
+
+// Those that it has not begun.
+void NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
+  if (actor.worker != nullptr && actor.worker->thread) {
+    Task* before = nullptr;
+    for (Task* task = actor.worker->outstanding.back(); task != nullptr; task = before) {
+      before = task->previous;
+      if (task->actor != &actor || !effects_->Recall(*actor.worker, *task)) continue;
+      scheduler_.Done(*actor.worker, *task, -1);
+      LeaveWorker(*task);
+      calls.insert(calls.begin(), task);
+    }
+  }
+  while (Task* const task = actor.mailbox.PopFront()) calls.push_back(task);
+  for (auto& [caller, line] : std::exchange(actor.held_back, {})) {
+    calls.insert(calls.end(), line.begin(), line.end());
+  }
+  Task& construction = *actor.construction;
+  if (construction.state == Task::State::kWaiting) calls.push_back(&construction);
+}
+
+// From now on it is nowhere, and its name is free.
+void NodeMachine::EndLife(Actor& actor) {
+  actor.state = Actor::State::kDead;
+  if (!actor.name.empty()) actor_by_name_.erase(actor.name);
+  if (actor.worker == nullptr || actor.worker->thread) return;
+  Worker& worker = *std::exchange(actor.worker, nullptr);
+  effects_->EndWorker(worker, "its actor is dead");
+  while (Task* const task = worker.outstanding.front()) scheduler_.Done(worker, *task, -1);
+  std::erase(worker.actors, &actor);
+  Retire(worker);
+}
+
+// Nobody refers to it any longer, and it has no calls: each held it.
+void NodeMachine::ReleaseActor(Actor& actor) {
+  if (actor.state != Actor::State::kDead) EndLife(actor);
+  effects_->ActorReleased(actor.id);
+  Task& construction = *actor.construction;
+  construction.actor = nullptr;
+  construction.state = Task::State::kDone;
+  StopWaiting(construction);
+  std::erase(waiting_actors_, &actor);
+  actors_.erase(actor.id);
+  for (Object* const argument : std::exchange(construction.arguments, {})) {
+    objects_.Release(*argument);
+  }
+}
+
+}  // namespace menger

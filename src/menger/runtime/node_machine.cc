@@ -1,0 +1,270 @@
+#include "menger/runtime/node_machine.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace menger {
+
+NodeMachine::NodeMachine(NodeMachineOptions options, NodeEffects& effects)
+    : options_(std::move(options)),
+      effects_(&effects),
+      objects_(*this),
+      scheduler_(options_.resources, options_.workers, effects) {}
+
+NodeMachine::~NodeMachine() = default;
+
+// ---- Workers.
+
+Worker& NodeMachine::AddWorker(WorkerIndex index) {
+  auto worker = std::make_unique<Worker>();
+  worker->index = index;
+  worker->thread = options_.threads;
+  worker->progress_at = now_;
+  Worker& result = *worker;
+  workers_.emplace(result.index, std::move(worker));
+  scheduler_.AddWorker(result);
+  return result;
+}
+
+Worker* NodeMachine::FindWorker(WorkerIndex index) {
+  const auto found = workers_.find(index);
+  return found != workers_.end() && !found->second->gone ? found->second.get() : nullptr;
+}
+
+bool NodeMachine::Speaks(ProcessIndex process) {
+  return process == kDriver || FindWorker(process) != nullptr;
+}
+
+// ---- Calls.
+
+// A caller that runs once more makes the same calls: they are known from before.
+bool NodeMachine::IsKnown(const SpecHeader& header) const {
+  bool settled = true;
+  for (std::uint32_t i = 0; i < header.results; ++i) {
+    const Object* const result = objects_.Find(ResultOf(header.task, i));
+    if (result != nullptr && result->producer != nullptr) return true;
+    settled = settled && result != nullptr && result->state == Object::State::kReady;
+  }
+  return settled && header.results > 0;
+}
+
+void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
+  const SpecHeader header = spec->header();
+  if (!Speaks(process)) return;
+  if (IsKnown(header)) {
+    for (std::uint32_t i = 0; i < header.results; ++i) {
+      objects_.AddReferrer(process, objects_.FindOrMake(ResultOf(header.task, i)));
+    }
+    return;
+  }
+  ++counts_.submitted;
+  Task& task = MakeTask(process, std::move(spec));
+  if (process != kDriver) AdoptChild(*FindWorker(process), task);
+  try {
+    task.scheduling = &scheduler_.ClassFor(task.spec->scheduling());
+  } catch (const Error& error) {
+    SettleFailed(task, Describe(FailureKind::kException, error.code(), task, error.what()));
+    return SpreadNews();
+  }
+  for (const SpecArgument& argument : task.spec->arguments()) {
+    if (argument.object.valid()) HoldArgument(task, argument.object, true);
+  }
+  for (const ObjectId& id : task.spec->contained()) HoldArgument(task, id, false);
+  if (header.actor_object.valid()) HoldArgument(task, header.actor_object, false);
+  if (header.kind == CallKind::kMethod) {
+    OrderCall(task);
+  } else if (header.kind == CallKind::kConstruct && !DeclareActor(task)) {
+    StopWaiting(task);
+    SettleFailed(task,
+                 Describe(FailureKind::kException, ErrorCode::kFailedPrecondition, task,
+                          fmt::format("an actor named '{}' lives already", task.spec->name())));
+  } else if (task.pending == 0) {
+    Start(task);
+  }
+  if (!news_.empty()) SpreadNews();
+}
+
+Task& NodeMachine::MakeTask(ProcessIndex process, SpecPointer spec) {
+  Task& task = *tasks_.Make();
+  task.spec = std::move(spec);
+  const SpecHeader& header = task.header();
+  task.caller = header.parent;
+  task.times = &scheduler_.TimesOf(header.function);
+  for (std::uint32_t i = 0; i < header.results; ++i) {
+    Object& result = objects_.FindOrMake(ResultOf(header.task, i));
+    result.producer = &task;
+    objects_.Hold(result);
+    objects_.AddReferrer(process, result);
+    if (result.state == Object::State::kFreed) objects_.Lose(result);
+    task.results.push_back(&result);
+  }
+  return task;
+}
+
+// A call keeps what its own calls give until it is done: if it is run again, they are not.
+void NodeMachine::AdoptChild(Worker& worker, Task& child) {
+  for (Task* parent = worker.outstanding.front(); parent != nullptr; parent = parent->next) {
+    if (parent->header().task != child.header().parent) continue;
+    if (parent->actor != nullptr) child.caller = parent->actor->id;
+    if (parent->header().retries == 0) return;
+    for (Object* const result : child.results) {
+      objects_.Hold(*result);
+      parent->children.push_back(result);
+    }
+    return;
+  }
+}
+
+void NodeMachine::HoldArgument(Task& task, ObjectId id, bool needs_value) {
+  Object& object = objects_.FindOrMake(id);
+  objects_.Hold(object);
+  task.arguments.push_back(&object);
+  if (!needs_value) return;
+  ++task.references;
+  if (object.state == Object::State::kFreed) MakeAgain(object);
+  AwaitArgument(task, object);
+}
+
+void NodeMachine::AwaitArgument(Task& task, Object& object) {
+  const bool ready = object.state == Object::State::kReady;
+  if (ready && object.value.kind != ObjectValue::Kind::kError) return;
+  ++task.pending;
+  object.waiting.push_back(&task);
+  if (!ready) return;
+  // An error that is there already arrives as the news of one does.
+  objects_.Hold(object);
+  news_.push_back(&object);
+}
+
+void NodeMachine::Start(Task& task) {
+  switch (task.header().kind) {
+    case CallKind::kFunction:
+      return scheduler_.Enqueue(task);
+    case CallKind::kConstruct:
+      return Construct(task);
+    case CallKind::kMethod:
+      return CallReady(task);
+  }
+}
+
+Task* NodeMachine::FindLease(Worker& worker, LeaseNumber lease) {
+  for (Task* task = worker.outstanding.front(); task != nullptr; task = task->next) {
+    if (task->lease == lease) return task;
+  }
+  return nullptr;
+}
+
+void NodeMachine::Finished(Worker& worker, LeaseNumber lease, std::span<TaskResult> results,
+                           double nanoseconds) {
+  Task* const task = FindLease(worker, lease);
+  if (task == nullptr) {
+    for (const TaskResult& result : results) effects_->Free(result.value);
+    return;
+  }
+  scheduler_.Done(worker, *task, nanoseconds);
+  if (task->actor != nullptr) ActorCallDone(*task);
+  Settle(*task, results);
+  SpreadNews();
+}
+
+void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure,
+                         double nanoseconds) {
+  Task* const task = FindLease(worker, lease);
+  if (task == nullptr) return;
+  scheduler_.Done(worker, *task, nanoseconds);
+  const bool again = task->header().retry_errors && !task->cancelled &&
+                     task->lost < task->header().retries && task->actor == nullptr;
+  if (again) {
+    ++task->lost;
+    ++counts_.retried;
+    return scheduler_.Enqueue(*task);
+  }
+  failure.task = task->spec->name();
+  if (task->header().kind == CallKind::kConstruct) {
+    LeaveWorker(*task);
+    ActorDead(*task->actor, Encode(failure));
+  } else {
+    if (task->actor != nullptr) ActorCallDone(*task);
+    SettleFailed(*task, Encode(failure));
+  }
+  SpreadNews();
+}
+
+void NodeMachine::Settle(Task& task, std::span<TaskResult> results) {
+  // One that was cancelled is settled; of an actor that was made again, so is the construction.
+  if (!task.cancelled && !task.results.empty()) ++counts_.finished;
+  for (std::size_t i = 0; i < std::max(results.size(), task.results.size()); ++i) {
+    if (i >= task.results.size()) {
+      effects_->Free(results[i].value);
+    } else if (i < results.size()) {
+      Fill(*task.results[i], std::move(results[i].value), results[i].contained);
+    } else {
+      Fill(*task.results[i],
+           ObjectValue::Failed(Describe(FailureKind::kException, ErrorCode::kInternal, task,
+                                        "the worker gave no such result")),
+           {});
+    }
+  }
+  Conclude(task);
+}
+
+void NodeMachine::SettleFailed(Task& task, const Payload& error) {
+  if (!task.cancelled && !task.results.empty()) ++counts_.failed;
+  for (Object* const result : task.results) Fill(*result, ObjectValue::Failed(error), {});
+  Conclude(task);
+}
+
+Payload NodeMachine::Describe(FailureKind kind, ErrorCode code, const Task& task,
+                              std::string text) const {
+  return Encode(TaskFailure{
+      .kind = kind, .code = code, .text = std::move(text), .task = std::string(task.spec->name())});
+}
+
+// Its results are settled: what it held is no longer needed, except by an actor that may have to be
+// made again with the same arguments, and where lost results may have to be.
+void NodeMachine::Conclude(Task& task) {
+  task.state = Task::State::kDone;
+  const bool again = MayBeNeededAgain(task);
+  const std::vector<Object*> results = std::exchange(task.results, {});
+  if (task.header().kind == CallKind::kConstruct && task.actor != nullptr) {
+    task.kept_for = 1;
+  } else if (again) {
+    Keep(task);
+  } else {
+    for (Object* const result : results) result->producer = nullptr;
+    const std::vector<Object*> arguments = std::move(task.arguments);
+    const std::vector<Object*> children = std::move(task.children);
+    tasks_.Return(&task);
+    for (Object* const argument : arguments) objects_.Release(*argument);
+    for (Object* const child : children) objects_.Release(*child);
+  }
+  // Last: the end of the last result may end a call that is kept.
+  for (Object* const result : results) objects_.Release(*result);
+}
+
+void NodeMachine::Block(Worker& worker) {
+  std::vector<Task*> recalled;
+  scheduler_.Block(worker, recalled);
+  CallsReturned(recalled);
+}
+
+void NodeMachine::Unblock(Worker& worker) { scheduler_.Unblock(worker); }
+
+void NodeMachine::Run() {
+  CheckTimeLimits();
+  for (const WorkerIndex index : std::exchange(retired_, {})) {
+    objects_.DropProcess(index);
+    workers_.erase(index);
+  }
+  std::vector<Task*> recalled;
+  scheduler_.Balance(recalled);
+  CallsReturned(recalled);
+  for (Actor* const actor : std::exchange(waiting_actors_, {})) {
+    actor->waits_for_room = false;
+    ServeActor(*actor);
+  }
+  scheduler_.Run();
+  if (lineage_bytes_ > options_.lineage_bytes_max) BoundLineage();
+}
+
+}  // namespace menger

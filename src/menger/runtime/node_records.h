@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "menger/runtime/ids.h"
+#include "menger/runtime/object_ref.h"
+#include "menger/runtime/object_value.h"
+#include "menger/runtime/pool.h"
+#include "menger/runtime/resources.h"
+#include "menger/runtime/task_spec.h"
+
+namespace menger {
+
+// What the node keeps about objects, tasks, workers and actors. Plain records: the classes that own
+// the rules are ObjectTable, Scheduler, ActorTable and NodeMachine. All of it is guarded by
+// whoever drives the machine; nothing here is shared with another process.
+
+struct Actor;
+struct Task;
+struct Worker;
+class WorkerHost;
+
+// Who refers to objects and asks for them: 0 is the driver with all its threads, a worker process
+// has the number of its worker.
+using ProcessIndex = std::uint32_t;
+using WorkerIndex = std::uint32_t;  // From 1, never used twice.
+using LeaseNumber = std::uint64_t;  // Of one worker, from 1.
+inline constexpr ProcessIndex kDriver = 0;
+
+// A request that a process has made; what it means is the process's affair.
+struct Watch {
+  ProcessIndex process = kDriver;
+  std::uint64_t request = 0;
+  bool operator==(const Watch&) const = default;
+};
+
+// PENDING → READY (a value or an error) → FREED; READY → PENDING when the value was lost and is
+// made again. A freed object is remembered while a kept call may have to be run again with it.
+struct Object {
+  ObjectId id;
+  enum class State : std::uint8_t { kPending, kReady, kFreed } state = State::kPending;
+  bool unsettled = false;       // Waits for ObjectTable to see whether anybody needs it.
+  std::uint32_t referrers = 0;  // References that processes count.
+  std::uint32_t holds = 0;      // Calls that need it or will give it, values that contain it.
+  std::uint32_t pins = 0;       // Who reads its bytes in shared memory: it may not be moved.
+  std::uint32_t lineage = 0;    // Kept calls that would need it again.
+  ObjectValue value;
+  Task* producer = nullptr;    // The call that makes it, while that is known.
+  std::vector<Task*> waiting;  // Calls that cannot start without it.
+  std::vector<Watch> watches;
+  std::vector<Object*> contained;  // What its value refers to; each is held.
+};
+
+// How long calls of one function take: how many may be given to a worker at once.
+struct FunctionTimes {
+  static constexpr double kUnknown = 1e6;
+  double mean_nanoseconds = kUnknown;  // Exponential average.
+};
+
+// Calls that need the same resources: a worker that has them serves one call after the other.
+struct SchedulingClass {
+  std::string text;
+  Resources need;
+  std::map<int, IntrusiveList<Task>, std::greater<>> ready;  // By priority.
+  std::size_t ready_count = 0;
+  std::vector<Worker*> workers;  // That serve it now.
+};
+
+struct Task {
+  enum class State : std::uint8_t { kWaiting, kReady, kLeased, kDone };
+  State state = State::kWaiting;
+  bool cancelled = false;     // Its results are settled; whatever it still does is ignored.
+  std::uint16_t lost = 0;     // Runs that a lost worker ended.
+  bool brief = false;         // Expected to take less than it costs to tell of it.
+  std::uint32_t pending = 0;  // Arguments that are not ready.
+  SpecPointer spec;
+  Worker* worker = nullptr;
+  LeaseNumber lease = 0;
+  std::int64_t offered_at = 0;
+  SchedulingClass* scheduling = nullptr;
+  FunctionTimes* times = nullptr;
+  Actor* actor = nullptr;
+  Id caller;                     // Whose calls to one actor keep their order.
+  std::vector<Object*> results;  // Each held until the call is done.
+  // What it needs, each held likewise: first the arguments by reference, then what is contained in
+  // the others, then the object of its actor.
+  std::vector<Object*> arguments;
+  std::uint32_t references = 0;  // Of the first kind.
+  // Results of its own calls, held so that a further run finds them and does not make them twice.
+  std::vector<Object*> children;
+  std::uint32_t kept_for = 0;  // Results that may have to be made again from it.
+  Task* previous = nullptr;    // In a queue of calls that are ready, of a worker, or of those kept.
+  Task* next = nullptr;
+
+  const SpecHeader& header() const { return spec->header(); }
+};
+
+struct Worker {
+  WorkerIndex index = 0;
+  WorkerHost* host = nullptr;  // How it is reached; not the machine's affair.
+  bool thread = false;         // Of the driver: its references are the driver's.
+  bool dedicated = false;      // To one actor.
+  bool blocked = false;        // Its call waits for objects: its resources are lent to others.
+  bool full = false;           // Its queue had no room; until it finishes something.
+  bool gone = false;           // Dead or ended: what it still tells is ignored.
+  SchedulingClass* serving = nullptr;  // Whose resources it has; of a dedicated one its actor's.
+  IntrusiveList<Task> outstanding;     // In the order in which they were offered.
+  LeaseNumber leases = 0;
+  double queued_nanoseconds = 0;
+  std::int64_t progress_at = 0;
+  std::vector<Actor*> actors;
+};
+
+struct Actor {
+  ActorId id;
+  enum class State : std::uint8_t { kPending, kAlive, kRestarting, kDead } state = State::kPending;
+  std::string name;          // "" for none.
+  Object* object = nullptr;  // Stands for it; held by its record.
+  Task* construction = nullptr;
+  Worker* worker = nullptr;     // Where it lives; threads take turns.
+  std::uint32_t in_flight = 0;  // Calls offered to `worker` and not finished.
+  std::uint32_t restarts = 0;   // That are left.
+  bool waits_for_room = false;  // It is among those that the next Run serves.
+  IntrusiveList<Task> mailbox;  // Calls that can run, in order.
+  std::unordered_map<Id, std::vector<Task*>, IdHash> held_back;  // By caller: the first waits.
+  Payload death;  // Of a dead one: the encoded TaskFailure that its calls get.
+};
+
+}  // namespace menger

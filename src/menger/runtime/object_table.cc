@@ -1,0 +1,159 @@
+#include "menger/runtime/object_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace menger {
+
+Object& ObjectTable::FindOrMake(ObjectId id) {
+  if (Object* const known = by_id_.Find(id)) return *known;
+  Object* const object = pool_.Make();
+  object->id = id;
+  by_id_.Insert(object);
+  return *object;
+}
+
+void ObjectTable::AddReferrer(ProcessIndex process, Object& object) {
+  ++object.referrers;
+  if (process != kDriver) ++uses_[process][&object].references;
+}
+
+bool ObjectTable::Drop(ProcessIndex process, Object& object, std::uint32_t Use::*uses) {
+  if (process == kDriver) return true;
+  const auto all = uses_.find(process);
+  if (all == uses_.end()) return false;
+  const auto use = all->second.find(&object);
+  if (use == all->second.end() || use->second.*uses == 0) return false;
+  --(use->second.*uses);
+  if (use->second == Use()) all->second.erase(use);
+  return true;
+}
+
+void ObjectTable::DropReferrer(ProcessIndex process, Object& object) {
+  if (!Drop(process, object, &Use::references)) return;
+  --object.referrers;
+  Settle(object);
+}
+
+void ObjectTable::Pin(ProcessIndex process, Object& object) {
+  ++object.pins;
+  ++object.holds;
+  if (process != kDriver) ++uses_[process][&object].pins;
+}
+
+void ObjectTable::Unpin(ProcessIndex process, Object& object) {
+  if (!Drop(process, object, &Use::pins)) return;
+  --object.pins;
+  Release(object);
+}
+
+void ObjectTable::AddWatch(const Watch& watch, Object& object) {
+  ++object.holds;
+  object.watches.push_back(watch);
+  if (watch.process != kDriver) ++uses_[watch.process][&object].watches;
+}
+
+void ObjectTable::DropWatch(const Watch& watch, Object& object) {
+  const auto found = std::find(object.watches.begin(), object.watches.end(), watch);
+  if (found == object.watches.end()) return;
+  object.watches.erase(found);
+  Drop(watch.process, object, &Use::watches);
+  Release(object);
+}
+
+std::vector<Watch> ObjectTable::TakeWatches(Object& object) {
+  std::vector<Watch> watches = std::exchange(object.watches, {});
+  for (const Watch& watch : watches) Drop(watch.process, object, &Use::watches);
+  object.holds -= static_cast<std::uint32_t>(watches.size());
+  return watches;
+}
+
+void ObjectTable::DropProcess(ProcessIndex process) {
+  const auto found = uses_.find(process);
+  if (found == uses_.end()) return;
+  const Uses uses = std::move(found->second);
+  uses_.erase(found);
+  for (const auto& [object, use] : uses) {
+    object->pins -= use.pins;
+    object->holds -= use.pins + use.watches;
+    object->referrers -= use.references;
+    std::erase_if(object->watches,
+                  [process](const Watch& watch) { return watch.process == process; });
+  }
+  // Only now: settling one may free another of them.
+  for (const auto& [object, use] : uses) ++object->holds;
+  for (const auto& [object, use] : uses) Release(*object);
+}
+
+void ObjectTable::Release(Object& object) {
+  --object.holds;
+  Settle(object);
+}
+
+void ObjectTable::ReleaseLineage(Object& object) {
+  --object.lineage;
+  Settle(object);
+}
+
+bool ObjectTable::Fill(Object& object, ObjectValue value, std::span<const ObjectId> contained) {
+  if (object.state != Object::State::kPending) return false;
+  object.state = Object::State::kReady;
+  object.value = std::move(value);
+  object.contained.reserve(contained.size());
+  for (const ObjectId id : contained) {
+    Object& inner = FindOrMake(id);
+    Hold(inner);
+    object.contained.push_back(&inner);
+  }
+  return true;
+}
+
+void ObjectTable::Lose(Object& object) {
+  object.state = Object::State::kPending;
+  ++object.holds;  // So that it outlives what it drops.
+  DropValue(object);
+  Release(object);
+}
+
+void ObjectTable::DropValue(Object& object) {
+  if (object.value.kind != ObjectValue::Kind::kNone) listener_->OnFreed(object.value);
+  object.value = ObjectValue();
+  for (Object* const inner : std::exchange(object.contained, {})) {
+    --inner->holds;
+    Queue(*inner);
+  }
+}
+
+void ObjectTable::Queue(Object& object) {
+  if (object.referrers != 0 || object.holds != 0 || object.unsettled) return;
+  object.unsettled = true;
+  unsettled_.push_back(&object);
+}
+
+// A list, not recursion: a chain of values that contain each other may be of any length.
+void ObjectTable::Settle(Object& object) {
+  Queue(object);
+  if (settling_) return;
+  settling_ = true;
+  while (!unsettled_.empty()) {
+    Object& next = *unsettled_.back();
+    unsettled_.pop_back();
+    next.unsettled = false;
+    if (next.referrers != 0 || next.holds != 0) continue;
+    if (next.state == Object::State::kReady) {
+      next.state = Object::State::kFreed;
+      ++next.lineage;  // So that it outlives what it drops.
+      listener_->OnUnneeded(next);
+      DropValue(next);
+      --next.lineage;
+    }
+    if (next.lineage != 0) continue;
+    Task* const producer = next.producer;
+    by_id_.Erase(&next);
+    pool_.Return(&next);
+    if (producer != nullptr) listener_->OnForgotten(*producer);
+  }
+  settling_ = false;
+}
+
+}  // namespace menger

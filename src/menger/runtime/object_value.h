@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace menger {
+
+// Where a value lies in shared memory: `bytes` bytes at `offset` of the segment.
+struct SharedExtent {
+  std::uint32_t segment = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  bool operator==(const SharedExtent&) const = default;
+};
+
+// Bytes that never change, counted: they may be read on any thread while a Payload is held.
+class Payload {
+ public:
+  Payload() = default;
+  // Room for `bytes` bytes, aligned to 16, to be filled before it is shared. Throws Unavailable.
+  static Payload Allocate(std::size_t bytes);
+  static Payload Copy(std::span<const std::byte> bytes);
+
+  Payload(const Payload& other) : buffer_(other.buffer_) {
+    if (buffer_ != nullptr) buffer_->count.fetch_add(1, std::memory_order_relaxed);
+  }
+  Payload(Payload&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
+  Payload& operator=(Payload other) noexcept {
+    std::swap(buffer_, other.buffer_);
+    return *this;
+  }
+  ~Payload() {
+    if (buffer_ != nullptr && buffer_->count.fetch_sub(1, std::memory_order_acq_rel) == 1) Free();
+  }
+
+  bool valid() const { return buffer_ != nullptr; }
+  std::size_t size() const { return buffer_ != nullptr ? buffer_->bytes : 0; }
+  std::span<const std::byte> bytes() const { return {Data(), size()}; }
+  std::span<std::byte> fill() { return {Data(), size()}; }
+
+ private:
+  struct alignas(16) Buffer {
+    std::atomic<std::uint32_t> count;
+    std::size_t bytes;
+  };
+  std::byte* Data() const { return reinterpret_cast<std::byte*>(buffer_ + 1); }
+  void Free();
+
+  Buffer* buffer_ = nullptr;
+};
+
+// Larger values lie in shared memory, smaller ones travel with the messages.
+inline constexpr std::size_t kInlineBytesMax = 64 * 1024;
+
+// A value, or why there is none.
+struct ObjectValue {
+  enum class Kind : std::uint8_t { kNone, kInline, kShared, kSpilled, kError };
+  Kind kind = Kind::kNone;
+  Payload payload;               // kInline: the value. kError: an encoded TaskError.
+  SharedExtent extent;           // kShared.
+  std::uint64_t spilled_at = 0;  // kSpilled: what the spill files call it.
+
+  static ObjectValue Inline(Payload payload) {
+    return {.kind = Kind::kInline, .payload = std::move(payload)};
+  }
+  static ObjectValue Shared(SharedExtent extent) {
+    return {.kind = Kind::kShared, .extent = extent};
+  }
+  static ObjectValue Failed(Payload error) {
+    return {.kind = Kind::kError, .payload = std::move(error)};
+  }
+};
+
+}  // namespace menger

@@ -1,0 +1,247 @@
+#include "menger/runtime/process_worker.h"
+
+#include <utility>
+
+namespace menger {
+namespace {
+
+constexpr std::size_t kWaitingMax = 1'000'000;  // Messages for a worker that does not read.
+
+template <typename T>
+std::vector<std::byte> Message(const T& head, std::span<const std::byte> tail = {}) {
+  std::vector<std::byte> message(MessagePart(sizeof(head)) + MessagePart(tail.size()));
+  MessageWriter writer(message);
+  writer.Add(head);
+  writer.AddBytes(tail);
+  return message;
+}
+
+}  // namespace
+
+ProcessWorker::ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index,
+                             FileDescriptor control)
+    : owner_(owner),
+      machine_(machine),
+      index_(index),
+      control_(std::move(control)),
+      channel_(AllocateSharedMemory(fmt::format("menger-worker-{}", index), WorkerChannel::kBytes)),
+      out_(channel_.to_worker()),
+      in_(channel_.to_node()) {}
+
+// ---- To the worker.
+
+bool ProcessWorker::Offer(const Task& task) {
+  if (!waiting_.empty() || ended_) return false;
+  std::vector<const ObjectValue*> values;
+  values.reserve(task.references);
+  for (std::size_t i = 0; i < task.references; ++i) {
+    const ObjectValue& value = task.arguments[i]->value;
+    if (value.kind == ObjectValue::Kind::kShared) owner_.SendSegment(index_, value.extent.segment);
+    values.push_back(&value);
+  }
+  const std::span<std::byte> out =
+      out_.Reserve(CallBytes(*task.spec, values), RingEntryKind::kClaimable);
+  if (out.data() == nullptr) return false;
+  WriteCall(out, *task.spec, task.lease, task.brief, values);
+  positions_[task.lease % kPlaces] = out_.last();
+  out_.Publish();
+  return true;
+}
+
+bool ProcessWorker::Recall(const Task& task) {
+  return out_.TryRecall(positions_[task.lease % kPlaces]);
+}
+
+void ProcessWorker::Announce() { channel_.worker_bell().Advance(); }
+
+void ProcessWorker::Interrupt(const Task& task) {
+  channel_.interrupted().store(task.lease, std::memory_order_release);
+}
+
+void ProcessWorker::End(std::string_view why) {
+  ended_ = true;
+  owner_.KillWorker(index_, why);
+}
+
+void ProcessWorker::Ready(std::uint64_t request, Object& object) {
+  ValueMessage message{.request = request, .object = object.id};
+  const bool with_value = request % 2 == 1;
+  if (!with_value) return Send(Message(message));
+  message.value = HeaderOf(object.value);
+  if (object.value.kind == ObjectValue::Kind::kShared) {
+    machine_.objects().Pin(index_, object);
+    owner_.SendSegment(index_, object.value.extent.segment);
+  }
+  Send(Message(message, object.value.payload.bytes()));
+}
+
+void ProcessWorker::Send(std::vector<std::byte> message) {
+  waiting_.push_back(std::move(message));
+  SendWaiting();
+}
+
+void ProcessWorker::SendWaiting() {
+  while (!waiting_.empty()) {
+    const std::vector<std::byte>& message = waiting_.front();
+    const std::span<std::byte> out = out_.Reserve(message.size());
+    if (out.data() == nullptr) break;
+    std::memcpy(out.data(), message.data(), message.size());
+    out_.Publish();
+    waiting_.pop_front();
+    announce_ = true;
+  }
+  if (waiting_.size() > kWaitingMax) {
+    throw DataLoss("worker {} does not read its messages: {} wait", index_, waiting_.size());
+  }
+}
+
+// ---- From the worker.
+
+void ProcessWorker::Drain(NodeMachine& machine) {
+  if (ended_) return;
+  SendWaiting();
+  bool any = false;
+  while (const RingEntry entry = in_.Next()) {
+    any = true;
+    Handle(machine, entry.bytes);
+    if (ended_) return;
+  }
+  if (any) in_.Release();
+  if (std::exchange(announce_, false)) Announce();
+}
+
+void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> bytes) {
+  MessageReader reader(bytes);
+  ToNode kind;
+  if (bytes.size() < sizeof(kind)) throw DataLoss("a message of {} bytes", bytes.size());
+  std::memcpy(&kind, bytes.data(), sizeof(kind));
+  if (kind == ToNode::kSubmit) {
+    reader.Take<ReferenceMessage>();
+    return machine.Submit(index_, TaskSpec::Copy(reader.rest()));
+  }
+  if (worker_ == nullptr && kind != ToNode::kHello) {
+    throw DataLoss("a message of kind {} before the first", static_cast<int>(kind));
+  }
+  switch (kind) {
+    case ToNode::kHello:
+      if (worker_ == nullptr) owner_.Connected(index_);
+      return;
+    case ToNode::kFinished:
+      return HandleFinished(machine, reader);
+    case ToNode::kFailed: {
+      const auto message = reader.Take<FinishedMessage>();
+      machine.Failed(*worker_, message.lease, DecodeFailure(Payload::Copy(reader.rest())),
+                     message.nanoseconds);
+      return;
+    }
+    case ToNode::kPut: {
+      const auto message = reader.Take<ReferenceMessage>();
+      std::vector<ObjectId> contained;
+      ObjectValue value = TakeResult(reader, contained);
+      return machine.Put(index_, message.object, std::move(value), contained);
+    }
+    case ToNode::kAdopt:
+    case ToNode::kForget:
+    case ToNode::kUnpin:
+      return HandleReference(machine, kind, reader.Take<ReferenceMessage>().object);
+    case ToNode::kWatch:
+      return HandleWatch(machine, reader, /*begin=*/true);
+    case ToNode::kUnwatch:
+      return HandleWatch(machine, reader, /*begin=*/false);
+    case ToNode::kUnblock:
+      return machine.Unblock(*worker_);
+    case ToNode::kAllocate:
+      return HandleAllocate(reader);
+    case ToNode::kCancel: {
+      const auto message = reader.Take<CancelMessage>();
+      if (Object* const object = machine.objects().Find(message.object)) {
+        machine.Cancel(*object, message.force != 0);
+      }
+      return;
+    }
+    case ToNode::kKillActor: {
+      const auto message = reader.Take<KillMessage>();
+      if (Actor* const actor = machine.FindActor(message.actor)) {
+        machine.KillActor(*actor, message.may_restart != 0);
+      }
+      return;
+    }
+    case ToNode::kFindActor:
+      return HandleFind(machine, reader);
+    case ToNode::kSubmit:
+      return;
+  }
+  throw DataLoss("a message of unknown kind {}", static_cast<std::uint32_t>(kind));
+}
+
+ObjectValue ProcessWorker::TakeResult(MessageReader& reader, std::vector<ObjectId>& contained) {
+  ObjectValue value = ReadResult(reader, contained);
+  if (value.kind == ObjectValue::Kind::kShared && !owner_.PublishExtent(index_, value.extent)) {
+    throw DataLoss("a result at {} of segment {}, {} bytes: not where the worker may write",
+                   value.extent.offset, value.extent.segment, value.extent.bytes);
+  }
+  return value;
+}
+
+void ProcessWorker::HandleFinished(NodeMachine& machine, MessageReader& reader) {
+  const auto message = reader.Take<FinishedMessage>();
+  if (message.results > 65535) throw DataLoss("a call with {} results", message.results);
+  std::vector<TaskResult> results(message.results);
+  for (TaskResult& result : results) result.value = TakeResult(reader, result.contained);
+  machine.Finished(*worker_, message.lease, results, message.nanoseconds);
+}
+
+void ProcessWorker::HandleReference(NodeMachine& machine, ToNode kind, ObjectId id) {
+  Object* const object = machine.objects().Find(id);
+  if (object == nullptr) return;
+  if (kind == ToNode::kAdopt) {
+    machine.objects().AddReferrer(index_, *object);
+  } else if (kind == ToNode::kForget) {
+    machine.objects().DropReferrer(index_, *object);
+  } else {
+    machine.objects().Unpin(index_, *object);
+  }
+}
+
+void ProcessWorker::HandleWatch(NodeMachine& machine, MessageReader& reader, bool begin) {
+  const auto message = reader.Take<WatchMessage>();
+  const std::vector<ObjectId> ids = reader.TakeIds(message.objects);
+  const Watch watch{index_, message.request};
+  bool waits = false;
+  for (const ObjectId& id : ids) {
+    Object& object = machine.objects().FindOrMake(id);
+    if (!begin) {
+      machine.Unwatch(watch, object);
+    } else if (machine.WatchObject(watch, object)) {
+      Ready(message.request, object);
+    } else {
+      waits = true;
+    }
+  }
+  if (waits && message.call_waits != 0) machine.Block(*worker_);
+}
+
+void ProcessWorker::HandleFind(NodeMachine& machine, MessageReader& reader) {
+  const auto message = reader.Take<FindMessage>();
+  const std::span<const std::byte> bytes = reader.rest();
+  const std::string name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  NamedMessage answer{.request = message.request};
+  // A message is padded at its end.
+  if (const Actor* const actor = machine.FindActor(std::string_view(name.c_str()))) {
+    answer.found = 1;
+    answer.actor = actor->id;
+    answer.object = actor->object->id;
+    machine.objects().AddReferrer(index_, *actor->object);
+  }
+  Send(Message(answer));
+}
+
+void ProcessWorker::HandleAllocate(MessageReader& reader) {
+  const auto message = reader.Take<AllocateMessage>();
+  GrantMessage answer{.request = message.request};
+  const Payload refusal = owner_.RefuseExtent(index_, message.bytes, answer.extent);
+  answer.granted = refusal.valid() ? 0 : 1;
+  Send(Message(answer, refusal.bytes()));
+}
+
+}  // namespace menger

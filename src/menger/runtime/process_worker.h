@@ -1,0 +1,86 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "menger/base/files.h"
+#include "menger/runtime/ring.h"
+#include "menger/runtime/worker_channel.h"
+#include "menger/runtime/worker_host.h"
+#include "menger/runtime/worker_messages.h"
+
+namespace menger {
+
+// What the node's end of a worker process needs of its node.
+class WorkerOwner {
+ public:
+  // The process runs and may be given calls.
+  virtual void Connected(WorkerIndex index) = 0;
+  virtual void KillWorker(WorkerIndex index, std::string_view why) = 0;
+  // A request of the process; the answer may come at once.
+  virtual Payload RefuseExtent(WorkerIndex index, std::uint64_t bytes, SharedExtent& extent) = 0;
+  // The worker says that a result lies there: false if that is not its to say.
+  virtual bool PublishExtent(WorkerIndex index, const SharedExtent& extent) = 0;
+  // Makes sure that the worker can map the segment.
+  virtual void SendSegment(WorkerIndex index, std::uint32_t segment) = 0;
+
+ protected:
+  ~WorkerOwner() = default;
+};
+
+// The node's end of a worker process: writes calls and answers into its ring, and tells the machine
+// what the process says, of which nothing is believed unchecked: DataLoss means that the process
+// broke the protocol and must be ended.
+class ProcessWorker final : public WorkerHost {
+ public:
+  ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index,
+                FileDescriptor control);
+
+  WorkerIndex index() const { return index_; }
+  Worker* worker() const { return worker_; }
+  void set_worker(Worker* worker) { worker_ = worker; }  // Once it is connected.
+  const FileDescriptor& control() const { return control_; }
+  bool ended() const { return ended_; }  // Its end was wished for.
+  int channel_descriptor() const { return channel_.descriptor(); }
+
+  bool Offer(const Task& task) override;
+  bool Recall(const Task& task) override;
+  void Announce() override;
+  void Interrupt(const Task& task) override;
+  void End(std::string_view why) override;
+  void Ready(std::uint64_t request, Object& object) override;
+  void Drain(NodeMachine& machine) override;
+
+ private:
+  static constexpr std::size_t kPlaces = 1024;  // More than calls can be outstanding.
+
+  void Handle(NodeMachine& machine, std::span<const std::byte> bytes);
+  void HandleFinished(NodeMachine& machine, MessageReader& reader);
+  void HandleWatch(NodeMachine& machine, MessageReader& reader, bool begin);
+  void HandleFind(NodeMachine& machine, MessageReader& reader);
+  void HandleAllocate(MessageReader& reader);
+  void HandleReference(NodeMachine& machine, ToNode kind, ObjectId id);
+  ObjectValue TakeResult(MessageReader& reader, std::vector<ObjectId>& contained);
+  // A message that must arrive: waits here while the ring is full.
+  void Send(std::vector<std::byte> message);
+  void SendWaiting();
+
+  WorkerOwner& owner_;
+  NodeMachine& machine_;
+  const WorkerIndex index_;
+  Worker* worker_ = nullptr;
+  FileDescriptor control_;
+  WorkerChannel channel_;
+  RingWriter out_;
+  RingReader in_;
+  std::array<RingPosition, kPlaces> positions_{};  // By lease.
+  std::deque<std::vector<std::byte>> waiting_;
+  bool announce_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace menger

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace menger {
+
+// Amounts of what calls need while they run and a node has to give: CPUs, GPUs, and whatever else
+// the user names. Counted in thousandths, so that sums are exact.
+class Resources {
+ public:
+  Resources() = default;
+  // Throws InvalidArgument for a negative amount or more than 10^6.
+  Resources(double cpus, double gpus);
+
+  void Set(std::string_view name, double amount);  // "cpu", "gpu" or any other name.
+  double Get(std::string_view name) const;
+
+  // Whether `need` is here; then Subtract and Add keep the books.
+  bool Contains(const Resources& need) const;
+  void Subtract(const Resources& need);  // May go below zero: a call that wakes up takes its CPU
+                                         // back even if somebody else has it for the moment.
+  void Add(const Resources& amount);
+
+  // The first that `total` never has enough of, as "gpu: needs 2, the node has 0"; "" if none.
+  std::string MissingFrom(const Resources& total) const;
+
+  auto operator<=>(const Resources&) const = default;
+
+  struct Named {
+    std::string name;
+    std::int64_t thousandths = 0;
+    auto operator<=>(const Named&) const = default;
+  };
+  const std::vector<Named>& amounts() const { return amounts_; }
+
+ private:
+  std::int64_t Thousandths(std::string_view name) const;
+
+  std::vector<Named> amounts_;  // Sorted by name; none is zero.
+};
+
+}  // namespace menger

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace menger {
+
+// A queue of entries of any size from one writer to one reader, in memory that both map: threads
+// or processes, of which either may be killed at any moment.
+//
+// No lock and no system call. Neither end waits: a full ring gives no room, an empty one no entry;
+// whoever wants to sleep rings a doorbell after a batch. Entries begin at multiples of 16 bytes and
+// are never cut in two (the rest at the end is padded).
+//
+// Neither end trusts what the other can write. Positions are private to each end, and what is
+// shared is read once and checked; what cannot be is DataLoss, and the caller ends the peer. The
+// bytes of an entry stay writable for the other side, so a node reads each value in them once.
+//
+// The memory is RingBytes(capacity) long, aligned to a cache line, zeroed, used for one ring: each
+// incarnation of a worker has a new one. One thread at a time an end.
+
+// `capacity` is a power of two of at least 1 KiB; throws InvalidArgument else.
+std::size_t RingBytes(std::size_t capacity);
+
+// Where an entry lies: the bytes written before it since the ring was made. Never used twice.
+using RingPosition = std::uint64_t;
+
+enum class RingEntryKind : std::uint32_t {
+  kPlain,      // The reader's as soon as it is published.
+  kClaimable,  // Offered: the reader's once it has claimed it; until then it can be recalled.
+};
+
+struct RingEntry {
+  std::span<const std::byte> bytes;  // Valid until released.
+  RingPosition position = 0;
+  RingEntryKind kind = RingEntryKind::kPlain;
+
+  explicit operator bool() const { return bytes.data() != nullptr; }
+};
+
+// How the ring lies in memory; for the two ends.
+struct RingWords {
+  alignas(64) std::atomic<std::uint64_t> published;  // The writer's: entries end here.
+  alignas(64) std::atomic<std::uint64_t> released;   // The reader's: room begins here.
+};
+struct alignas(16) RingHeader {
+  std::atomic<std::uint32_t> bytes;  // Of the entry, without this header.
+  std::atomic<std::uint32_t> state;
+  std::atomic<std::uint64_t> position;  // Its own: memory that is no header seldom has it.
+};
+static_assert(sizeof(RingHeader) == 16 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+class RingWriter {
+ public:
+  explicit RingWriter(std::span<std::byte> memory);
+
+  // Room for an entry of exactly `bytes` (0 or more) bytes, 16-byte aligned, to be filled before
+  // Publish; data() is null if the ring is full. Throws InvalidArgument for more than max_bytes(),
+  // DataLoss if the reader's position is one that it cannot have.
+  std::span<std::byte> Reserve(std::size_t bytes, RingEntryKind kind = RingEntryKind::kPlain);
+
+  // Of the entry reserved last.
+  RingPosition last() const { return last_; }
+
+  // Makes all reserved entries visible, with one store.
+  void Publish() { words_->published.store(reserved_, std::memory_order_release); }
+
+  // Takes a published claimable entry back. False if the reader has claimed or released it.
+  bool TryRecall(RingPosition position);
+
+  // The reader has released all entries before this position. Throws DataLoss as Reserve does.
+  RingPosition ReadReleased();
+
+  std::size_t max_bytes() const { return capacity_ / 4; }
+
+ private:
+  RingHeader& HeaderAt(RingPosition position) const;
+  bool HasRoom(std::uint64_t bytes);
+
+  RingWords* const words_;
+  std::byte* const data_;
+  const std::uint64_t capacity_;
+  std::uint64_t reserved_ = 0;  // Private: what the writer believes, whatever the memory says.
+  std::uint64_t released_ = 0;  // As last read.
+  RingPosition last_ = 0;
+};
+
+class RingReader {
+ public:
+  explicit RingReader(std::span<std::byte> memory);
+
+  // The next entry, or one with null bytes. Claimable ones are still to be claimed, those that have
+  // been recalled are passed over. What Next has given stays readable until Release, so a reader
+  // may look at what comes before it claims. Throws DataLoss if what the writer wrote makes no
+  // sense.
+  RingEntry Next();
+
+  // Whether a claimable entry is now the reader's; false if the writer has recalled it (or it was
+  // claimed before).
+  bool TryClaim(const RingEntry& entry);
+
+  // Gives the room of all that Next has given and passed over back to the writer.
+  void Release() { ReleaseTo(next_); }
+  // ... up to and with `entry`, which Next has given.
+  void ReleaseThrough(const RingEntry& entry);
+
+ private:
+  RingHeader& HeaderAt(RingPosition position) const;
+  bool HasEntry();
+  void ReleaseTo(std::uint64_t position);
+
+  RingWords* const words_;
+  std::byte* const data_;
+  const std::uint64_t capacity_;
+  std::uint64_t next_ = 0;
+  std::uint64_t published_ = 0;  // As last read.
+  std::uint64_t released_ = 0;
+};
+
+}  // namespace menger

@@ -1,0 +1,160 @@
+#include "menger/runtime/runtime.h"
+
+#include <algorithm>
+
+#include "menger/runtime/local_node.h"
+
+namespace menger {
+namespace {
+
+void AppendAmount(std::string& text, std::string_view name, double amount) {
+  if (!(amount >= 0 && amount <= 1e6)) {
+    throw InvalidArgument("resource '{}' is {}; it must lie between 0 and 1000000", name, amount);
+  }
+  if (name.empty() || name.find_first_of(" =") != std::string_view::npos) {
+    throw InvalidArgument("'{}' is no name of a resource: it is empty or has ' ' or '='", name);
+  }
+  if (!text.empty()) text += ' ';
+  text += fmt::format("{}={}", name, amount);
+}
+
+template <typename Options>
+std::string Scheduling(const Options& options) {
+  if (options.cpus == 1 && options.gpus == 0 && options.resources.empty()) return "";
+  std::string text;
+  AppendAmount(text, "cpu", options.cpus);
+  if (options.gpus != 0) AppendAmount(text, "gpu", options.gpus);
+  for (const auto& [name, amount] : options.resources) AppendAmount(text, name, amount);
+  return text;
+}
+
+std::uint16_t Count(std::string_view what, int value) {
+  if (value < 0 || value > 65535) {
+    throw InvalidArgument("{} is {}; it must lie between 0 and 65535", what, value);
+  }
+  return static_cast<std::uint16_t>(value);
+}
+
+constexpr std::size_t kInlineTotalMax = std::size_t{512} << 10;  // Of all arguments of a call.
+
+[[noreturn]] void ThrowFailure(const PinnedBytes& error) {
+  throw TaskError(DecodeFailure(Payload::Copy(error.bytes())));
+}
+
+}  // namespace
+
+Runtime::Runtime(const RuntimeOptions& options)
+    : owned_(new LocalNode(options),
+             [](Client* client) { delete static_cast<LocalNode*>(client); }),
+      client_(owned_.get()) {}
+
+Runtime::~Runtime() = default;
+
+SpecHeader Runtime::HeaderFor(const CallOptions& options) {
+  if (options.time_limit.count() < 0) {
+    throw InvalidArgument("the time limit of a call is {} ns; it must not be negative",
+                          options.time_limit.count());
+  }
+  if (options.priority < -128 || options.priority > 127) {
+    throw InvalidArgument("the priority of a call is {}; it must lie between -128 and 127",
+                          options.priority);
+  }
+  return {.kind = CallKind::kFunction,
+          .retry_errors = options.retry_errors,
+          .priority = static_cast<std::int8_t>(options.priority),
+          .time_limit = options.time_limit.count(),
+          .retries = Count("retries", options.retries)};
+}
+
+std::string Runtime::SchedulingFor(const CallOptions& options) { return Scheduling(options); }
+
+SpecHeader Runtime::HeaderFor(const ActorOptions& options) {
+  return {.kind = CallKind::kConstruct,
+          .named = !options.name.empty(),
+          .retries = Count("call_retries", options.call_retries),
+          .restarts = Count("restarts", options.restarts)};
+}
+
+std::string Runtime::SchedulingFor(const ActorOptions& options) { return Scheduling(options); }
+
+void Runtime::Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
+                     std::string_view name, std::span<const Argument> arguments,
+                     std::span<const ObjectHandle> contained, std::span<ObjectHandle> results) {
+  CallContext& caller = client_->Caller();
+  if (!header.task.valid()) header.task = caller.NextCall();
+  header.parent = caller.task;
+  header.function = function.id();
+  const std::vector<ObjectHandle> put = PutLarge(arguments, contained);
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (put.empty() || !put[i].valid()) bytes += SpecBuilder::AlignedSize(arguments[i].size);
+  }
+  std::vector<ObjectId> ids;
+  for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
+  if (arguments.size() > 65535) throw InvalidArgument("a call has {} arguments", arguments.size());
+  SpecBuilder builder(header, static_cast<std::uint16_t>(arguments.size()), ids, scheduling, name,
+                      bytes);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& argument = arguments[i];
+    if (!put.empty() && put[i].valid()) {
+      builder.AddReference(put[i].id());
+    } else if (argument.reference != nullptr) {
+      builder.AddReference(argument.reference->id());
+    } else {
+      argument.EncodeTo(builder.AddValue(argument.size));
+    }
+  }
+  client_->Submit(builder.Finish(), results);
+}
+
+// Arguments that are too large to travel with a call become objects. By argument; empty if none is.
+std::vector<ObjectHandle> Runtime::PutLarge(std::span<const Argument> arguments,
+                                            std::span<const ObjectHandle> contained) {
+  std::vector<ObjectHandle> put;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& argument = arguments[i];
+    total += argument.size;
+    if (argument.size <= kInlineBytesMax && total <= kInlineTotalMax) continue;
+    total -= argument.size;
+    put.resize(arguments.size());
+    put[i] = client_->Put(
+        argument.size, [&argument](std::span<std::byte> out) { argument.EncodeTo(out); },
+        contained);
+  }
+  return put;
+}
+
+PinnedBytes Runtime::FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout) {
+  return std::move(FetchAll({&object, 1}, timeout).front());
+}
+
+std::vector<PinnedBytes> Runtime::FetchAll(std::span<const ObjectHandle> objects,
+                                           std::chrono::nanoseconds timeout) {
+  for (const ObjectHandle& object : objects) {
+    if (!object.valid()) throw InvalidArgument("a reference that is waited for refers to nothing");
+  }
+  std::vector<PinnedBytes> values;
+  values.reserve(objects.size());
+  for (Fetched& fetched : client_->Get(objects, Deadline::After(timeout))) {
+    if (fetched.failed) ThrowFailure(fetched.value);
+    values.push_back(std::move(fetched.value));
+  }
+  return values;
+}
+
+std::vector<bool> Runtime::AreReady(std::span<const ObjectHandle> objects,
+                                    const WaitOptions& options) {
+  for (const ObjectHandle& object : objects) {
+    if (!object.valid()) throw InvalidArgument("a reference that is waited for refers to nothing");
+  }
+  if (options.count > objects.size()) {
+    throw InvalidArgument("{} of {} references are to be waited for", options.count,
+                          objects.size());
+  }
+  return client_->Wait(objects, options.count, Deadline::After(options.timeout));
+}
+
+void FailEmptyActor() { throw InvalidArgument("an ActorRef that refers to nothing is called"); }
+
+}  // namespace menger

@@ -1,0 +1,327 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "menger/runtime/call.h"
+#include "menger/runtime/client.h"
+#include "menger/runtime/runtime_options.h"
+#include "menger/runtime/task_error.h"
+
+namespace menger {
+
+// Tasks, actors and objects (Moritz et al. 2018, "Ray"), on one machine with nothing to start
+// first:
+//
+//   int Square(int x) { return x * x; }
+//
+//   int main() {
+//     if (menger::IsWorker()) return menger::WorkerMain();
+//     menger::Runtime runtime;
+//     menger::ObjectRef<int> nine = runtime.Call<Square>(3);
+//     menger::ObjectRef<int> more = runtime.Call<Square>(nine);  // Runs when `nine` is there.
+//     std::cout << runtime.Get(more);
+//   }
+//
+// A call returns at once with references on its results. Whatever can be encoded
+// (runtime/serialise.h) may be an argument or a result. A function that takes `Runtime&` first gets
+// the runtime that executes it, and may call on.
+
+// How a call is run. What is left out is as said here.
+struct CallOptions {
+  double cpus = 1;  // That it needs while it runs.
+  double gpus = 0;
+  std::vector<std::pair<std::string, double>> resources;  // Others, by name.
+  int retries = 3;                                        // Further runs, if its worker dies.
+  bool retry_errors = false;                              // Likewise if it throws.
+  std::chrono::nanoseconds time_limit{0};  // It may run so long; 0: as long as it likes.
+  int priority = 0;                        // From -128 to 127; higher ones run earlier.
+  std::string name;                        // What people see; "" for the function's.
+};
+
+struct ActorOptions {
+  double cpus = 0;  // That it keeps while it lives.
+  double gpus = 0;
+  std::vector<std::pair<std::string, double>> resources;
+  std::string name;      // GetActor finds it by that; "" for none.
+  int restarts = 0;      // How often it is made again when its worker dies.
+  int call_retries = 0;  // Further runs of a call that was under way then.
+};
+
+inline constexpr std::chrono::nanoseconds kNoTimeout = std::chrono::hours(24 * 365);
+
+struct WaitOptions {
+  std::size_t count = 1;  // That are waited for.
+  std::chrono::nanoseconds timeout = kNoTimeout;
+};
+
+// A value that is read where it lies: in shared memory, or in a message. Valid while this lives.
+template <typename T>
+class Pinned {
+ public:
+  Pinned(PinnedBytes bytes, ReferenceOwner& owner)
+      : bytes_(std::move(bytes)), value_(Decode<T>(bytes_.bytes(), &owner)) {}
+
+  const T& operator*() const { return value_; }
+  const T* operator->() const { return &value_; }
+
+ private:
+  PinnedBytes bytes_;
+  T value_;
+};
+
+template <typename A>
+class ActorRef;
+
+class Runtime {
+ public:
+  // Starts the workers. Throws InvalidArgument for options that make no sense.
+  explicit Runtime(const RuntimeOptions& options = {});
+  // The runtime of a call that is executed: `client` is borrowed.
+  explicit Runtime(Client& client) : client_(&client) {}
+  // Ends the workers; what was not fetched is lost.
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  // Calls kFunction(arguments...) on a worker. Each argument is a value or an ObjectRef on one.
+  template <auto kFunction, typename... Arguments>
+  auto Call(const Arguments&... arguments) {
+    return CallWith<kFunction>(CallOptions(), arguments...);
+  }
+  template <auto kFunction, typename... Arguments>
+  auto CallWith(const CallOptions& options, const Arguments&... arguments) {
+    using Called = FunctionCall<kFunction>;
+    return ObjectRef<typename Called::Result>(
+        SubmitCall<Called>(HeaderFor(options), SchedulingFor(options), options.name, arguments...));
+  }
+
+  // The same for a function that returns a std::tuple: one reference an element.
+  template <auto kFunction, typename... Arguments>
+  auto CallSeveral(const CallOptions& options, const Arguments&... arguments) {
+    using Called = FunctionCall<kFunction>;
+    return [&]<typename... Rs>(TypeList<Rs...>) {
+      std::array<ObjectHandle, sizeof...(Rs)> handles;
+      SpecHeader header = HeaderFor(options);
+      header.results = sizeof...(Rs);
+      MakeCall<Called>(header, SchedulingFor(options), options.name, handles, arguments...);
+      return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+        return std::tuple(ObjectRef<Rs>(std::move(handles[kIndex]))...);
+      }
+      (std::index_sequence_for<Rs...>());
+    }(typename SeveralResults<typename Called::Result>::Types());
+  }
+
+  // Makes an Actor(arguments...) on a worker; it lives while somebody refers to it.
+  template <typename Actor, typename... Arguments>
+  ActorRef<Actor> CreateActor(const ActorOptions& options, const Arguments&... arguments);
+
+  // The living actor of that name. Throws NotFound.
+  template <typename Actor>
+  ActorRef<Actor> GetActor(std::string_view name);
+
+  // Ends an actor; the calls that it has not done fail. With `may_restart` it counts as lost.
+  template <typename Actor>
+  void Kill(const ActorRef<Actor>& actor, bool may_restart = false);
+
+  // Makes an object of a value.
+  template <typename T>
+  ObjectRef<T> Put(const T& value) {
+    std::vector<ObjectHandle> contained;
+    const std::size_t bytes = EncodedSize(value, &contained);
+    return ObjectRef<T>(client_->Put(
+        bytes, [&value](std::span<std::byte> out) { Encode(value, out); }, contained));
+  }
+
+  // Waits for the value. Throws TaskError if what makes it failed, DeadlineExceeded.
+  template <typename T>
+  T Get(const ObjectRef<T>& reference, std::chrono::nanoseconds timeout = kNoTimeout) {
+    const PinnedBytes bytes = FetchOne(reference.handle(), timeout);
+    if constexpr (!std::is_void_v<T>) {
+      static_assert(!kBorrows<T>, "menger: a view is valid only while what it shows is: use Pin");
+      return Decode<T>(bytes.bytes(), client_);
+    }
+  }
+  template <typename T>
+  std::vector<T> Get(const std::vector<ObjectRef<T>>& references,
+                     std::chrono::nanoseconds timeout = kNoTimeout) {
+    static_assert(!kBorrows<T>, "menger: a view is valid only while what it shows is: use Pin");
+    std::vector<T> values;
+    values.reserve(references.size());
+    for (const PinnedBytes& bytes : FetchAll(Handles(references), timeout)) {
+      values.push_back(Decode<T>(bytes.bytes(), client_));
+    }
+    return values;
+  }
+  void Get(const std::vector<ObjectRef<void>>& references,
+           std::chrono::nanoseconds timeout = kNoTimeout) {
+    FetchAll(Handles(references), timeout);
+  }
+
+  // The same without a copy of what can be read in place.
+  template <typename T>
+  Pinned<T> Pin(const ObjectRef<T>& reference, std::chrono::nanoseconds timeout = kNoTimeout) {
+    return Pinned<T>(FetchOne(reference.handle(), timeout), *client_);
+  }
+
+  // Waits until options.count of the references are ready (a failed call is), or the timeout has
+  // passed. The first `count` that are ready, in their order, and the others.
+  template <typename T>
+  struct Waited {
+    std::vector<ObjectRef<T>> ready;
+    std::vector<ObjectRef<T>> pending;
+  };
+  template <typename T>
+  Waited<T> Wait(const std::vector<ObjectRef<T>>& references, const WaitOptions& options = {}) {
+    const std::vector<bool> ready = AreReady(Handles(references), options);
+    Waited<T> waited;
+    for (std::size_t i = 0; i < references.size(); ++i) {
+      const bool take = ready[i] && waited.ready.size() < options.count;
+      (take ? waited.ready : waited.pending).push_back(references[i]);
+    }
+    return waited;
+  }
+
+  // Settles a call that is not done as cancelled. One that runs is asked to stop (IsCancelled);
+  // with `force` its worker process is ended.
+  template <typename T>
+  void Cancel(const ObjectRef<T>& reference, bool force = false) {
+    client_->Cancel(reference.handle(), force);
+  }
+
+  // Whether the call that runs here was cancelled.
+  bool IsCancelled() const { return client_->IsCancelled(); }
+
+  Client& client() { return *client_; }
+
+ private:
+  template <typename A>
+  friend class ActorRef;
+
+  template <typename T>
+  static std::vector<ObjectHandle> Handles(const std::vector<ObjectRef<T>>& references) {
+    std::vector<ObjectHandle> handles;
+    handles.reserve(references.size());
+    for (const ObjectRef<T>& reference : references) handles.push_back(reference.handle());
+    return handles;
+  }
+
+  template <typename Called, typename... Arguments>
+  ObjectHandle SubmitCall(SpecHeader header, std::string_view scheduling, std::string_view name,
+                          const Arguments&... arguments) {
+    std::array<ObjectHandle, 1> result;
+    MakeCall<Called>(header, scheduling, name, result, arguments...);
+    return std::move(result[0]);
+  }
+  template <typename Called, typename... Arguments>
+  void MakeCall(SpecHeader& header, std::string_view scheduling, std::string_view name,
+                std::span<ObjectHandle> results, const Arguments&... arguments) {
+    const Function& function = FunctionOf<Called>();
+    WithArguments<Called>(
+        [&](std::span<const Argument> encoded, std::span<const ObjectHandle> contained) {
+          Submit(function, header, scheduling, name, encoded, contained, results);
+        },
+        arguments...);
+  }
+
+  static SpecHeader HeaderFor(const CallOptions& options);
+  static std::string SchedulingFor(const CallOptions& options);
+  static SpecHeader HeaderFor(const ActorOptions& options);
+  static std::string SchedulingFor(const ActorOptions& options);
+  // Gives the header its ids and its parent, unless it has a task already.
+  void Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
+              std::string_view name, std::span<const Argument> arguments,
+              std::span<const ObjectHandle> contained, std::span<ObjectHandle> results);
+  std::vector<ObjectHandle> PutLarge(std::span<const Argument> arguments,
+                                     std::span<const ObjectHandle> contained);
+  PinnedBytes FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout);
+  std::vector<PinnedBytes> FetchAll(std::span<const ObjectHandle> objects,
+                                    std::chrono::nanoseconds timeout);
+  std::vector<bool> AreReady(std::span<const ObjectHandle> objects, const WaitOptions& options);
+
+  std::unique_ptr<Client, void (*)(Client*)> owned_{nullptr, nullptr};
+  Client* client_;
+};
+
+// An actor: an object of class A that lives on a worker and does one call after the other, those of
+// one caller in the order in which they were made. It may be an argument and part of values, and
+// ends when nobody refers to it any longer.
+template <typename A>
+class ActorRef {
+ public:
+  ActorRef() = default;  // Refers to nothing.
+  ActorRef(ActorId id, ObjectHandle object) : id_(id), object_(std::move(object)) {}
+
+  bool valid() const { return object_.valid(); }
+  ActorId id() const { return id_; }
+
+  // Calls the method on the actor's worker.
+  template <auto kMethod, typename... Arguments>
+  auto Call(const Arguments&... arguments) const {
+    return CallWith<kMethod>("", arguments...);
+  }
+  // The same; people see `name`.
+  template <auto kMethod, typename... Arguments>
+  auto CallWith(std::string_view name, const Arguments&... arguments) const {
+    using Called = MethodCall<A, kMethod>;
+    Runtime runtime(ClientOf(object_));
+    SpecHeader header{.kind = CallKind::kMethod, .actor = id_, .actor_object = object_.id()};
+    return ObjectRef<typename Called::Result>(
+        runtime.SubmitCall<Called>(header, "", name, arguments...));
+  }
+
+  template <typename Archive>
+  friend void Serialize(Archive& archive, ActorRef& actor) {
+    ObjectRef<void> object(std::move(actor.object_));
+    archive(actor.id_, object);
+    actor.object_ = object.handle();
+  }
+
+ private:
+  static Client& ClientOf(const ObjectHandle& object);
+
+  ActorId id_;
+  ObjectHandle object_;
+};
+
+// ---- How.
+
+[[noreturn]] void FailEmptyActor();
+
+template <typename A>
+Client& ActorRef<A>::ClientOf(const ObjectHandle& object) {
+  if (!object.valid()) FailEmptyActor();
+  return *static_cast<Client*>(object.reference()->owner);
+}
+
+template <typename Actor, typename... Arguments>
+ActorRef<Actor> Runtime::CreateActor(const ActorOptions& options, const Arguments&... arguments) {
+  using Called = ConstructorCallFor<Actor, Arguments...>;
+  SpecHeader header = HeaderFor(options);
+  header.task = client_->Caller().NextCall();
+  header.actor = ActorOf(header.task);
+  ObjectHandle object =
+      SubmitCall<Called>(header, SchedulingFor(options), options.name, arguments...);
+  return ActorRef<Actor>(header.actor, std::move(object));
+}
+
+template <typename Actor>
+ActorRef<Actor> Runtime::GetActor(std::string_view name) {
+  std::optional<Client::NamedActor> found = client_->FindActor(name);
+  if (!found) throw NotFound("no actor named '{}' lives", name);
+  return ActorRef<Actor>(found->id, std::move(found->object));
+}
+
+template <typename Actor>
+void Runtime::Kill(const ActorRef<Actor>& actor, bool may_restart) {
+  client_->KillActor(actor.id(), may_restart);
+}
+
+}  // namespace menger

@@ -1,0 +1,356 @@
+#include "menger/runtime/scheduler.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+// How far ahead a worker is given calls: long enough to hide the way to the node and back, short
+// enough that a call does not wait behind others while another worker has nothing to do.
+constexpr double kAheadNanoseconds = 200'000;
+constexpr std::size_t kOutstandingMax = 512;
+constexpr double kBriefNanoseconds = 20'000;
+constexpr double kTimesWeight = 0.1;  // Of the newest measurement.
+constexpr std::int64_t kStuckNanoseconds = 500'000;
+constexpr std::size_t kClassesMax = 4096;
+constexpr int kBlockedWorkersMax = 256;  // Further workers that stand in for waiting ones.
+
+template <typename T>
+void Erase(std::vector<T*>& all, const T* one) {
+  all.erase(std::remove(all.begin(), all.end(), one), all.end());
+}
+
+// "cpu=1 gpu=0.5", as the caller's side writes it.
+Resources ReadResources(std::string_view text) {
+  Resources resources;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view item = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t equal = item.find('=');
+    double amount = 0;
+    const char* const last = item.data() + item.size();
+    if (equal == std::string_view::npos ||
+        std::from_chars(item.data() + equal + 1, last, amount).ptr != last) {
+      throw InvalidArgument("'{}' is no amount of a resource; write it as name=number", item);
+    }
+    resources.Set(item.substr(0, equal), amount);
+  }
+  return resources;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(Resources total, int workers, WorkerQueues& queues)
+    : total_(std::move(total)), available_(total_), workers_wanted_(workers), queues_(&queues) {}
+
+SchedulingClass& Scheduler::ClassFor(std::string_view text) {
+  if (text.empty() && !classes_.empty()) return *classes_.front();
+  if (classes_.empty()) {
+    classes_.push_back(std::make_unique<SchedulingClass>());
+    classes_.front()->need = Resources(1, 0);
+    if (text.empty()) return *classes_.front();
+  }
+  const auto known = class_by_text_.find(std::string(text));
+  if (known != class_by_text_.end()) return *known->second;
+  auto scheduling = std::make_unique<SchedulingClass>();
+  scheduling->text = text;
+  scheduling->need = ReadResources(text);
+  if (classes_.size() >= kClassesMax) {
+    throw InvalidArgument(
+        "calls need {} different amounts of resources; at most so many are kept apart: "
+        "round them",
+        kClassesMax);
+  }
+  const std::string missing = scheduling->need.MissingFrom(total_);
+  if (!missing.empty()) throw InvalidArgument("no worker can ever run this call: {}", missing);
+  SchedulingClass& result = *scheduling;
+  class_by_text_.emplace(text, scheduling.get());
+  classes_.push_back(std::move(scheduling));
+  return result;
+}
+
+FunctionTimes& Scheduler::TimesOf(FunctionId function) { return times_[function]; }
+
+bool Scheduler::HasIdleWorker() const {
+  return std::any_of(all_.begin(), all_.end(), [](const Worker* worker) {
+    return worker->outstanding.empty() && !worker->blocked;
+  });
+}
+
+void Scheduler::AddWorker(Worker& worker) {
+  if (workers_starting_ > 0) --workers_starting_;
+  ++pool_size_;
+  all_.push_back(&worker);
+  idle_.push_back(&worker);
+}
+
+void Scheduler::RemoveWorker(Worker& worker) {
+  // What it holds is lent already while it is blocked.
+  if (worker.serving != nullptr) {
+    if (!worker.dedicated) Erase(worker.serving->workers, &worker);
+    if (!worker.blocked) available_.Add(worker.serving->need);
+    worker.serving = nullptr;
+  }
+  if (worker.dedicated) return;
+  if (worker.blocked) --blocked_;
+  Erase(idle_, &worker);
+  Erase(all_, &worker);
+  --pool_size_;
+}
+
+bool Scheduler::Reserve(const Resources& need) {
+  if (!available_.Contains(need)) ReclaimIdle();
+  if (!available_.Contains(need)) return false;
+  available_.Subtract(need);
+  return true;
+}
+
+Worker* Scheduler::Dedicate(SchedulingClass& need) {
+  if (idle_.empty()) ReclaimIdle();
+  if (idle_.empty()) {
+    if (workers_starting_ == 0) StartOneMore();
+    return nullptr;
+  }
+  if (!Reserve(need.need)) return nullptr;
+  Worker* const worker = idle_.back();
+  idle_.pop_back();
+  Erase(all_, worker);
+  --pool_size_;
+  worker->dedicated = true;
+  worker->serving = &need;
+  return worker;
+}
+
+Worker* Scheduler::Freest() {
+  Worker* best = nullptr;
+  for (Worker* const worker : all_) {
+    if (worker->blocked || worker->full) continue;
+    if (best == nullptr || worker->outstanding.size() < best->outstanding.size()) best = worker;
+  }
+  if (best == nullptr && workers_starting_ == 0 && blocked_ < kBlockedWorkersMax) StartOneMore();
+  return best;
+}
+
+void Scheduler::StartOneMore() {
+  ++workers_starting_;
+  queues_->StartWorker();
+}
+
+void Scheduler::Enqueue(Task& task) {
+  task.state = Task::State::kReady;
+  task.scheduling->ready[task.header().priority].PushBack(&task);
+  ++task.scheduling->ready_count;
+  ++ready_;
+}
+
+void Scheduler::EnqueueFirst(Task& task) {
+  task.state = Task::State::kReady;
+  task.scheduling->ready[task.header().priority].PushFront(&task);
+  ++task.scheduling->ready_count;
+  ++ready_;
+}
+
+void Scheduler::Dequeue(Task& task) {
+  task.scheduling->ready[task.header().priority].Remove(&task);
+  --task.scheduling->ready_count;
+  --ready_;
+}
+
+Task* Scheduler::Take(SchedulingClass& scheduling) {
+  for (auto& [priority, tasks] : scheduling.ready) {
+    if (Task* const task = tasks.PopFront()) {
+      --scheduling.ready_count;
+      --ready_;
+      return task;
+    }
+  }
+  return nullptr;
+}
+
+bool Scheduler::OfferTo(Worker& worker, Task& task) {
+  task.lease = worker.leases + 1;
+  if (worker.full || !queues_->Offer(worker, task)) {
+    worker.full = !worker.outstanding.empty();
+    return false;
+  }
+  ++worker.leases;
+  if (worker.outstanding.empty()) worker.progress_at = now_;
+  task.state = Task::State::kLeased;
+  task.worker = &worker;
+  task.offered_at = now_;
+  task.brief = task.times->mean_nanoseconds < kBriefNanoseconds;
+  worker.outstanding.PushBack(&task);
+  worker.queued_nanoseconds += task.times->mean_nanoseconds;
+  return true;
+}
+
+void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
+  const bool was_first = worker.outstanding.front() == &task;
+  worker.outstanding.Remove(&task);
+  worker.full = false;
+  worker.progress_at = now_;
+  worker.queued_nanoseconds =
+      worker.outstanding.empty()
+          ? 0
+          : std::max(0.0, worker.queued_nanoseconds - task.times->mean_nanoseconds);
+  task.worker = nullptr;
+  task.state = Task::State::kWaiting;
+  // From now on the next one runs: that is what its limit of time is for.
+  Task* const next = worker.outstanding.front();
+  if (was_first && next != nullptr) next->offered_at = now_;
+  double& mean = task.times->mean_nanoseconds;
+  if (nanoseconds < 0) return;
+  mean = mean == FunctionTimes::kUnknown ? nanoseconds : mean + kTimesWeight * (nanoseconds - mean);
+}
+
+bool Scheduler::HasRoom(const Worker& worker) const {
+  if (worker.blocked || worker.full) return false;
+  if (worker.outstanding.empty()) return true;
+  // A limit of time is measured from the offer: nothing may lie before such a call, or behind it.
+  if (worker.outstanding.back()->header().time_limit != 0) return false;
+  return worker.queued_nanoseconds < kAheadNanoseconds &&
+         worker.outstanding.size() < kOutstandingMax;
+}
+
+Worker* Scheduler::LeastBusy(SchedulingClass& scheduling) const {
+  Worker* best = nullptr;
+  for (Worker* const worker : scheduling.workers) {
+    if (!HasRoom(*worker)) continue;
+    if (best == nullptr || worker->queued_nanoseconds < best->queued_nanoseconds) best = worker;
+  }
+  return best;
+}
+
+bool Scheduler::Assign(Worker& worker, SchedulingClass& scheduling) {
+  if (!Reserve(scheduling.need)) return false;
+  Erase(idle_, &worker);
+  worker.serving = &scheduling;
+  scheduling.workers.push_back(&worker);
+  return true;
+}
+
+void Scheduler::Unassign(Worker& worker) {
+  Erase(worker.serving->workers, &worker);
+  available_.Add(worker.serving->need);
+  worker.serving = nullptr;
+  idle_.push_back(&worker);
+}
+
+// Workers keep their class while nobody else needs what they hold: most calls are of one class.
+void Scheduler::ReclaimIdle() {
+  for (Worker* const worker : all_) {
+    if (worker->serving != nullptr && worker->outstanding.empty() && !worker->blocked) {
+      Unassign(*worker);
+    }
+  }
+}
+
+Worker* Scheduler::WorkerFor(SchedulingClass& scheduling) {
+  Worker* const best = LeastBusy(scheduling);
+  if (best != nullptr && best->outstanding.empty()) return best;
+  if (idle_.empty()) ReclaimIdle();
+  if (idle_.empty() &&
+      pool_size_ + workers_starting_ < workers_wanted_ + std::min(blocked_, kBlockedWorkersMax)) {
+    StartOneMore();
+  }
+  if (idle_.empty() || !Assign(*idle_.back(), scheduling)) return best;
+  return scheduling.workers.back();
+}
+
+bool Scheduler::Serve(SchedulingClass& scheduling) {
+  Worker* const worker = WorkerFor(scheduling);
+  if (worker == nullptr) return false;
+  // A fair share at a time, so that the first worker does not get what the others could do.
+  const std::size_t others = idle_.size() + scheduling.workers.size();
+  const std::size_t share =
+      std::max<std::size_t>(1, scheduling.ready_count / std::max<std::size_t>(1, others));
+  std::size_t offered = 0;
+  while (offered < share && HasRoom(*worker)) {
+    Task* const task = Take(scheduling);
+    if (task == nullptr) break;
+    if (task->header().time_limit != 0 && !worker->outstanding.empty()) {
+      EnqueueFirst(*task);
+      break;
+    }
+    if (!OfferTo(*worker, *task)) {
+      EnqueueFirst(*task);
+      break;
+    }
+    ++offered;
+  }
+  if (offered > 0) queues_->Announce(*worker);
+  return offered > 0;
+}
+
+void Scheduler::Run() {
+  if (ready_ == 0) return;
+  for (const auto& scheduling : classes_) {
+    while (scheduling->ready_count > 0 && Serve(*scheduling)) {
+    }
+  }
+}
+
+void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled) {
+  const Task* const first = worker.outstanding.front();
+  Task* task = worker.outstanding.back();
+  while (task != first && worker.outstanding.size() > keep) {
+    Task* const before = task->previous;
+    // Those of the actor that is busy here have nowhere else to go.
+    if (task->actor != nullptr && task->actor == first->actor) {
+      task = before;
+      continue;
+    }
+    if (!queues_->Recall(worker, *task)) break;  // Begun; so are those before it.
+    Done(worker, *task, -1);
+    if (task->actor != nullptr) {
+      recalled.push_back(task);
+    } else {
+      EnqueueFirst(*task);
+    }
+    task = before;
+  }
+}
+
+void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
+  if (worker.blocked) return;
+  worker.blocked = true;
+  if (worker.serving != nullptr) available_.Add(worker.serving->need);
+  if (worker.dedicated) return;
+  ++blocked_;
+  TakeBack(worker, 0, recalled);
+}
+
+void Scheduler::Unblock(Worker& worker) {
+  if (!worker.blocked) return;
+  worker.blocked = false;
+  if (worker.serving != nullptr) available_.Subtract(worker.serving->need);
+  if (!worker.dedicated) --blocked_;
+}
+
+bool Scheduler::WantsBalance() const {
+  bool idle = false;
+  bool busy = false;
+  for (const Worker* const worker : all_) {
+    idle |= worker->outstanding.empty() && !worker->blocked;
+    busy |= worker->outstanding.size() > 1;
+  }
+  return idle && busy;
+}
+
+void Scheduler::Balance(std::vector<Task*>& recalled) {
+  if (ready_ != 0 || !WantsBalance()) return;
+  for (Worker* const worker : all_) {
+    const std::size_t outstanding = worker->outstanding.size();
+    if (outstanding < 2) continue;
+    const bool stuck = now_ - worker->progress_at > kStuckNanoseconds;
+    if (!stuck && worker->queued_nanoseconds < kAheadNanoseconds / 4) continue;
+    TakeBack(*worker, stuck ? 1 : (outstanding + 1) / 2, recalled);
+  }
+  Run();
+}
+
+}  // namespace menger

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "menger/runtime/thread_worker.h"
+#include "menger/runtime/worker_team.h"
+
+namespace menger {
+
+// Workers that are threads of the driver.
+class ThreadTeam final : public WorkerTeam {
+ public:
+  ThreadTeam(LocalNode& node, NodeMachine& machine) : node_(node), machine_(machine) {}
+
+  void StartWorker() override {
+    Worker& worker = machine_.AddWorker(machine_.NewWorkerIndex());
+    workers_.push_back(std::make_unique<ThreadWorker>(node_, worker));
+    worker.host = workers_.back().get();
+  }
+
+  void Drain() override {
+    for (const auto& worker : workers_) worker->Drain(machine_);
+  }
+
+ private:
+  LocalNode& node_;
+  NodeMachine& machine_;
+  std::vector<std::unique_ptr<ThreadWorker>> workers_;
+};
+
+}  // namespace menger

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "menger/base/epoch_counter.h"
+#include "menger/runtime/doorbell.h"
+#include "menger/runtime/ring.h"
+#include "menger/tensor/memory.h"
+
+namespace menger {
+
+// The memory that a node shares with one worker process: a ring each way, and the bell that wakes
+// the worker. Both ends map it; each takes its end of the rings.
+class WorkerChannel {
+ public:
+  static constexpr std::size_t kRingCapacity = std::size_t{8} << 20;
+  static constexpr std::size_t kBytes = 4096 + 2 * (kRingCapacity + 4096);
+
+  // The longest message.
+  static constexpr std::size_t kMessageBytesMax = kRingCapacity / 4;
+
+  explicit WorkerChannel(std::unique_ptr<SharedMemory> memory) : memory_(std::move(memory)) {}
+
+  int descriptor() const { return memory_->descriptor(); }
+  EpochCounter& worker_bell() { return *reinterpret_cast<EpochCounter*>(memory_->data()); }
+  // The lease of the call that should stop.
+  std::atomic<std::uint64_t>& interrupted() {
+    return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_->data() + 64);
+  }
+  std::span<std::byte> to_worker() { return {memory_->data() + 4096, RingBytes(kRingCapacity)}; }
+  std::span<std::byte> to_node() {
+    return {memory_->data() + 4096 + kRingCapacity + 4096, RingBytes(kRingCapacity)};
+  }
+
+ private:
+  std::unique_ptr<SharedMemory> memory_;
+};
+
+}  // namespace menger

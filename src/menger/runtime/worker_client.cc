@@ -1,0 +1,447 @@
+#include "menger/runtime/worker_client.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace menger {
+namespace {
+
+constexpr double kBriefNanoseconds = 20'000;
+constexpr std::size_t kUntoldMax = 64;
+constexpr std::chrono::milliseconds kLookAround{100};
+constexpr std::chrono::nanoseconds kFullPause{20'000};
+constexpr std::chrono::seconds kAnswer{60};  // For what a node answers at once.
+
+// So much may go inline in one message beside its heads.
+constexpr std::size_t kInlineTotalMax = WorkerChannel::kMessageBytesMax / 2;
+
+}  // namespace
+
+WorkerClient::WorkerClient(WorkerIndex index, WorkerChannel channel, Doorbell& node,
+                           std::unique_ptr<WorkerSegments> segments)
+    // Threads of a worker that are no call's name their calls after the worker.
+    : Client(ChildTask(RootTask(0), index)),
+      index_(index),
+      channel_(std::move(channel)),
+      node_(node),
+      segments_(std::move(segments)),
+      in_(channel_.to_worker()),
+      out_(channel_.to_node()) {}
+
+// ---- Serving.
+
+void WorkerClient::Serve() {
+  Send(
+      sizeof(HelloMessage),
+      [](MessageWriter& writer) {
+        writer.Add(HelloMessage{.process = static_cast<std::uint32_t>(getpid())});
+      },
+      /*ring=*/true);
+  for (;;) {
+    Claimed call;
+    const std::uint32_t seen = channel_.worker_bell().value();
+    {
+      const std::lock_guard lock(reading_);
+      ReadMessages();
+      call = ClaimNext();
+      if (call.memory == nullptr && stop_) return;
+    }
+    if (call.memory != nullptr) {
+      Do(call);
+      continue;
+    }
+    RingNode();
+    channel_.worker_bell().TryWaitFor(seen + 1, kLookAround);
+  }
+}
+
+// Handles the answers that have come; calls stay the node's until they are claimed.
+void WorkerClient::ReadMessages() {
+  bool any = false;
+  while (const RingEntry entry = in_.Next()) {
+    any = true;
+    if (entry.kind == RingEntryKind::kClaimable) {
+      offered_.push_back(entry);
+    } else {
+      HandleAnswer(entry.bytes);
+    }
+  }
+  if (any && offered_.empty()) in_.Release();
+}
+
+WorkerClient::Claimed WorkerClient::ClaimNext() {
+  Claimed call;
+  while (!offered_.empty() && call.memory == nullptr) {
+    const RingEntry entry = offered_.front();
+    offered_.pop_front();
+    if (in_.TryClaim(entry)) {
+      call = {CallBuffer(new std::byte[entry.bytes.size()]), entry.bytes.size()};
+      std::memcpy(call.memory.get(), entry.bytes.data(), entry.bytes.size());
+    }
+    if (offered_.empty()) {
+      in_.Release();
+    } else {
+      in_.ReleaseThrough(entry);
+    }
+  }
+  return call;
+}
+
+void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
+  MessageReader reader(bytes);
+  ToWorker kind;
+  std::memcpy(&kind, bytes.data(), sizeof(kind));
+  const auto find = [this](std::uint64_t number) {
+    const auto found = requests_.find(number);
+    return found != requests_.end() ? found->second : nullptr;
+  };
+  if (kind == ToWorker::kStop) {
+    stop_ = true;
+  } else if (kind == ToWorker::kValue) {
+    const auto message = reader.Take<ValueMessage>();
+    const bool shared = message.value.kind == ObjectValue::Kind::kShared;
+    Request* const request = find(message.request);
+    if (request == nullptr) {
+      // It has given up waiting.
+      if (shared) SendReference(ToNode::kUnpin, message.object);
+      return;
+    }
+    Fetched fetched;
+    fetched.failed = message.value.kind == ObjectValue::Kind::kError;
+    if (shared) {
+      const SharedExtent extent{message.value.segment, message.value.offset, message.value.bytes};
+      fetched.value = PinnedBytes(segments_->Read(extent), *this, Adopt(message.object));
+    } else if (message.value.kind != ObjectValue::Kind::kNone) {
+      fetched.value = PinnedBytes(Payload::Copy(reader.TakeBytes(message.value.bytes)));
+    }
+    if (request->values.insert_or_assign(message.object, std::move(fetched)).second &&
+        request->missing > 0) {
+      --request->missing;
+    }
+  } else if (kind == ToWorker::kNamed) {
+    const auto message = reader.Take<NamedMessage>();
+    if (Request* const request = find(message.request)) {
+      request->named = message;
+      request->missing = 0;
+    }
+  } else if (kind == ToWorker::kGrant) {
+    const auto message = reader.Take<GrantMessage>();
+    if (Request* const request = find(message.request)) {
+      request->grant = message;
+      if (message.granted == 0) request->refusal = Payload::Copy(reader.rest());
+      request->missing = 0;
+    }
+  }
+}
+
+void WorkerClient::Do(const Claimed& claimed) {
+  MessageReader reader({claimed.memory.get(), claimed.bytes});
+  const auto call = reader.Take<CallMessage>();
+  if (call.brief == 0) RingNode();
+  std::vector<ValueHeader> headers(call.references);
+  const auto bytes = reader.TakeBytes(call.references * sizeof(ValueHeader));
+  if (!headers.empty()) std::memcpy(headers.data(), bytes.data(), bytes.size());
+  const TaskSpec& spec = TaskSpec::View(reader.TakeBytes(call.spec_bytes));
+  std::vector<EncodedValue> values;
+  values.reserve(headers.size());
+  for (const ValueHeader& value : headers) {
+    values.push_back(value.kind == ObjectValue::Kind::kShared
+                         ? segments_->Read({value.segment, value.offset, value.bytes})
+                         : reader.TakeBytes(value.bytes));
+  }
+  inline_bytes_ = 0;
+  running_.store(call.lease, std::memory_order_relaxed);
+  const Stopwatch watch;
+  CallOutcome outcome = Execute(spec, values, *this, this, actors_, *this);
+  running_.store(0, std::memory_order_relaxed);
+  Report(call, std::move(outcome), static_cast<double>(watch.nanoseconds()));
+}
+
+std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& value) {
+  if (bytes <= kInlineBytesMax && inline_bytes_ + bytes <= kInlineTotalMax) {
+    inline_bytes_ += bytes;
+    value = ObjectValue::Inline(Payload::Allocate(bytes));
+    return value.payload.fill();
+  }
+  Request request{.missing = 1};
+  const std::uint64_t number = NewRequest(request, false);
+  Send(
+      sizeof(AllocateMessage),
+      [&](MessageWriter& writer) {
+        writer.Add(AllocateMessage{.request = number, .bytes = bytes});
+      },
+      /*ring=*/true);
+  Await(request, Deadline::After(kAnswer));
+  {
+    const std::lock_guard lock(reading_);
+    requests_.erase(number);
+  }
+  if (request.missing > 0) throw DeadlineExceeded("the node gives no room for {} bytes", bytes);
+  if (request.grant.granted == 0) throw TaskError(DecodeFailure(request.refusal));
+  value = ObjectValue::Shared(request.grant.extent);
+  return segments_->Write(request.grant.extent);
+}
+
+void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, double nanoseconds) {
+  const bool ring = nanoseconds > kBriefNanoseconds;
+  if (outcome.failed) {
+    outcome.failure.worker = fmt::format("worker {}, process {}", index_, getpid());
+    const Payload failure = Encode(outcome.failure);
+    Send(
+        MessagePart(sizeof(FinishedMessage)) + MessagePart(failure.size()),
+        [&](MessageWriter& writer) {
+          writer.Add(FinishedMessage{
+              .kind = ToNode::kFailed, .lease = call.lease, .nanoseconds = nanoseconds});
+          writer.AddBytes(failure.bytes());
+        },
+        ring);
+    return;
+  }
+  std::size_t bytes = MessagePart(sizeof(FinishedMessage));
+  for (const TaskResult& result : outcome.results) {
+    bytes += ResultBytes(result.value, result.contained.size());
+  }
+  Send(
+      bytes,
+      [&](MessageWriter& writer) {
+        writer.Add(FinishedMessage{.results = static_cast<std::uint32_t>(outcome.results.size()),
+                                   .lease = call.lease,
+                                   .nanoseconds = nanoseconds});
+        for (const TaskResult& result : outcome.results) {
+          WriteResult(writer, result.value, result.contained);
+        }
+      },
+      ring);
+}
+
+// ---- Writing.
+
+void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, bool ring) {
+  const std::lock_guard lock(writing_);
+  bytes = MessagePart(bytes);
+  std::span<std::byte> out = out_.Reserve(bytes);
+  while (out.data() == nullptr) {
+    // The node is behind: it must be awake, and needs the processor perhaps.
+    node_.Ring();
+    timespec pause{.tv_nsec = kFullPause.count()};
+    nanosleep(&pause, nullptr);
+    out = out_.Reserve(bytes);
+  }
+  MessageWriter writer(out);
+  fill(writer);
+  out_.Publish();
+  if (!ring && ++untold_ < kUntoldMax) return;
+  untold_ = 0;
+  node_.Ring();
+}
+
+void WorkerClient::RingNode() {
+  const std::lock_guard lock(writing_);
+  if (std::exchange(untold_, 0) > 0) node_.Ring();
+}
+
+void WorkerClient::SendReference(ToNode kind, ObjectId id) {
+  Send(
+      sizeof(ReferenceMessage),
+      [&](MessageWriter& writer) { writer.Add(ReferenceMessage{.kind = kind, .object = id}); },
+      /*ring=*/false);
+}
+
+ObjectHandle WorkerClient::NewHandle(ObjectId id) {
+  return ObjectHandle(new Reference{.id = id, .owner = this});
+}
+
+ObjectHandle WorkerClient::Adopt(ObjectId id) {
+  SendReference(ToNode::kAdopt, id);
+  return NewHandle(id);
+}
+
+void WorkerClient::Forget(Reference* reference) noexcept {
+  const ObjectId id = reference->id;
+  delete reference;
+  SendReference(ToNode::kForget, id);
+}
+
+void WorkerClient::Unpin(const ObjectHandle& object) noexcept {
+  SendReference(ToNode::kUnpin, object.id());
+}
+
+void WorkerClient::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
+  for (std::uint32_t i = 0; i < results.size(); ++i) {
+    results[i] = NewHandle(ResultOf(spec->task(), i));
+  }
+  Send(
+      MessagePart(sizeof(ReferenceMessage)) + spec->bytes().size(),
+      [&](MessageWriter& writer) {
+        writer.Add(ReferenceMessage{.kind = ToNode::kSubmit});
+        writer.AddBytes(spec->bytes());
+      },
+      /*ring=*/true);
+}
+
+ObjectHandle WorkerClient::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
+                               std::span<const ObjectHandle> contained) {
+  const ObjectId id = ResultOf(Caller().NextCall(), 0);
+  ObjectValue value;
+  inline_bytes_ = 0;
+  fill(Allocate(bytes, value));
+  std::vector<ObjectId> ids;
+  for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
+  Send(
+      MessagePart(sizeof(ReferenceMessage)) + ResultBytes(value, ids.size()),
+      [&](MessageWriter& writer) {
+        writer.Add(ReferenceMessage{.kind = ToNode::kPut, .object = id});
+        WriteResult(writer, value, ids);
+      },
+      /*ring=*/false);
+  return NewHandle(id);
+}
+
+// ---- Waiting.
+
+std::uint64_t WorkerClient::NewRequest(Request& request, bool with_values) {
+  const std::lock_guard lock(reading_);
+  const std::uint64_t number = 2 * ++next_request_ + (with_values ? 1 : 0);
+  requests_.emplace(number, &request);
+  return number;
+}
+
+// Whoever waits reads for all.
+void WorkerClient::Await(Request& request, const Deadline& deadline) {
+  for (;;) {
+    const std::uint32_t seen = channel_.worker_bell().value();
+    {
+      const std::lock_guard lock(reading_);
+      ReadMessages();
+      if (request.missing == 0 || deadline.expired()) return;
+    }
+    channel_.worker_bell().TryWaitFor(
+        seen + 1, std::min<std::chrono::nanoseconds>(deadline.remaining(), kLookAround));
+  }
+}
+
+bool WorkerClient::Ask(std::uint64_t number, Request& request,
+                       std::span<const ObjectHandle> objects, const Deadline& deadline) {
+  const bool call = ThisCall() != nullptr;
+  std::vector<ObjectId> ids;
+  for (const ObjectHandle& handle : objects) ids.push_back(handle.id());
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  request.missing = std::min(request.missing, ids.size());
+  const auto send = [&](ToNode kind) {
+    Send(
+        MessagePart(sizeof(WatchMessage)) + MessagePart(ids.size() * sizeof(ObjectId)),
+        [&](MessageWriter& writer) {
+          writer.Add(WatchMessage{.kind = kind,
+                                  .objects = static_cast<std::uint32_t>(ids.size()),
+                                  .request = number,
+                                  .call_waits = call ? 1U : 0U});
+          writer.AddBytes(std::as_bytes(std::span(ids)));
+        },
+        /*ring=*/true);
+  };
+  send(ToNode::kWatch);
+  Await(request, deadline);
+  bool done;
+  {
+    const std::lock_guard lock(reading_);
+    requests_.erase(number);
+    done = request.missing == 0;
+  }
+  if (request.values.size() < ids.size()) send(ToNode::kUnwatch);
+  if (call) {
+    Send(
+        sizeof(ReferenceMessage),
+        [](MessageWriter& writer) { writer.Add(ReferenceMessage{.kind = ToNode::kUnblock}); },
+        /*ring=*/false);
+  }
+  return done;
+}
+
+std::vector<Fetched> WorkerClient::Get(std::span<const ObjectHandle> objects,
+                                       const Deadline& deadline) {
+  Request request{.missing = objects.size()};
+  if (!Ask(NewRequest(request, true), request, objects, deadline)) {
+    throw DeadlineExceeded("{} of {} objects were not ready in time", request.missing,
+                           objects.size());
+  }
+  std::vector<Fetched> values;
+  values.reserve(objects.size());
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    Fetched& value = request.values.at(objects[i].id());
+    // The same object twice: its bytes are copied for all but the last.
+    const auto after = objects.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    const bool again = request.values.size() < objects.size() &&
+                       std::any_of(after, objects.end(), [&](const ObjectHandle& other) {
+                         return other.id() == objects[i].id();
+                       });
+    if (again) {
+      values.push_back({value.failed, PinnedBytes(Payload::Copy(value.value.bytes()))});
+    } else {
+      values.push_back(std::move(value));
+    }
+  }
+  return values;
+}
+
+std::vector<bool> WorkerClient::Wait(std::span<const ObjectHandle> objects, std::size_t count,
+                                     const Deadline& deadline) {
+  Request request{.missing = count};
+  Ask(NewRequest(request, false), request, objects, deadline);
+  std::vector<bool> ready(objects.size());
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    ready[i] = request.values.contains(objects[i].id());
+  }
+  return ready;
+}
+
+// ---- The rest.
+
+void WorkerClient::Cancel(const ObjectHandle& object, bool force) {
+  Send(
+      sizeof(CancelMessage),
+      [&](MessageWriter& writer) {
+        writer.Add(CancelMessage{.force = force ? 1U : 0U, .object = object.id()});
+      },
+      /*ring=*/true);
+}
+
+void WorkerClient::KillActor(ActorId actor, bool may_restart) {
+  Send(
+      sizeof(KillMessage),
+      [&](MessageWriter& writer) {
+        writer.Add(KillMessage{.may_restart = may_restart ? 1U : 0U, .actor = actor});
+      },
+      /*ring=*/true);
+}
+
+std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name) {
+  Request request{.missing = 1};
+  const std::uint64_t number = NewRequest(request, false);
+  const std::string text(name);
+  Send(
+      MessagePart(sizeof(FindMessage)) + MessagePart(text.size() + 1),
+      [&](MessageWriter& writer) {
+        writer.Add(FindMessage{.request = number});
+        writer.AddBytes(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
+      },
+      /*ring=*/true);
+  Await(request, Deadline::After(kAnswer));
+  {
+    const std::lock_guard lock(reading_);
+    requests_.erase(number);
+  }
+  if (request.missing > 0) throw DeadlineExceeded("the node does not say who is '{}'", name);
+  if (request.named.found == 0) return std::nullopt;
+  return NamedActor{request.named.actor, NewHandle(request.named.object)};
+}
+
+bool WorkerClient::IsCancelled() const {
+  auto& channel = const_cast<WorkerChannel&>(channel_);
+  const std::uint64_t lease = running_.load(std::memory_order_relaxed);
+  return lease != 0 && channel.interrupted().load(std::memory_order_acquire) == lease;
+}
+
+}  // namespace menger

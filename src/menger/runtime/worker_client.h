@@ -1,0 +1,112 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "menger/runtime/client.h"
+#include "menger/runtime/executor.h"
+#include "menger/runtime/ring.h"
+#include "menger/runtime/worker_channel.h"
+#include "menger/runtime/worker_messages.h"
+
+namespace menger {
+
+// Where a worker reads values that others have written, and writes its own.
+class WorkerSegments {
+ public:
+  virtual ~WorkerSegments() = default;
+  virtual std::span<const std::byte> Read(const SharedExtent& extent) = 0;
+  virtual std::span<std::byte> Write(const SharedExtent& extent) = 0;
+};
+
+// The worker's end: does the calls that its node offers, one after the other, and is the way of
+// those calls to the node.
+//
+// The main thread serves. Other threads, which a call may have started, may call as well.
+//
+// Lock order: reading_, then writing_.
+class WorkerClient final : public Client, private ResultStore {
+ public:
+  // `index` is the worker's number.
+  WorkerClient(WorkerIndex index, WorkerChannel channel, Doorbell& node,
+               std::unique_ptr<WorkerSegments> segments);
+
+  // Until the node says that it is enough.
+  void Serve();
+
+  void Submit(SpecPointer spec, std::span<ObjectHandle> results) override;
+  ObjectHandle Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
+                   std::span<const ObjectHandle> contained) override;
+  std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
+                           const Deadline& deadline) override;
+  std::vector<bool> Wait(std::span<const ObjectHandle> objects, std::size_t count,
+                         const Deadline& deadline) override;
+  void Cancel(const ObjectHandle& object, bool force) override;
+  void KillActor(ActorId actor, bool may_restart) override;
+  std::optional<NamedActor> FindActor(std::string_view name) override;
+  bool IsCancelled() const override;
+  void Unpin(const ObjectHandle& object) noexcept override;
+  ObjectHandle Adopt(ObjectId id) override;
+  void Forget(Reference* reference) noexcept override;
+
+ private:
+  // A call that was claimed: a copy of its message.
+  using CallBuffer = std::unique_ptr<std::byte[]>;
+  struct Claimed {
+    CallBuffer memory;
+    std::size_t bytes = 0;
+  };
+  // What a thread of this process has asked the node.
+  struct Request {
+    std::size_t missing = 0;
+    std::unordered_map<ObjectId, Fetched, IdHash> values;
+    NamedMessage named;
+    GrantMessage grant;
+    Payload refusal;
+  };
+
+  std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) override;
+
+  ObjectHandle NewHandle(ObjectId id);
+  void ReadMessages();
+  Claimed ClaimNext();
+  void HandleAnswer(std::span<const std::byte> bytes);
+  void Do(const Claimed& call);
+  void Report(const CallMessage& call, CallOutcome outcome, double nanoseconds);
+  void SendReference(ToNode kind, ObjectId id);
+  // Writes a message of `bytes` bytes, by `fill`; waits while the ring is full.
+  void Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, bool ring);
+  void RingNode();
+  void Await(Request& request, const Deadline& deadline);
+  std::uint64_t NewRequest(Request& request, bool with_values);
+  bool Ask(std::uint64_t number, Request& request, std::span<const ObjectHandle> objects,
+           const Deadline& deadline);
+
+  const WorkerIndex index_;
+  WorkerChannel channel_;
+  Doorbell& node_;
+  std::unique_ptr<WorkerSegments> segments_;
+  ActorInstances actors_;
+
+  std::mutex reading_;
+  RingReader in_;  // Guarded by reading_.
+  // Calls that were read and are still the node's to take back. Guarded by reading_.
+  std::deque<RingEntry> offered_;
+  bool stop_ = false;                                     // Guarded by reading_.
+  std::unordered_map<std::uint64_t, Request*> requests_;  // Guarded by reading_.
+  std::uint64_t next_request_ = 0;                        // Guarded by reading_.
+
+  std::mutex writing_;
+  RingWriter out_;                // Guarded by writing_.
+  std::size_t untold_ = 0;        // Messages since the node's bell was rung. Guarded by writing_.
+  std::size_t inline_bytes_ = 0;  // Of the results of this call.
+  std::atomic<std::uint64_t> running_{0};  // The lease of the call that the main thread does.
+};
+
+}  // namespace menger

@@ -1,0 +1,197 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "menger/base/error.h"
+#include "menger/runtime/ids.h"
+#include "menger/runtime/object_value.h"
+#include "menger/runtime/task_error.h"
+#include "menger/runtime/task_spec.h"
+
+namespace menger {
+
+// What a node and a worker process tell each other: one message an entry of a ring (ring.h). Each
+// begins with its kind. Both ends are of one build, so structures go as they are; but a node
+// believes nothing that a worker says before it has been read through MessageReader.
+
+enum class ToWorker : std::uint32_t {
+  kCall,   // Claimable: CallMessage, then the specification, then the values of its arguments.
+  kValue,  // ValueMessage: of a watched object that is ready now.
+  kGrant,  // GrantMessage: where a value may be written.
+  kNamed,  // NamedMessage: the actor of a name.
+  kStop,   // Nothing: end when what was claimed is done.
+};
+
+enum class ToNode : std::uint32_t {
+  kHello,      // HelloMessage: the first; the worker runs.
+  kFinished,   // FinishedMessage, then a ResultMessage with its tail for each result.
+  kFailed,     // FinishedMessage, then the encoded TaskFailure.
+  kSubmit,     // The specification.
+  kPut,        // ObjectId, then a ResultMessage with its tail.
+  kAdopt,      // ObjectId: the process refers to it once more,
+  kForget,     // once less;
+  kUnpin,      // reads its bytes once less.
+  kWatch,      // WatchMessage, then the ids.
+  kUnwatch,    // WatchMessage, then the ids.
+  kUnblock,    // Nothing: the call goes on.
+  kAllocate,   // AllocateMessage.
+  kCancel,     // CancelMessage.
+  kKillActor,  // KillMessage.
+  kFindActor,  // FindMessage, then the name.
+};
+
+// How a value goes along: inline after the message (aligned to 16), or in shared memory.
+struct ValueHeader {
+  ObjectValue::Kind kind = ObjectValue::Kind::kNone;  // kInline, kShared or kError.
+  std::uint32_t segment = 0;                          // kShared.
+  std::uint64_t offset = 0;                           // kShared.
+  std::uint64_t bytes = 0;
+};
+
+// With the first descriptors that a worker is sent: its channel, the node's bell, its segment.
+struct WorkerStart {
+  std::uint32_t index = 0;
+  std::uint32_t segment = 0;  // That it writes.
+};
+
+struct CallMessage {
+  ToWorker kind = ToWorker::kCall;
+  std::uint32_t references = 0;  // So many ValueHeaders follow the message.
+  std::uint64_t lease = 0;
+  std::uint32_t brief = 0;  // Expected to take less than it costs to tell of it.
+  std::uint32_t spec_bytes = 0;
+};
+struct ValueMessage {
+  ToWorker kind = ToWorker::kValue;
+  std::uint32_t unused = 0;
+  std::uint64_t request = 0;
+  ObjectId object;
+  ValueHeader value;
+};
+struct GrantMessage {
+  ToWorker kind = ToWorker::kGrant;
+  std::uint32_t granted = 0;  // 0: the failure follows, encoded.
+  std::uint64_t request = 0;
+  SharedExtent extent;
+};
+struct NamedMessage {
+  ToWorker kind = ToWorker::kNamed;
+  std::uint32_t found = 0;
+  std::uint64_t request = 0;
+  ActorId actor;
+  ObjectId object;
+};
+
+struct HelloMessage {
+  ToNode kind = ToNode::kHello;
+  std::uint32_t process = 0;
+};
+struct FinishedMessage {
+  ToNode kind = ToNode::kFinished;
+  std::uint32_t results = 0;
+  std::uint64_t lease = 0;
+  double nanoseconds = 0;
+};
+struct ResultMessage {
+  ValueHeader value;
+  std::uint64_t contained = 0;  // So many ObjectIds follow, then the inline value.
+};
+struct WatchMessage {
+  ToNode kind = ToNode::kWatch;
+  std::uint32_t objects = 0;
+  std::uint64_t request = 0;     // Even: which are ready; odd: with their values.
+  std::uint64_t call_waits = 0;  // The call that the worker does waits for them.
+};
+struct AllocateMessage {
+  ToNode kind = ToNode::kAllocate;
+  std::uint32_t unused = 0;
+  std::uint64_t request = 0;
+  std::uint64_t bytes = 0;
+};
+struct CancelMessage {
+  ToNode kind = ToNode::kCancel;
+  std::uint32_t force = 0;
+  ObjectId object;
+};
+struct KillMessage {
+  ToNode kind = ToNode::kKillActor;
+  std::uint32_t may_restart = 0;
+  ActorId actor;
+};
+struct FindMessage {
+  ToNode kind = ToNode::kFindActor;
+  std::uint32_t unused = 0;
+  std::uint64_t request = 0;
+};
+struct ReferenceMessage {
+  ToNode kind = ToNode::kForget;
+  std::uint32_t unused = 0;
+  ObjectId object;
+};
+
+// Where the parts of a message lie: everything begins at a multiple of 16.
+constexpr std::size_t MessagePart(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
+
+// Fills a message, part by part. The caller has reserved what the parts need together.
+class MessageWriter {
+ public:
+  explicit MessageWriter(std::span<std::byte> out) : out_(out) {}
+
+  template <typename T>
+  void Add(const T& part) {
+    AddBytes(std::as_bytes(std::span(&part, 1)));
+  }
+  void AddBytes(std::span<const std::byte> bytes) {
+    if (!bytes.empty()) std::memcpy(out_.data(), bytes.data(), bytes.size());
+    out_ = out_.subspan(MessagePart(bytes.size()));
+  }
+
+ private:
+  std::span<std::byte> out_;
+};
+
+// Takes a message apart, and believes nothing: throws DataLoss where it ends too early.
+class MessageReader {
+ public:
+  explicit MessageReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  T Take() {
+    T part;
+    std::memcpy(&part, TakeBytes(sizeof(T)).data(), sizeof(T));
+    return part;
+  }
+  // Valid while the message is; the other process may still change them.
+  std::span<const std::byte> TakeBytes(std::uint64_t bytes);
+  std::vector<ObjectId> TakeIds(std::uint64_t count);
+  std::span<const std::byte> rest() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+// What follows a ValueHeader in the message itself.
+inline std::size_t TailBytes(const ValueHeader& value) {
+  return value.kind == ObjectValue::Kind::kShared ? 0 : static_cast<std::size_t>(value.bytes);
+}
+ValueHeader HeaderOf(const ObjectValue& value);
+
+// ---- Larger messages, both ways.
+
+std::size_t ResultBytes(const ObjectValue& value, std::size_t contained);
+void WriteResult(MessageWriter& writer, const ObjectValue& value,
+                 std::span<const ObjectId> contained);
+// An inline value is copied; one in shared memory is as the worker says: to be checked.
+ObjectValue ReadResult(MessageReader& reader, std::vector<ObjectId>& contained);
+
+// The values of `values` are those of the references among the arguments, in order.
+std::size_t CallBytes(const TaskSpec& spec, std::span<const ObjectValue* const> values);
+void WriteCall(std::span<std::byte> out, const TaskSpec& spec, std::uint64_t lease, bool brief,
+               std::span<const ObjectValue* const> values);
+
+}  // namespace menger

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+namespace menger {
+
+// The workers of a node; under its lock.
+class WorkerTeam {
+ public:
+  virtual ~WorkerTeam() = default;
+
+  // One more worker, now or soon: it is then added to the machine.
+  virtual void StartWorker() = 0;
+
+  // Tells the machine what the workers have reported since.
+  virtual void Drain() = 0;
+
+  // Why no worker can be had; "" while that is not so.
+  const std::string& broken() const { return broken_; }
+
+ protected:
+  std::string broken_;
+};
+
+}  // namespace menger
