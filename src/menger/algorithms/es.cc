@@ -22,10 +22,10 @@ OptionTexts TextsOf(Component component) {
 // Plays the pairs of an iteration on the workers, then learns from all of them.
 class EsCycle final : public LearningCycle {
  public:
-  EsCycle(Es& es, const EsWorkerSpec& spec, const WorkerPlan& plan)
+  EsCycle(Es& es, const WorkerPlan& plan)
       : es_(es),
-        population_(spec, plan.runtime, es.config().noise_entries),
-        stream_(spec.seed, es.config().noise_entries, es.parameter_count(),
+        population_(es.WorkerSpec(plan), plan.runtime, es.config().noise_entries),
+        stream_(plan.seed, es.config().noise_entries, es.parameter_count(),
                 es.config().observe_probability) {}
 
   void Collect() override {
@@ -154,17 +154,20 @@ std::unique_ptr<Policy> Es::MakePolicy(PolicyMode mode, std::uint64_t seed) {
   return std::make_unique<EsPolicy>(EsModel(context_), noise, publication_, seed);
 }
 
+EsWorkerSpec Es::WorkerSpec(const WorkerPlan& plan) const {
+  return {.environment = plan.environment,
+          .network = TextsOf(context_.network),
+          .transforms = TextsOf(context_.transforms),
+          .precision = context_.precision,
+          .seed = plan.seed,
+          .deviation = config_.deviation,
+          .action_noise = config_.action_noise,
+          .observe_probability = config_.observe_probability};
+}
+
 std::unique_ptr<LearningCycle> Es::MakeCycle(const WorkerPlan& plan) {
-  const EsWorkerSpec spec{.environment = plan.environment,
-                          .network = TextsOf(context_.network),
-                          .transforms = TextsOf(context_.transforms),
-                          .precision = context_.precision,
-                          .seed = plan.seed,
-                          .deviation = config_.deviation,
-                          .action_noise = config_.action_noise,
-                          .observe_probability = config_.observe_probability};
   OpenForWorker(plan.environment);  // Says here, not in a worker, that it cannot be made.
-  return std::make_unique<EsCycle>(*this, spec, plan);
+  return std::make_unique<EsCycle>(*this, plan);
 }
 
 void Es::Publish() {

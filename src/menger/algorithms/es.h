@@ -45,6 +45,9 @@ class Es final : public EpisodeAlgorithm {
 
   std::unique_ptr<LearningCycle> MakeCycle(const WorkerPlan& plan) override;
 
+  // What its workers are made from.
+  EsWorkerSpec WorkerSpec(const WorkerPlan& plan) const;
+
   // One update from what the pairs of an iteration gave, as drawn from `stream`.
   Metrics Learn(std::span<const PairOutcome> outcomes, const PairStream& stream,
                 std::span<const float> noise, UpdateRule& update);
