@@ -36,8 +36,8 @@ struct Settings {
 int Nothing(int x) { return x; }
 
 void CallBatch(Runtime& runtime) {
-  static std::vector<ObjectRef<int>> results;
-  results.clear();
+  std::vector<ObjectRef<int>> results;
+  results.reserve(kBatch);
   for (int i = 0; i < kBatch; ++i) results.push_back(runtime.Call<Nothing>(i));
   runtime.Get(results);
 }
