@@ -252,7 +252,9 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
   waiter.missing = count - ready;
   const Watch watch{kDriver, reinterpret_cast<std::uintptr_t>(&waiter)};
   for (Object* const object : objects) {
-    if (object->state != Object::State::kReady) machine_.WatchObject(watch, *object);
+    if (object->state == Object::State::kReady) continue;
+    // What was lost for good is ready at once: with an error.
+    if (machine_.WatchObject(watch, *object) && waiter.missing > 0) --waiter.missing;
   }
   if (thread != nullptr) machine_.Block(thread->worker());
   machine_.Run();
@@ -324,10 +326,29 @@ NodeMachine::Counts LocalNode::Counts() {
 
 // ---- Waiting.
 
-void LocalNode::StartWorker() {
-  Worker& worker = machine_.AddWorker(machine_.NewWorkerIndex());
-  hosts_.push_back(std::make_unique<ThreadWorker>(*this, worker));
-  worker.host = hosts_.back().get();
+// Threads of the driver do the node's work themselves: they say when it is done.
+void LocalNode::AwaitSignal(Waiter& waiter, const Deadline& deadline) {
+  const std::uint32_t seen = waiter.ready.value();
+  if (queued_.load(std::memory_order_acquire) > 0) Work();
+  if (waiter.missing == 0) return;
+  waiter.ready.TryWaitFor(seen + 1, std::min(deadline.remaining(), kSlice));
+}
+
+// One waiting thread listens to the workers and does the node's work meanwhile; others wait for
+// what it finds.
+void LocalNode::AwaitWorkers(Waiter& waiter, const Deadline& deadline) {
+  const std::unique_lock getting(getting_, std::try_to_lock);
+  if (!getting.owns_lock()) return AwaitSignal(waiter, deadline);
+  const Deadline slice = Deadline::After(std::min(deadline.remaining(), kSlice));
+  std::uint32_t seen = bell().Listen(DoorbellRole::kGetter);
+  for (;;) {
+    Work();
+    if (waiter.missing == 0 || slice.expired()) break;
+    bell().Wait(DoorbellRole::kGetter, seen, slice);
+    seen = bell().value();
+  }
+  bell().Listen(DoorbellRole::kNode);
+  Work();
 }
 
 // For what nobody waits for: messages left by a thread that does other things since, results of

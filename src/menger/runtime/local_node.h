@@ -98,7 +98,7 @@ class LocalNode final : public Client, private NodeEffects {
   bool Offer(Worker& worker, const Task& task) override { return worker.host->Offer(task); }
   bool Recall(Worker& worker, const Task& task) override { return worker.host->Recall(task); }
   void Announce(Worker& worker) override { worker.host->Announce(); }
-  void StartWorker() override;
+  void StartWorker() override { team_->StartWorker(); }
   void Ready(const Watch& watch, Object& object) override;
   void Free(const ObjectValue& value) override;
   void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }

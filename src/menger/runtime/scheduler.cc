@@ -12,6 +12,9 @@ namespace {
 // enough that a call does not wait behind others while another worker has nothing to do.
 constexpr double kAheadNanoseconds = 200'000;
 constexpr std::size_t kOutstandingMax = 512;
+// Those who keep places for outstanding leases need no more: leases count on where calls were taken
+// back.
+constexpr LeaseNumber kLeasesMax = 1024;
 constexpr double kBriefNanoseconds = 20'000;
 constexpr double kTimesWeight = 0.1;  // Of the newest measurement.
 constexpr std::int64_t kStuckNanoseconds = 500'000;
@@ -173,6 +176,8 @@ Task* Scheduler::Take(SchedulingClass& scheduling) {
 
 bool Scheduler::OfferTo(Worker& worker, Task& task) {
   task.lease = worker.leases + 1;
+  const Task* const first = worker.outstanding.front();
+  worker.full |= first != nullptr && task.lease - first->lease >= kLeasesMax;
   if (worker.full || !queues_->Offer(worker, task)) {
     worker.full = !worker.outstanding.empty();
     return false;
