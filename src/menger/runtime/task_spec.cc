@@ -61,6 +61,12 @@ void TaskSpec::Validate(std::span<const std::byte> bytes) {
     throw DataLoss("a call of kind {} with id {}", static_cast<int>(header.kind),
                    ToString(header.task));
   }
+  if (header.kind == CallKind::kConstruct &&
+      (header.results != 1 || header.actor != ActorOf(header.task))) {
+    throw DataLoss("call {} makes actor {} with {} results; it can make {} with 1",
+                   ToString(header.task), ToString(header.actor), header.results,
+                   ToString(ActorOf(header.task)));
+  }
   for (const std::size_t flag : {offsetof(SpecHeader, retry_errors), offsetof(SpecHeader, streams),
                                  offsetof(SpecHeader, named)}) {
     if (bytes[flag] > std::byte{1}) {
