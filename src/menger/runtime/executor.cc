@@ -68,7 +68,8 @@ void RunCall(const TaskSpec& spec, std::span<const EncodedValue> by_reference, C
                   .owner = &client,
                   .arguments = arguments,
                   .results = &results,
-                  .result_count = header.results};
+                  .result_count = header.results,
+                  .spec = &spec};
   if (header.kind == CallKind::kMethod) {
     frame.actor = actors.Find(header.actor);
     if (frame.actor == nullptr) throw Internal("actor {} is not here", ToString(header.actor));
@@ -117,6 +118,9 @@ CallOutcome Execute(const TaskSpec& spec, std::span<const EncodedValue> by_refer
   try {
     Results results(outcome, store);
     RunCall(spec, by_reference, client, actors, results);
+  } catch (ToldFailure& told) {
+    outcome.failed = true;
+    outcome.failure = std::move(told.failure);
   } catch (const TaskError& error) {
     // Of a call that this one waited for: what that one says is what went wrong.
     outcome.failed = true;

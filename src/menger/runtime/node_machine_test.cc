@@ -32,7 +32,10 @@ class World : public NodeEffects {
   void Free(const ObjectValue& value) override {
     if (value.kind == ObjectValue::Kind::kShared) freed.push_back(value.extent.offset);
   }
-  void EndWorker(Worker& worker, std::string_view) override { ended.push_back(worker.index); }
+  void EndWorker(Worker& worker, std::string_view) override {
+    ended.push_back(worker.index);
+    std::erase(workers, &worker);
+  }
   void Interrupt(Worker&, const Task&) override {}
   void ActorReleased(ActorId) override { ++released_actors; }
 
