@@ -26,8 +26,9 @@ enum class PolicyMode : std::uint8_t { kSample, kGreedy };
 
 // Which shape of data an algorithm learns from; a training loop serves one of them.
 enum class DataRule : std::uint8_t {
-  kSlabs,    // Fresh slabs, read in place (PPO, A2C; V-trace corrected: IMPALA).
-  kBatches,  // Batches drawn from replay.
+  kSlabs,     // Fresh slabs, read in place (PPO, A2C; V-trace corrected: IMPALA).
+  kBatches,   // Batches drawn from replay.
+  kEpisodes,  // Returns of whole episodes, which workers of the runtime play (ES).
 };
 
 // Owns networks and loss; knows nothing of threads, files or time.
@@ -93,7 +94,8 @@ class AlgorithmEntry {
   virtual ~AlgorithmEntry() = default;
   virtual std::string name() const = 0;
   virtual std::string description() const = 0;
-  // That of what Make makes: a recipe has a section [replay] where it is kBatches.
+  // That of what Make makes: a recipe has a section [replay] where it is kBatches, and where it is
+  // kEpisodes [runtime] instead of [collector].
   virtual DataRule data_rule() const { return DataRule::kSlabs; }
   // Binds a fresh configuration's options (section named after the algorithm) to `options`.
   virtual void Declare(Options& options) = 0;

@@ -8,6 +8,7 @@
 #include "menger/algorithms/action_space.h"
 #include "menger/algorithms/algorithm.h"
 #include "menger/algorithms/dqn.h"
+#include "menger/algorithms/es.h"
 #include "menger/algorithms/ppo.h"
 #include "menger/networks/distribution.h"
 
@@ -56,6 +57,26 @@ class DqnEntry final : public AlgorithmEntry {
   DqnConfig config_;
 };
 
+class EsEntry final : public AlgorithmEntry {
+ public:
+  std::string name() const override { return "es"; }
+  std::string description() const override {
+    return "Evolution Strategies (Salimans et al. 2017) on workers of the runtime; discrete and "
+           "continuous actions";
+  }
+  DataRule data_rule() const override { return DataRule::kEpisodes; }
+  void Declare(Options& options) override { config_.Declare(options); }
+  void Check(const EnvironmentSpec& environment) const override {
+    MakeDistribution(OnlyAction(environment));
+  }
+  std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
+    return std::make_unique<Es>(config_, context);
+  }
+
+ private:
+  EsConfig config_;
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms() {
@@ -68,6 +89,7 @@ std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms() {
       "a2c",
       "Advantage Actor-Critic (Mnih et al. 2016), synchronous; discrete and continuous actions"));
   entries.push_back(std::make_unique<DqnEntry>());
+  entries.push_back(std::make_unique<EsEntry>());
   return entries;
 }
 

@@ -91,6 +91,17 @@ void ObservationNormaliser::Update(std::span<const float> observations,
   moments_.Merge(mean, squared, count);
 }
 
+void ObservationNormaliser::Merge(std::span<const double> sums, std::span<const double> squares,
+                                  double count) {
+  std::vector<double> mean(sums.begin(), sums.end());
+  std::vector<double> deviations(squares.begin(), squares.end());
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    mean[i] /= count;
+    deviations[i] = std::max(0.0, deviations[i] - sums[i] * mean[i]);  // Rounding may go below.
+  }
+  moments_.Merge(mean, deviations, count);
+}
+
 void ObservationNormaliser::WriteTo(std::span<float> scale_and_shift) const {
   const int elements = moments_.elements();
   for (int i = 0; i < elements; ++i) {

@@ -58,6 +58,9 @@ class ObservationNormaliser {
   // Merges rows of raw observations, [rows, elements]; rows with weight 0 are left out.
   void Update(std::span<const float> observations, std::span<const float> weights);
 
+  // Merges `count` observations by their sums and the sums of their squares, element by element.
+  void Merge(std::span<const double> sums, std::span<const double> squares, double count);
+
   // 2 x elements floats, scales then shifts: x * scale + shift is the normalised value before
   // clipping.
   void WriteTo(std::span<float> scale_and_shift) const;

@@ -119,9 +119,9 @@ Plan MakePlan(const ChildProgram& program, int output, int failure) {
   sigset_t before;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &before);
-  // fork would copy the page tables: 10 ms and more where gigabytes are mapped. The child keeps to
-  // what vfork allows it and leaves this frame alone.
-  const pid_t process = vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+  // fork would copy the page tables: 30 ms for each gigabyte in use. The child keeps to what vfork
+  // allows it and leaves this frame alone.
+  const pid_t process = vfork();
   if (process == 0) Become(plan);
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

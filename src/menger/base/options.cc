@@ -245,6 +245,16 @@ void Options::SetFromText(std::string_view name, std::string_view text) {
   Assign(option, std::visit(parse, option.field));
 }
 
+OptionTexts Options::Texts() const {
+  OptionTexts texts;
+  for (const OptionEntry& entry : Entries()) texts.emplace_back(entry.name, ToText(entry.value));
+  return texts;
+}
+
+void Options::SetFromTexts(const OptionTexts& texts) {
+  for (const auto& [name, text] : texts) SetFromText(name, text);
+}
+
 void Options::Assign(const Option& option, const OptionValue& value) {
   std::visit(
       [&](auto* field) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -24,6 +25,9 @@ using OptionValue = std::variant<bool, int64_t, double, std::string, std::vector
 
 std::string ToText(
     const OptionValue& value);  // "true", "64", "0.99", "linear", "[64, 64]", "[a, b]"
+
+// Names and values of options, as Options::SetFromText takes them.
+using OptionTexts = std::vector<std::pair<std::string, std::string>>;
 
 // What is allowed, and what it is good for.
 struct OptionHelp {
@@ -88,6 +92,11 @@ class Options {
   // As `--set section.name=text` has it: true, 64, 1e-3, linear, [64, 64] or 64,64, auto. Quotes
   // around texts are dropped.
   void SetFromText(std::string_view name, std::string_view text);
+
+  // All of them at once, for the same component in another process. Numbers survive to the last
+  // bit.
+  OptionTexts Texts() const;
+  void SetFromTexts(const OptionTexts& texts);
 
   bool Contains(std::string_view name) const;
   OptionValue Get(std::string_view name) const;  // Throws InvalidArgument for an unknown name.

@@ -45,14 +45,18 @@ struct Signature<R (*)(Ps...) noexcept(kNoexcept)> {
   using Result = std::remove_cvref_t<R>;
   using Parameters = TypeList<Ps...>;
 };
+template <typename R, typename C, typename... Ps>
+struct MethodSignature : Signature<R (*)(Ps...)> {
+  using Class = C;
+};
 template <typename R, typename C, typename... Ps, bool kNoexcept>
-struct Signature<R (C::*)(Ps...) noexcept(kNoexcept)> : Signature<R (*)(Ps...)> {};
+struct Signature<R (C::*)(Ps...) noexcept(kNoexcept)> : MethodSignature<R, C, Ps...> {};
 template <typename R, typename C, typename... Ps, bool kNoexcept>
-struct Signature<R (C::*)(Ps...) const noexcept(kNoexcept)> : Signature<R (*)(Ps...)> {};
+struct Signature<R (C::*)(Ps...) const noexcept(kNoexcept)> : MethodSignature<R, C, Ps...> {};
 template <typename R, typename C, typename... Ps, bool kNoexcept>
-struct Signature<R (C::*)(Ps...)& noexcept(kNoexcept)> : Signature<R (*)(Ps...)> {};
+struct Signature<R (C::*)(Ps...)& noexcept(kNoexcept)> : MethodSignature<R, C, Ps...> {};
 template <typename R, typename C, typename... Ps, bool kNoexcept>
-struct Signature<R (C::*)(Ps...) const& noexcept(kNoexcept)> : Signature<R (*)(Ps...)> {};
+struct Signature<R (C::*)(Ps...) const& noexcept(kNoexcept)> : MethodSignature<R, C, Ps...> {};
 template <typename Lambda>
 requires requires { &Lambda::operator(); }
 struct Signature<Lambda> : Signature<decltype(&Lambda::operator())> {};
@@ -68,7 +72,7 @@ struct WithoutRuntime<TypeList<Runtime&, Ps...>> {
   static constexpr bool kTakesRuntime = true;
 };
 
-// The types of the results where a call is asked for several: those of a tuple.
+// The types of the results where a call is asked for several: those of a tuple or a pair.
 template <typename R>
 struct SeveralResults {
   using Types = TypeList<R>;
@@ -109,7 +113,9 @@ struct MethodCall {
 
   template <typename... Values>
   static decltype(auto) Invoke(CallFrame& frame, Values&&... values) {
-    Actor& actor = *static_cast<Actor*>(frame.actor);
+    static_assert(std::is_base_of_v<typename Callable::Class, Actor>,
+                  "menger: this method is not one of the actor's class or of its bases");
+    typename Callable::Class& actor = *static_cast<Actor*>(frame.actor);
     if constexpr (WithoutRuntime<typename Callable::Parameters>::kTakesRuntime) {
       return (actor.*kMethod)(*frame.runtime, std::forward<Values>(values)...);
     } else {
@@ -168,11 +174,11 @@ struct ConstructorCall {
 [[noreturn]] void FailResultCount(const char* callable, int asked_for, int results);
 
 template <typename Parameter>
+inline constexpr bool kIsMutableReference =
+    std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>;
+
+template <typename Parameter>
 std::remove_cvref_t<Parameter> DecodeArgument(const CallFrame& frame, std::size_t position) {
-  static_assert(
-      !std::is_lvalue_reference_v<Parameter> || std::is_const_v<std::remove_reference_t<Parameter>>,
-      "menger: a parameter cannot be a reference to something that is not const: what is "
-      "written to it would not come back; take a value, and return what is new");
   return Decode<std::remove_cvref_t<Parameter>>(frame.arguments[position], frame.owner);
 }
 
@@ -200,13 +206,19 @@ template <typename Call, typename... Ps, std::size_t... kPosition>
 void RunCall(CallFrame& frame, TypeList<Ps...>, std::index_sequence<kPosition...>) {
   using Result = typename Call::Result;
   constexpr int kSeveral = SeveralResults<Result>::Types::kSize;
+  constexpr bool kChangesArguments = (kIsMutableReference<Ps> || ...);
+  static_assert(!kChangesArguments,
+                "menger: a parameter cannot be a reference to something that is not const: what is "
+                "written to it would not come back; take a value, and return what is new");
   if (frame.arguments.size() != sizeof...(Ps)) {
     FailArgumentCount(Call::name(), frame.arguments.size(), sizeof...(Ps));
   }
   if (frame.result_count != 1 && frame.result_count != kSeveral) {
     FailResultCount(Call::name(), frame.result_count, kSeveral);
   }
-  if constexpr (std::is_void_v<Result>) {
+  if constexpr (kChangesArguments) {
+    return;
+  } else if constexpr (std::is_void_v<Result>) {
     Call::Invoke(frame, DecodeArgument<Ps>(frame, kPosition)...);
     frame.results->Allocate(0, 0, {});
   } else {
@@ -228,7 +240,7 @@ template <typename Call>
 
 // The Function of a callable: an address known to the linker.
 template <typename Call>
-const Function& FunctionOf() {
+[[gnu::visibility("hidden")]] const Function& FunctionOf() {
   return kFunctionEntry<Call>;
 }
 
@@ -238,10 +250,11 @@ const Function& FunctionOf() {
 struct Argument {
   const ObjectHandle* reference = nullptr;  // If not null, all else is empty.
   const void* value = nullptr;
-  std::size_t size = 0;                                     // Of the encoding.
-  void (*encode)(const void* value, std::span<std::byte>);  // Null: its bytes are the encoding.
+  std::size_t size = 0;  // Of the encoding.
+  // Null: the value's bytes are the encoding.
+  void (*encode)(const void* value, std::span<std::byte> out) = nullptr;
 
-  // `out` has `size` bytes.
+  // `out` has `size` bytes and will be read at a multiple of kValueAlignment.
   void EncodeTo(std::span<std::byte> out) const;
 };
 
@@ -276,10 +289,11 @@ consteval auto CheckArgument() {
         "a reference is not converted: X must be the parameter's type");
     return std::type_identity<A>();
   } else {
-    static_assert(std::is_same_v<A, P> || std::is_convertible_v<const A&, P>,
+    constexpr bool kConvertible = std::is_same_v<A, P> || std::is_convertible_v<const A&, P>;
+    static_assert(kConvertible,
                   "menger: an argument (A, below) cannot be converted to the type of the parameter "
                   "(P) at this position (counted from 0, without Runtime&)");
-    return std::type_identity<P>();
+    return std::conditional_t<kConvertible, std::type_identity<P>, std::type_identity<A>>();
   }
 }
 template <typename P, typename A, int kPosition>
@@ -288,13 +302,13 @@ using SlotOf = typename decltype(CheckArgument<std::remove_cvref_t<P>, std::remo
 
 [[noreturn]] void FailEmptyReference(const char* callable, int position);
 
-template <typename Call, bool kByReference, typename Slot>
+template <typename Call, typename P, typename Slot>
 Argument MakeArgument(const Slot& value, int position, std::vector<ObjectHandle>& contained) {
-  if constexpr (kByReference) {
+  if constexpr (kIsObjectRef<Slot> && !kIsObjectRef<std::remove_cvref_t<P>>) {
     if (!value.valid()) FailEmptyReference(Call::name(), position);
-    return {.reference = &value.handle(), .encode = nullptr};
+    return {.reference = &value.handle()};
   } else if constexpr (kFormOf<Slot> == ValueForm::kBytes) {
-    return {.value = &value, .size = sizeof(Slot), .encode = nullptr};
+    return {.value = &value, .size = sizeof(Slot)};
   } else {
     return {.value = &value,
             .size = EncodedSize(value, &contained),
@@ -314,8 +328,7 @@ struct ArgumentsOf<Call, TypeList<Ps...>, TypeList<Slots...>> {
                             const Slots&... values) {
     std::vector<ObjectHandle> contained;
     const std::array<Argument, sizeof...(Slots)> arguments = {
-        MakeArgument < Call, kIsObjectRef<Slots> && !kIsObjectRef < std::remove_cvref_t < Ps >>>
-                                                        (values, kPosition, contained)...};
+        MakeArgument<Call, Ps>(values, kPosition, contained)...};
     return use(std::span<const Argument>(arguments), std::span<const ObjectHandle>(contained));
   }
 };

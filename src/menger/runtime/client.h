@@ -90,7 +90,8 @@ class Client : public ReferenceOwner {
                                    const Deadline& deadline) = 0;
 
   // Returns when `count` of them are ready or the deadline has passed: which are. No error.
-  virtual std::vector<bool> Wait(std::span<const ObjectHandle> objects, std::size_t count, const Deadline& deadline) = 0;
+  virtual std::vector<bool> Wait(std::span<const ObjectHandle> objects, std::size_t count,
+                                 const Deadline& deadline) = 0;
 
   virtual void Cancel(const ObjectHandle& object, bool force) = 0;
 

@@ -29,7 +29,7 @@ struct EmbeddedStoreOptions {
 // Reads complete before Submit returns, and so does everything without a log. With one, a batch
 // that changes something completes on the log's thread once it is safe as StoreLogOptions say;
 // others may read it before. A batch is refused with Unavailable while too much waits for the disk,
-// and after the disk has failed. About half a microsecond an operation in memory.
+// and after the disk has failed. About a quarter of a microsecond an operation in memory.
 //
 // Opened again it knows all records, but no leases: those who held them were told by the same
 // process, or have to ask again. Versions and epochs go on growing.

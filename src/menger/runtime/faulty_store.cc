@@ -104,13 +104,14 @@ void FaultyStore::Answer(std::list<Batch>::iterator batch) {
 }
 
 StoreResult FaultyStore::Run(const StoreOperation& operation, Deadline deadline) {
-  const StoreResult unavailable{.outcome = StoreResult::Outcome::kFailed,
-                                .error = Unavailable("the answer of the store was lost")};
+  StoreResult unavailable{.outcome = StoreResult::Outcome::kFailed,
+                          .error = Unavailable("the answer of the store was lost")};
   if (Happens(options_.fails)) return unavailable;
   StoreResult result;
   store_.Submit({operation}, deadline,
                 [&](std::vector<StoreResult> results) { result = std::move(results.front()); });
-  return Happens(options_.is_doubtful) ? unavailable : result;
+  if (Happens(options_.is_doubtful)) return unavailable;
+  return result;
 }
 
 }  // namespace menger

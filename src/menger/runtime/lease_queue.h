@@ -38,8 +38,8 @@ class LeaseQueue {
       if (next > offered_.load(std::memory_order_acquire)) return nullptr;
       Place& place = places_[next % kPlaces];
       std::uint32_t state = kOffered;
-      const bool mine = place.state.compare_exchange_strong(state, kClaimed,
-                                                            std::memory_order_acq_rel);
+      const bool mine =
+          place.state.compare_exchange_strong(state, kClaimed, std::memory_order_acq_rel);
       const Task* const task = place.task;
       taken_.store(next, std::memory_order_release);
       if (mine) return task;

@@ -41,7 +41,7 @@ inline constexpr std::size_t kLineageBytesMax = std::size_t{8} << 20;  // Of one
 // at most twice those that were alive at a flush: what is written again is less than what was
 // forgotten of that segment, and nothing is forgotten twice.
 //
-// About 15 ns for one that is appended and forgotten. Memory: 40 bytes for each that is alive, and
+// About 11 ns for one that is appended and forgotten. Memory: 40 bytes for each that is alive, and
 // copies of those that are being written. One thread at a time; the store answers on any.
 class LineageLog {
  public:

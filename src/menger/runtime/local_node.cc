@@ -109,12 +109,16 @@ void LocalNode::Send(Message message) {
 }
 
 void LocalNode::Work() {
-  // Whoever holds the lock does not leave before the queue is empty; so if it is taken, the message
-  // is in good hands.
-  while (node_mutex_.try_lock()) {
-    const std::lock_guard lock(node_mutex_, std::adopt_lock);
+  pending_work_.store(true, std::memory_order_seq_cst);
+  DoPendingWork();
+}
+
+// Either this gets the lock, or the holder sees the flag when he has given it up.
+void LocalNode::DoPendingWork() {
+  while (pending_work_.load(std::memory_order_seq_cst) && node_mutex_.try_lock()) {
+    pending_work_.store(false, std::memory_order_seq_cst);
     WorkLocked();
-    if (queued_.load(std::memory_order_acquire) == 0) break;
+    node_mutex_.unlock_only();
   }
 }
 
@@ -127,7 +131,6 @@ void LocalNode::Tell(FunctionRef<void(NodeMachine&)> tell) {
     machine_.Run();
     idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
   }
-  if (queued_.load(std::memory_order_acquire) >= kMessagesMax) Work();
 }
 
 void LocalNode::WorkLocked() {
@@ -175,9 +178,7 @@ ObjectHandle LocalNode::Put(std::size_t bytes, FunctionRef<void(std::span<std::b
   fill(Allocate(bytes, value));
   std::vector<ObjectId> ids;
   for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
-  Tell([&](NodeMachine& machine) {
-    machine.Put(kDriver, id, std::move(value), ids);
-  });
+  Tell([&](NodeMachine& machine) { machine.Put(kDriver, id, std::move(value), ids); });
   return NewHandle(id);
 }
 
@@ -189,7 +190,7 @@ std::span<std::byte> LocalNode::Allocate(std::size_t bytes, ObjectValue& value) 
   }
   const std::lock_guard lock(node_mutex_);
   DeliverMessages();
-  Extent extent;
+  SharedExtent extent;
   if (!store_.Allocate(kDriverSegment, bytes, extent)) throw TaskError(store_.Full(bytes));
   value = ObjectValue::Shared(extent);
   return store_.Write(extent);
@@ -222,8 +223,8 @@ std::vector<Fetched> LocalNode::Get(std::span<const ObjectHandle> handles,
   return values;
 }
 
-std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles,
-                                  std::size_t count, const Deadline& deadline) {
+std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles, std::size_t count,
+                                  const Deadline& deadline) {
   std::vector<Object*> objects(handles.size());
   std::vector<bool> ready(handles.size());
   std::unique_lock lock = AwaitObjects(handles, count, deadline, objects);
@@ -234,9 +235,10 @@ std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles,
 }
 
 // Returns with the lock held, when `count` of the objects are ready or the deadline has passed.
-std::unique_lock<std::mutex> LocalNode::AwaitObjects(std::span<const ObjectHandle> handles,
-                                                     std::size_t count, const Deadline& deadline,
-                                                     std::span<Object*> objects) {
+std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const ObjectHandle> handles,
+                                                           std::size_t count,
+                                                           const Deadline& deadline,
+                                                           std::span<Object*> objects) {
   auto* const thread = ThisWorker();
   std::unique_lock lock(node_mutex_);
   WorkLocked();
@@ -246,10 +248,13 @@ std::unique_lock<std::mutex> LocalNode::AwaitObjects(std::span<const ObjectHandl
     ready += objects[i]->state == Object::State::kReady ? 1 : 0;
   }
   if (ready >= count) return lock;
-  Waiter waiter{.missing = count - ready};
+  Waiter waiter;
+  waiter.missing = count - ready;
   const Watch watch{kDriver, reinterpret_cast<std::uintptr_t>(&waiter)};
   for (Object* const object : objects) {
-    if (object->state != Object::State::kReady) machine_.WatchObject(watch, *object);
+    if (object->state == Object::State::kReady) continue;
+    // What was lost for good is ready at once: with an error.
+    if (machine_.WatchObject(watch, *object) && waiter.missing > 0) --waiter.missing;
   }
   if (thread != nullptr) machine_.Block(thread->worker());
   machine_.Run();
@@ -325,7 +330,7 @@ NodeMachine::Counts LocalNode::Counts() {
 void LocalNode::AwaitSignal(Waiter& waiter, const Deadline& deadline) {
   const std::uint32_t seen = waiter.ready.value();
   if (queued_.load(std::memory_order_acquire) > 0) Work();
-  if (Done(waiter)) return;
+  if (waiter.missing == 0) return;
   waiter.ready.TryWaitFor(seen + 1, std::min(deadline.remaining(), kSlice));
 }
 
@@ -338,17 +343,12 @@ void LocalNode::AwaitWorkers(Waiter& waiter, const Deadline& deadline) {
   std::uint32_t seen = bell().Listen(DoorbellRole::kGetter);
   for (;;) {
     Work();
-    if (Done(waiter) || slice.expired()) break;
+    if (waiter.missing == 0 || slice.expired()) break;
     bell().Wait(DoorbellRole::kGetter, seen, slice);
     seen = bell().value();
   }
   bell().Listen(DoorbellRole::kNode);
   Work();
-}
-
-bool LocalNode::Done(Waiter& waiter) {
-  const std::lock_guard lock(node_mutex_);
-  return waiter.missing == 0;
 }
 
 // For what nobody waits for: messages left by a thread that does other things since, results of

@@ -27,9 +27,9 @@ namespace menger {
 // driver's way to it.
 //
 // Whoever has something to tell does the node's work there and then if the lock is free; if it is
-// not, the holder does it before he goes. A thread of its own looks after what nobody waits for.
+// not, the holder does it when he goes. A thread of its own looks after what nobody waits for.
 //
-// Lock order: node_mutex_, then queue_mutex_.
+// Lock order: getting_, node_mutex_, queue_mutex_.
 class LocalNode final : public Client, private NodeEffects {
  public:
   explicit LocalNode(const RuntimeOptions& options);
@@ -42,8 +42,8 @@ class LocalNode final : public Client, private NodeEffects {
                    std::span<const ObjectHandle> contained) override;
   std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
                            const Deadline& deadline) override;
-  std::vector<bool> Wait(std::span<const ObjectHandle> objects,
-                         std::size_t count, const Deadline& deadline) override;
+  std::vector<bool> Wait(std::span<const ObjectHandle> objects, std::size_t count,
+                         const Deadline& deadline) override;
   void Cancel(const ObjectHandle& object, bool force) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
@@ -74,7 +74,24 @@ class LocalNode final : public Client, private NodeEffects {
   // A thread that waits for objects.
   struct Waiter {
     EpochCounter ready;
-    std::size_t missing = 0;
+    std::atomic<std::size_t> missing{0};  // Written under the lock.
+  };
+
+  // The lock; whoever gives it up does what others had to leave to him.
+  class Mutex {
+   public:
+    explicit Mutex(LocalNode& node) : node_(node) {}
+    void lock() { mutex_.lock(); }
+    bool try_lock() { return mutex_.try_lock(); }
+    void unlock() {
+      mutex_.unlock();
+      node_.DoPendingWork();
+    }
+    void unlock_only() { mutex_.unlock(); }
+
+   private:
+    LocalNode& node_;
+    std::mutex mutex_;
   };
 
   // ---- NodeEffects.
@@ -89,29 +106,29 @@ class LocalNode final : public Client, private NodeEffects {
 
   ObjectHandle NewHandle(ObjectId id);
   void Send(Message message);
+  void DoPendingWork();
   void WorkLocked();
   void DeliverMessages();
   std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value);
   Fetched Fetch(Object& object);
-  std::unique_lock<std::mutex> AwaitObjects(std::span<const ObjectHandle> handles,
-                                            std::size_t count, const Deadline& deadline,
-                                            std::span<Object*> objects);
-  bool Done(Waiter& waiter);
+  std::unique_lock<Mutex> AwaitObjects(std::span<const ObjectHandle> handles, std::size_t count,
+                                       const Deadline& deadline, std::span<Object*> objects);
   void AwaitSignal(Waiter& waiter, const Deadline& deadline);
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
   Doorbell& bell() { return *reinterpret_cast<Doorbell*>(bell_memory_->data()); }
 
   const RuntimeOptions options_;
-  ActorInstances actors_;  // Of thread workers.
-  std::mutex node_mutex_;
-  NodeMachine machine_;                               // Guarded by node_mutex_.
-  ValueStore store_;                                  // Likewise.
-  std::vector<Message> delivering_;                   // Likewise; kept for its memory.
+  ActorInstances actors_;                  // Of thread workers.
+  std::atomic<bool> pending_work_{false};  // Somebody found the lock taken.
+  Mutex node_mutex_{*this};
+  NodeMachine machine_;              // Guarded by node_mutex_.
+  ValueStore store_;                 // Likewise.
+  std::vector<Message> delivering_;  // Likewise; kept for its memory.
   std::mutex queue_mutex_;
-  std::vector<Message> queue_;                 // Guarded by queue_mutex_.
-  std::atomic<std::size_t> queued_{0};         // Messages in queue_.
-  std::atomic<bool> idle_workers_{true};       // A hint, of the last time that work was done.
+  std::vector<Message> queue_;            // Guarded by queue_mutex_.
+  std::atomic<std::size_t> queued_{0};    // Messages in queue_.
+  std::atomic<bool> idle_workers_{true};  // A hint, of the last time that work was done.
   std::atomic<bool> stopping_{false};
   std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
   std::mutex getting_;                         // Of the thread that listens to the bell.

@@ -48,6 +48,11 @@ void NodeMachine::Construct(Task& task) {
 void NodeMachine::OrderCall(Task& task) {
   Actor* const actor = FindActor(task.header().actor);
   if (actor == nullptr || actor->state == Actor::State::kDead) return SettleDead(task, actor);
+  if (task.header().actor_object != actor->object->id) {
+    StopWaiting(task);
+    return SettleFailed(task, Describe(FailureKind::kException, ErrorCode::kInvalidArgument, task,
+                                       "the call does not hold its actor"));
+  }
   task.actor = actor;
   const auto line = actor->held_back.find(task.caller);
   if (line != actor->held_back.end()) {
@@ -112,12 +117,10 @@ void NodeMachine::LeaveLine(Task& task) {
 // A process of its own, for good; of threads whichever has time, while it has calls of the actor.
 bool NodeMachine::FindHome(Actor& actor) {
   if (actor.worker != nullptr && (!options_.threads || actor.in_flight > 0)) return true;
-  actor.worker = options_.threads ? scheduler_.Freest()
-                                  : scheduler_.Dedicate(*actor.construction->scheduling);
+  actor.worker =
+      options_.threads ? scheduler_.Freest() : scheduler_.Dedicate(*actor.construction->scheduling);
   if (actor.worker == nullptr) return false;
-  if (options_.threads) return true;
-  actor.worker->actors.push_back(&actor);
-  actor.holds_resources = true;
+  if (!options_.threads) actor.worker->actors.push_back(&actor);
   return true;
 }
 
@@ -126,10 +129,7 @@ void NodeMachine::ServeActor(Actor& actor) {
   // Until it lives, only its construction may go.
   const bool living = actor.state == Actor::State::kAlive;
   if (!living && actor.mailbox.front() != actor.construction) return;
-  if (!FindHome(actor)) {
-    waiting_actors_.push_back(&actor);
-    return;
-  }
+  if (!FindHome(actor)) return ServeLater(actor);
   std::size_t offered = 0;
   while (!actor.mailbox.empty() && (living || offered == 0)) {
     Task* const task = actor.mailbox.PopFront();
@@ -141,10 +141,25 @@ void NodeMachine::ServeActor(Actor& actor) {
     ++offered;
   }
   if (offered > 0) effects_->Announce(*actor.worker);
-  if (living && !actor.mailbox.empty() && actor.in_flight == 0) waiting_actors_.push_back(&actor);
+  if (!actor.mailbox.empty() && actor.in_flight == 0) ServeLater(actor);
+}
+
+void NodeMachine::ServeLater(Actor& actor) {
+  if (std::exchange(actor.waits_for_room, true)) return;
+  waiting_actors_.push_back(&actor);
 }
 
 void NodeMachine::LeaveWorker(Task& task) { --task.actor->in_flight; }
+
+// Calls of actors that their workers had not begun; the last one first.
+void NodeMachine::CallsReturned(const std::vector<Task*>& calls) {
+  for (Task* const call : calls) {
+    LeaveWorker(*call);
+    call->state = Task::State::kReady;
+    call->actor->mailbox.PushFront(call);
+    ServeLater(*call->actor);
+  }
+}
 
 void NodeMachine::ActorCallDone(Task& task) {
   Actor& actor = *task.actor;
@@ -152,7 +167,7 @@ void NodeMachine::ActorCallDone(Task& task) {
   if (&task == actor.construction && actor.state != Actor::State::kDead) {
     actor.state = Actor::State::kAlive;
   }
-  if (!actor.mailbox.empty()) ServeActor(actor);
+  ServeActor(actor);
 }
 
 // ---- The end of an actor.
@@ -160,7 +175,6 @@ void NodeMachine::ActorCallDone(Task& task) {
 void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
   actor.worker = nullptr;
   actor.in_flight = 0;
-  ReturnResources(actor);
   if (actor.state == Actor::State::kDead) return;
   if (actor.restarts == 0) {
     TaskFailure failure = cause;
@@ -172,76 +186,92 @@ void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
   ++counts_.actors_restarted;
   actor.state = Actor::State::kRestarting;
   Task& construction = *actor.construction;
-  if (construction.state != Task::State::kReady) {
-    construction.state = Task::State::kReady;
-    actor.mailbox.PushFront(&construction);
+  construction.state = Task::State::kWaiting;
+  for (std::uint32_t i = 0; i < construction.references; ++i) {
+    AwaitArgument(construction, *construction.arguments[i]);
   }
-  ServeActor(actor);
+  if (construction.pending == 0) Construct(construction);
 }
 
 void NodeMachine::KillActor(Actor& actor, bool may_restart) {
+  if (actor.state == Actor::State::kDead) return;
   Worker* const worker = actor.worker;
+  // One that waits for a place has nothing to lose.
+  if (may_restart && worker == nullptr && !options_.threads) return;
   if (!may_restart) actor.restarts = 0;
-  const TaskFailure cause{.kind = FailureKind::kActorDied,
-                          .code = ErrorCode::kCancelled,
-                          .text = "the actor was killed by its user"};
+  TaskFailure cause{.kind = FailureKind::kActorDied,
+                    .code = ErrorCode::kCancelled,
+                    .text = "the actor was killed by its user"};
   if (worker != nullptr && !worker->thread) {
     effects_->EndWorker(*worker, "its actor was killed");
-    WorkerDied(*worker, cause);
-    return;
+    return WorkerDied(*worker, cause);
   }
-  TaskFailure failure = cause;
-  Task& construction = *actor.construction;
-  failure.task = construction.spec->name();
-  const bool waits = construction.state == Task::State::kWaiting;
-  ActorDead(actor, Encode(failure));
-  if (waits) {
-    StopWaiting(construction);
-    SettleFailed(construction, Encode(failure));
-  }
+  cause.task = actor.construction->spec->name();
+  ActorDead(actor, Encode(cause));
   SpreadNews();
 }
 
-// All calls that it has not done fail; its process, if it had one, has ended or ends.
-void NodeMachine::ActorDead(Actor& actor, Payload death) {
+// All calls that it has not begun fail; its process, if it had one, has ended or ends.
+void NodeMachine::ActorDead(Actor& actor, const Payload& death) {
   if (actor.state == Actor::State::kDead) return;
-  actor.state = Actor::State::kDead;
-  actor.death = std::move(death);
-  if (!actor.name.empty()) actor_by_name_.erase(actor.name);
-  if (actor.worker != nullptr && !actor.worker->thread) {
-    Worker& worker = *std::exchange(actor.worker, nullptr);
-    effects_->EndWorker(worker, "its actor is dead");
-    while (Task* const task = worker.outstanding.front()) scheduler_.Done(worker, *task, -1);
-    std::erase(worker.actors, &actor);
-    retired_.push_back(worker.index);
-  }
-  ReturnResources(actor);
+  Object& object = *actor.object;
+  objects_.Hold(object);  // The last call may be what still held it.
+  actor.death = death;
   std::vector<Task*> calls;
+  TakeCalls(actor, calls);
+  EndLife(actor);
+  for (Task* const task : calls) {
+    StopWaiting(*task);
+    SettleFailed(*task, death);
+  }
+  objects_.Release(object);
+}
+
+// Those that it has not begun.
+void NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
+  if (actor.worker != nullptr && actor.worker->thread) {
+    Task* before = nullptr;
+    for (Task* task = actor.worker->outstanding.back(); task != nullptr; task = before) {
+      before = task->previous;
+      if (task->actor != &actor || !effects_->Recall(*actor.worker, *task)) continue;
+      scheduler_.Done(*actor.worker, *task, -1);
+      LeaveWorker(*task);
+      calls.insert(calls.begin(), task);
+    }
+  }
   while (Task* const task = actor.mailbox.PopFront()) calls.push_back(task);
   for (auto& [caller, line] : std::exchange(actor.held_back, {})) {
     calls.insert(calls.end(), line.begin(), line.end());
   }
-  for (Task* const task : calls) {
-    if (task == actor.construction && task->results.empty()) continue;  // It has lived before.
-    StopWaiting(*task);
-    SettleFailed(*task, actor.death);
-  }
+  Task& construction = *actor.construction;
+  if (construction.state == Task::State::kWaiting) calls.push_back(&construction);
 }
 
-void NodeMachine::ReturnResources(Actor& actor) {
-  if (!std::exchange(actor.holds_resources, false)) return;
-  scheduler_.ReturnResources(*actor.construction->scheduling);
+// From now on it is nowhere, and its name is free.
+void NodeMachine::EndLife(Actor& actor) {
+  actor.state = Actor::State::kDead;
+  if (!actor.name.empty()) actor_by_name_.erase(actor.name);
+  if (actor.worker == nullptr || actor.worker->thread) return;
+  Worker& worker = *std::exchange(actor.worker, nullptr);
+  effects_->EndWorker(worker, "its actor is dead");
+  while (Task* const task = worker.outstanding.front()) scheduler_.Done(worker, *task, -1);
+  std::erase(worker.actors, &actor);
+  Retire(worker);
 }
 
 // Nobody refers to it any longer, and it has no calls: each held it.
 void NodeMachine::ReleaseActor(Actor& actor) {
-  ActorDead(actor, Payload());
-  Task* const construction = actor.construction;
+  if (actor.state != Actor::State::kDead) EndLife(actor);
+  effects_->ActorReleased(actor.id);
+  Task& construction = *actor.construction;
+  construction.actor = nullptr;
+  construction.state = Task::State::kDone;
+  StopWaiting(construction);
   std::erase(waiting_actors_, &actor);
   actors_.erase(actor.id);
-  const std::vector<Object*> arguments = std::move(construction->arguments);
-  tasks_.Return(construction);
-  for (Object* const argument : arguments) objects_.Release(*argument);
+  for (Object* const argument : std::exchange(construction.arguments, {})) {
+    objects_.Release(*argument);
+  }
 }
 
 }  // namespace menger

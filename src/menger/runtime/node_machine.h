@@ -18,17 +18,22 @@
 
 namespace menger {
 
-// What the node's logic asks of the world; done at once, before the call returns.
+// What the node's logic asks of the world; done at once, before the call returns, and without a
+// call of the machine.
 class NodeEffects : public WorkerQueues {
  public:
   // A watched object has its value (or error) now. The watch is over.
   virtual void Ready(const Watch& watch, Object& object) = 0;
   // A value that nobody needs any longer.
   virtual void Free(const ObjectValue& value) = 0;
-  // The worker is to end: its process is killed. WorkerDied is not called for it.
+  // The worker is to end: its process is killed. It is gone for the machine: WorkerDied is not
+  // called for it, and nothing that it says is told any longer.
   virtual void EndWorker(Worker& worker, std::string_view why) = 0;
   // The call should stop; a thread cannot be made to.
   virtual void Interrupt(Worker& worker, const Task& task) = 0;
+  // Nobody refers to the actor any longer, and none of its calls runs. Where its worker was a
+  // process, that has ended.
+  virtual void ActorReleased(ActorId) {}
 
  protected:
   ~NodeEffects() = default;
@@ -44,6 +49,9 @@ struct NodeMachineOptions {
   int workers = 1;       // Of the pool, without those of actors.
   bool threads = false;  // The workers are threads of the driver.
   std::uint64_t job = 0;
+  // Of the calls that are kept so that their results can be made again; beyond that the oldest are
+  // dropped, and what is lost of their results is lost for good.
+  std::size_t lineage_bytes_max = std::size_t{256} << 20;
 };
 
 // The node's logic: which calls there are, what each waits for, where it runs, what it gave, who
@@ -51,8 +59,8 @@ struct NodeMachineOptions {
 // is to be done (NodeEffects); it does no input or output, takes no lock, reads no clock and draws
 // no number, so the same logic runs under real processes and under a simulator.
 //
-// Everything that a process tells is checked before it comes here, except ids: one that nobody knows
-// means an object that does not exist yet.
+// Everything that a process tells is checked before it comes here, except ids: one that nobody
+// knows means an object that does not exist yet.
 //
 // One thread at a time calls.
 class NodeMachine : private ObjectTable::Listener {
@@ -61,7 +69,10 @@ class NodeMachine : private ObjectTable::Listener {
   ~NodeMachine();
 
   // The moment in nanoseconds at which everything told next happens; never goes back.
-  void SetTime(std::int64_t now) { now_ = now; }
+  void SetTime(std::int64_t now) {
+    now_ = now;
+    scheduler_.SetTime(now);
+  }
 
   // ---- Workers.
   WorkerIndex NewWorkerIndex() { return ++last_worker_; }
@@ -70,15 +81,16 @@ class NodeMachine : private ObjectTable::Listener {
   void StartWorkers() { scheduler_.StartAll(); }
   // A start that was asked for came to nothing.
   void StartFailed() { scheduler_.StartFailed(); }
-  Worker* FindWorker(WorkerIndex index);
+  Worker* FindWorker(WorkerIndex index);  // Null also for one that is gone.
   // It is gone, as `cause` says: what it ran is run again elsewhere or fails, its actors are made
-  // again or die, its references are dropped.
+  // again or die, its references are dropped. The record goes with the next Run.
   void WorkerDied(Worker& worker, const TaskFailure& cause);
 
   // ---- Calls and values; `process` refers to what it makes.
-  // A call that is known already is not made twice.
+  // A call that is known already is not made twice. What a worker says that is gone is ignored.
   void Submit(ProcessIndex process, SpecPointer spec);
-  void Put(ProcessIndex process, ObjectId id, ObjectValue value, std::span<const ObjectId> contained);
+  void Put(ProcessIndex process, ObjectId id, ObjectValue value,
+           std::span<const ObjectId> contained);
 
   // ---- What has become of a call. An unknown lease is that of a call whose results are settled.
   void Finished(Worker& worker, LeaseNumber lease, std::span<TaskResult> results,
@@ -90,6 +102,7 @@ class NodeMachine : private ObjectTable::Listener {
   // ---- Objects.
   ObjectTable& objects() { return objects_; }
   // True if the object is ready; otherwise effects.Ready comes once, unless Unwatch comes first.
+  // The caller refers to the object, or somebody does for it.
   bool WatchObject(const Watch& watch, Object& object);
   void Unwatch(const Watch& watch, Object& object);
   // The value is gone: the call that made it runs again, with its arguments made again where they
@@ -110,6 +123,7 @@ class NodeMachine : private ObjectTable::Listener {
   // When Run should be called at the latest; nothing if only news matter.
   std::optional<std::int64_t> next_deadline() const;
 
+  // submitted + rebuilt = finished + failed + those that are under way.
   struct Counts {
     std::uint64_t submitted = 0;
     std::uint64_t finished = 0;
@@ -120,37 +134,45 @@ class NodeMachine : private ObjectTable::Listener {
   };
   const Counts& counts() const { return counts_; }
   std::size_t live_tasks() const { return tasks_.in_use(); }
+  std::size_t lineage_bytes() const { return lineage_bytes_; }
   const Scheduler& scheduler() const { return scheduler_; }
   std::size_t workers() const { return workers_.size(); }
 
  private:
+  void OnUnneeded(Object& object) override;
   void OnFreed(const ObjectValue& value) override;
   void OnForgotten(Task& producer) override;
 
+  bool Speaks(ProcessIndex process);
+  bool IsKnown(const SpecHeader& header) const;
   Task& MakeTask(ProcessIndex process, SpecPointer spec);
   void HoldArgument(Task& task, ObjectId id, bool needs_value);
+  void AwaitArgument(Task& task, Object& object);
   void AdoptChild(Worker& worker, Task& child);
-  void Start(Task& task);      // Its arguments are ready.
+  void Start(Task& task);  // Its arguments are ready.
   void Settle(Task& task, std::span<TaskResult> results);
   void SettleFailed(Task& task, const Payload& error);
-  void Conclude(Task& task);   // Its results are settled: lets go of what it held.
-  void Forget(Task& task);
-  bool KeepForLineage(const Task& task) const;
+  void Conclude(Task& task);  // Its results are settled: lets go of what it held.
+  bool MayBeNeededAgain(const Task& task) const;
+  void Keep(Task& task);
+  void DropLineage(Task& task);
+  void BoundLineage();
   Task* FindLease(Worker& worker, LeaseNumber lease);
   Payload Describe(FailureKind kind, ErrorCode code, const Task& task, std::string text) const;
 
   void Fill(Object& object, ObjectValue value, std::span<const ObjectId> contained);
   void SpreadNews();  // Tells who waits for objects that are ready.
-
+  void MakeAgain(Object& lost);
   void TellWaiting(Object& object);
   void FailWaiting(Task& task, const Payload& error);
   void StopWaiting(Task& task);
   void Revive(Task& task, std::vector<Object*>& gone);
   void End(Task& task, const Payload& error, bool force);
-
-  // Of the task whose worker was lost.
+  void EndRunning(Task& task, const Payload& error, bool force);
+  void Retire(Worker& worker);
   void RunAgain(Task& task, bool begun, const TaskFailure& cause);
   void CheckTimeLimits();
+  static std::optional<std::int64_t> TimeLimitOf(const Worker& worker);
 
   // node_actors.cc
   bool DeclareActor(Task& construction);
@@ -160,13 +182,16 @@ class NodeMachine : private ObjectTable::Listener {
   void LetCallerGo(Actor& actor, const Id& caller);
   void LeaveLine(Task& task);
   void ServeActor(Actor& actor);
+  void ServeLater(Actor& actor);
   bool FindHome(Actor& actor);
   void LeaveWorker(Task& task);
+  void CallsReturned(const std::vector<Task*>& calls);
   void ActorCallDone(Task& task);
   void ActorWorkerLost(Actor& actor, const TaskFailure& cause);
   void SettleDead(Task& task, const Actor* actor);
-  void ReturnResources(Actor& actor);
-  void ActorDead(Actor& actor, Payload death);
+  void ActorDead(Actor& actor, const Payload& death);
+  void EndLife(Actor& actor);
+  void TakeCalls(Actor& actor, std::vector<Task*>& calls);
   void ReleaseActor(Actor& actor);
 
   NodeMachineOptions options_;
@@ -180,7 +205,9 @@ class NodeMachine : private ObjectTable::Listener {
   std::unordered_map<ActorId, std::unique_ptr<Actor>, IdHash> actors_;
   std::map<std::string, Actor*, std::less<>> actor_by_name_;
   std::vector<Actor*> waiting_actors_;  // Have calls, or their construction, and no room.
-  std::vector<WorkerIndex> retired_;    // Ended with their actors; forgotten by the next Run.
+  std::vector<WorkerIndex> retired_;    // Gone; forgotten by the next Run.
+  IntrusiveList<Task> kept_;            // For lineage, the oldest first.
+  std::size_t lineage_bytes_ = 0;       // Of these.
   std::deque<Object*> news_;            // Ready, but not told yet; each held.
   bool spreading_ = false;
   Counts counts_;

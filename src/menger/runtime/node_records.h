@@ -44,14 +44,14 @@ struct Watch {
 struct Object {
   ObjectId id;
   enum class State : std::uint8_t { kPending, kReady, kFreed } state = State::kPending;
-  bool unsettled = false;  // Waits for ObjectTable to see whether anybody needs it.
+  bool unsettled = false;       // Waits for ObjectTable to see whether anybody needs it.
   std::uint32_t referrers = 0;  // References that processes count.
   std::uint32_t holds = 0;      // Calls that need it or will give it, values that contain it.
   std::uint32_t pins = 0;       // Who reads its bytes in shared memory: it may not be moved.
   std::uint32_t lineage = 0;    // Kept calls that would need it again.
   ObjectValue value;
-  Task* producer = nullptr;      // The call that makes it, while that is known.
-  std::vector<Task*> waiting;      // Calls that cannot start without it.
+  Task* producer = nullptr;    // The call that makes it, while that is known.
+  std::vector<Task*> waiting;  // Calls that cannot start without it.
   std::vector<Watch> watches;
   std::vector<Object*> contained;  // What its value refers to; each is held.
 };
@@ -74,9 +74,9 @@ struct SchedulingClass {
 struct Task {
   enum class State : std::uint8_t { kWaiting, kReady, kLeased, kDone };
   State state = State::kWaiting;
-  bool cancelled = false;  // Its results are settled; whatever it still does is ignored.
-  std::uint16_t lost = 0;  // Runs that a lost worker ended.
-  bool brief = false;      // Expected to take less than it costs to tell of it.
+  bool cancelled = false;     // Its results are settled; whatever it still does is ignored.
+  std::uint16_t lost = 0;     // Runs that a lost worker ended.
+  bool brief = false;         // Expected to take less than it costs to tell of it.
   std::uint32_t pending = 0;  // Arguments that are not ready.
   SpecPointer spec;
   Worker* worker = nullptr;
@@ -85,15 +85,16 @@ struct Task {
   SchedulingClass* scheduling = nullptr;
   FunctionTimes* times = nullptr;
   Actor* actor = nullptr;
-  Id caller;                       // Whose calls to one actor keep their order.
-  std::vector<Object*> results;    // Each held until the call is done.
+  Id caller;                     // Whose calls to one actor keep their order.
+  std::vector<Object*> results;  // Each held until the call is done.
   // What it needs, each held likewise: first the arguments by reference, then what is contained in
   // the others, then the object of its actor.
   std::vector<Object*> arguments;
-  std::uint32_t references = 0;    // Of the first kind.
-  std::vector<Object*> children;   // Results of its own calls, held so that a second run finds them.
-  std::uint32_t kept_for = 0;           // Results that may have to be made again from it.
-  Task* previous = nullptr;             // In a queue of calls that are ready, or of a worker.
+  std::uint32_t references = 0;  // Of the first kind.
+  // Results of its own calls, held so that a further run finds them and does not make them twice.
+  std::vector<Object*> children;
+  std::uint32_t kept_for = 0;  // Results that may have to be made again from it.
+  Task* previous = nullptr;    // In a queue of calls that are ready, of a worker, or of those kept.
   Task* next = nullptr;
 
   const SpecHeader& header() const { return spec->header(); }
@@ -102,12 +103,13 @@ struct Task {
 struct Worker {
   WorkerIndex index = 0;
   WorkerHost* host = nullptr;  // How it is reached; not the machine's affair.
-  bool thread = false;     // Of the driver: its references are the driver's.
-  bool dedicated = false;  // To one actor.
-  bool blocked = false;    // Its call waits for objects: its resources are lent to others.
-  bool full = false;       // Its queue had no room; until it finishes something.
-  SchedulingClass* serving = nullptr;
-  IntrusiveList<Task> outstanding;  // In the order in which they were offered.
+  bool thread = false;         // Of the driver: its references are the driver's.
+  bool dedicated = false;      // To one actor.
+  bool blocked = false;        // Its call waits for objects: its resources are lent to others.
+  bool full = false;           // Its queue had no room; until it finishes something.
+  bool gone = false;           // Dead or ended: what it still tells is ignored.
+  SchedulingClass* serving = nullptr;  // Whose resources it has; of a dedicated one its actor's.
+  IntrusiveList<Task> outstanding;     // In the order in which they were offered.
   LeaseNumber leases = 0;
   double queued_nanoseconds = 0;
   std::int64_t progress_at = 0;
@@ -117,16 +119,16 @@ struct Worker {
 struct Actor {
   ActorId id;
   enum class State : std::uint8_t { kPending, kAlive, kRestarting, kDead } state = State::kPending;
-  std::string name;             // "" for none.
-  Object* object = nullptr;     // Stands for it; held by its record.
+  std::string name;          // "" for none.
+  Object* object = nullptr;  // Stands for it; held by its record.
   Task* construction = nullptr;
   Worker* worker = nullptr;     // Where it lives; threads take turns.
   std::uint32_t in_flight = 0;  // Calls offered to `worker` and not finished.
   std::uint32_t restarts = 0;   // That are left.
-  bool holds_resources = false;
+  bool waits_for_room = false;  // It is among those that the next Run serves.
   IntrusiveList<Task> mailbox;  // Calls that can run, in order.
   std::unordered_map<Id, std::vector<Task*>, IdHash> held_back;  // By caller: the first waits.
-  Payload death;                // Of a dead one: the encoded TaskFailure that its calls get.
+  Payload death;  // Of a dead one: the encoded TaskFailure that its calls get.
 };
 
 }  // namespace menger

@@ -1,5 +1,6 @@
 #include "menger/runtime/object_table.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace menger {
@@ -17,13 +18,19 @@ void ObjectTable::AddReferrer(ProcessIndex process, Object& object) {
   if (process != kDriver) ++uses_[process][&object].references;
 }
 
+bool ObjectTable::Drop(ProcessIndex process, Object& object, std::uint32_t Use::*uses) {
+  if (process == kDriver) return true;
+  const auto all = uses_.find(process);
+  if (all == uses_.end()) return false;
+  const auto use = all->second.find(&object);
+  if (use == all->second.end() || use->second.*uses == 0) return false;
+  --(use->second.*uses);
+  if (use->second == Use()) all->second.erase(use);
+  return true;
+}
+
 void ObjectTable::DropReferrer(ProcessIndex process, Object& object) {
-  if (process != kDriver) {
-    Uses& uses = uses_[process];
-    const auto use = uses.find(&object);
-    if (use == uses.end() || use->second.references == 0) return;
-    if (--use->second.references == 0 && use->second.pins == 0) uses.erase(use);
-  }
+  if (!Drop(process, object, &Use::references)) return;
   --object.referrers;
   Settle(object);
 }
@@ -35,14 +42,30 @@ void ObjectTable::Pin(ProcessIndex process, Object& object) {
 }
 
 void ObjectTable::Unpin(ProcessIndex process, Object& object) {
-  if (process != kDriver) {
-    Uses& uses = uses_[process];
-    const auto use = uses.find(&object);
-    if (use == uses.end() || use->second.pins == 0) return;
-    if (--use->second.pins == 0 && use->second.references == 0) uses.erase(use);
-  }
+  if (!Drop(process, object, &Use::pins)) return;
   --object.pins;
   Release(object);
+}
+
+void ObjectTable::AddWatch(const Watch& watch, Object& object) {
+  ++object.holds;
+  object.watches.push_back(watch);
+  if (watch.process != kDriver) ++uses_[watch.process][&object].watches;
+}
+
+void ObjectTable::DropWatch(const Watch& watch, Object& object) {
+  const auto found = std::find(object.watches.begin(), object.watches.end(), watch);
+  if (found == object.watches.end()) return;
+  object.watches.erase(found);
+  Drop(watch.process, object, &Use::watches);
+  Release(object);
+}
+
+std::vector<Watch> ObjectTable::TakeWatches(Object& object) {
+  std::vector<Watch> watches = std::exchange(object.watches, {});
+  for (const Watch& watch : watches) Drop(watch.process, object, &Use::watches);
+  object.holds -= static_cast<std::uint32_t>(watches.size());
+  return watches;
 }
 
 void ObjectTable::DropProcess(ProcessIndex process) {
@@ -52,8 +75,10 @@ void ObjectTable::DropProcess(ProcessIndex process) {
   uses_.erase(found);
   for (const auto& [object, use] : uses) {
     object->pins -= use.pins;
-    object->holds -= use.pins;
+    object->holds -= use.pins + use.watches;
     object->referrers -= use.references;
+    std::erase_if(object->watches,
+                  [process](const Watch& watch) { return watch.process == process; });
   }
   // Only now: settling one may free another of them.
   for (const auto& [object, use] : uses) ++object->holds;
@@ -118,6 +143,7 @@ void ObjectTable::Settle(Object& object) {
     if (next.state == Object::State::kReady) {
       next.state = Object::State::kFreed;
       ++next.lineage;  // So that it outlives what it drops.
+      listener_->OnUnneeded(next);
       DropValue(next);
       --next.lineage;
     }

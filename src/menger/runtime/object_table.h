@@ -19,7 +19,9 @@ class ObjectTable {
  public:
   class Listener {
    public:
-    // The value is no longer needed: its extent or its place on the disk may be used again.
+    // Nobody needs the object any longer; it is remembered, at most.
+    virtual void OnUnneeded(Object& object) = 0;
+    // The value is not there any longer: its extent or its place on the disk may be used again.
     virtual void OnFreed(const ObjectValue& value) = 0;
     // The object is forgotten: the call that made it is kept for one result less.
     virtual void OnForgotten(Task& producer) = 0;
@@ -42,7 +44,13 @@ class ObjectTable {
   void Pin(ProcessIndex process, Object& object);
   void Unpin(ProcessIndex process, Object& object);
 
-  // The process is gone, with all its references and pins.
+  // Who wants to know when the object is ready; it is held until then.
+  void AddWatch(const Watch& watch, Object& object);
+  void DropWatch(const Watch& watch, Object& object);
+  // All of them: they are over. The caller holds the object.
+  std::vector<Watch> TakeWatches(Object& object);
+
+  // The process is gone, with all its references, pins and watches.
   void DropProcess(ProcessIndex process);
 
   void Hold(Object& object) { ++object.holds; }
@@ -54,16 +62,24 @@ class ObjectTable {
   // already (a second run): the value is then not needed.
   bool Fill(Object& object, ObjectValue value, std::span<const ObjectId> contained);
 
-  // The value is gone: the object is pending again.
+  // The value is gone, or was freed: the object is pending again.
   void Lose(Object& object);
 
  private:
   struct Use {
     std::uint32_t references = 0;
     std::uint32_t pins = 0;
+    std::uint32_t watches = 0;
+    bool operator==(const Use&) const = default;
   };
-  using Uses = std::unordered_map<Object*, Use>;
+  // By the id, so that the order in which they are dropped is the same in every run.
+  struct ObjectHash {
+    std::size_t operator()(const Object* object) const { return IdHash()(object->id); }
+  };
+  using Uses = std::unordered_map<Object*, Use, ObjectHash>;
 
+  // One use less; false if the process has none. The driver's are not counted apart.
+  bool Drop(ProcessIndex process, Object& object, std::uint32_t Use::*uses);
   void Settle(Object& object);  // Frees and forgets what nobody needs, and what that had kept.
   void Queue(Object& object);
   void DropValue(Object& object);

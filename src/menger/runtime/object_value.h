@@ -10,11 +10,11 @@
 namespace menger {
 
 // Where a value lies in shared memory: `bytes` bytes at `offset` of the segment.
-struct Extent {
+struct SharedExtent {
   std::uint32_t segment = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  bool operator==(const Extent&) const = default;
+  bool operator==(const SharedExtent&) const = default;
 };
 
 // Bytes that never change, counted: they may be read on any thread while a Payload is held.
@@ -61,13 +61,15 @@ struct ObjectValue {
   enum class Kind : std::uint8_t { kNone, kInline, kShared, kSpilled, kError };
   Kind kind = Kind::kNone;
   Payload payload;               // kInline: the value. kError: an encoded TaskError.
-  Extent extent;                 // kShared.
+  SharedExtent extent;           // kShared.
   std::uint64_t spilled_at = 0;  // kSpilled: what the spill files call it.
 
   static ObjectValue Inline(Payload payload) {
     return {.kind = Kind::kInline, .payload = std::move(payload)};
   }
-  static ObjectValue Shared(Extent extent) { return {.kind = Kind::kShared, .extent = extent}; }
+  static ObjectValue Shared(SharedExtent extent) {
+    return {.kind = Kind::kShared, .extent = extent};
+  }
   static ObjectValue Failed(Payload error) {
     return {.kind = Kind::kError, .payload = std::move(error)};
   }

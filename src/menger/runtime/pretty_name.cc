@@ -23,16 +23,14 @@ std::string PrettyName(std::string_view compiler_name) {
   constexpr std::pair<std::string_view, std::string_view> kReplacements[] = {
       {"std::__cxx11::basic_string<char>", "std::string"},
       {"std::basic_string_view<char>", "std::string_view"},
+      {"<lambda closure object>", ""},
       {"{anonymous}::", ""},
-      {"(anonymous namespace)::", ""},
       {"menger::", ""},
-      {"& ", "&"},
+      {" >", ">"},
   };
   for (const auto& [from, to] : kReplacements) ReplaceAll(name, from, to);
-  // A function: "& Simulator::Rollout", "(& Rollout)"; a lambda: "main()::<lambda(int)>{}".
-  if (name.starts_with('(') && name.ends_with(')')) name = name.substr(1, name.size() - 2);
-  if (name.starts_with('&')) name.erase(0, 1);
-  if (name.ends_with("{}")) name.resize(name.size() - 2);
+  if (name.starts_with('&')) name.erase(0, 1);              // A method.
+  if (name.ends_with(">()")) name.resize(name.size() - 2);  // A lambda: an object of its type.
   return name;
 }
 

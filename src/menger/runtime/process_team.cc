@@ -85,13 +85,15 @@ void ProcessTeam::Bury(const Death& death) {
       broken_ = fmt::format("workers cannot be started: worker {} {}", death.index, death.cause);
     }
   } else if (Worker* const worker = machine_.FindWorker(death.index)) {
-    if (!member.host->ended()) LogWarning("worker {} (process {}) {}", death.index, death.process, death.cause);
-    machine_.WorkerDied(*worker,
-                        {.kind = member.reason,
-                         .code = ErrorCode::kUnavailable,
-                         .text = fmt::format("its worker {}", death.cause),
-                         .worker = fmt::format("worker {}, process {}", death.index, death.process)});
+    if (!member.host->ended())
+      LogWarning("worker {} (process {}) {}", death.index, death.process, death.cause);
+    machine_.WorkerDied(
+        *worker, {.kind = member.reason,
+                  .code = ErrorCode::kUnavailable,
+                  .text = fmt::format("its worker {}", death.cause),
+                  .worker = fmt::format("worker {}, process {}", death.index, death.process)});
   }
+  store_.DropGrants(member.segment);
   free_segments_.push_back(member.segment);
   members_.erase(found);
 }
@@ -111,13 +113,15 @@ void ProcessTeam::KillWorker(WorkerIndex index, std::string_view why) {
   processes_.KillAfter(static_cast<int>(index), std::chrono::nanoseconds(0), std::string(why));
 }
 
-Payload ProcessTeam::RefuseExtent(WorkerIndex index, std::uint64_t bytes, Extent& extent) {
-  if (store_.Allocate(members_.at(index).segment, bytes, extent)) return {};
-  return Encode(store_.Full(bytes));
+Payload ProcessTeam::RefuseExtent(WorkerIndex index, std::uint64_t bytes, SharedExtent& extent) {
+  if (!store_.Allocate(members_.at(index).segment, bytes, extent))
+    return Encode(store_.Full(bytes));
+  store_.Grant(extent);
+  return {};
 }
 
-bool ProcessTeam::PublishExtent(WorkerIndex index, const Extent& extent) {
-  return extent.segment == members_.at(index).segment && store_.IsAllocated(extent);
+bool ProcessTeam::PublishExtent(WorkerIndex index, const SharedExtent& extent) {
+  return extent.segment == members_.at(index).segment && store_.Publish(extent);
 }
 
 void ProcessTeam::SendSegment(WorkerIndex index, std::uint32_t segment) {

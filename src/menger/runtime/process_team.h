@@ -39,14 +39,14 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
 
   void Connected(WorkerIndex index) override;
   void KillWorker(WorkerIndex index, std::string_view why) override;
-  Payload RefuseExtent(WorkerIndex index, std::uint64_t bytes, Extent& extent) override;
-  bool PublishExtent(WorkerIndex index, const Extent& extent) override;
+  Payload RefuseExtent(WorkerIndex index, std::uint64_t bytes, SharedExtent& extent) override;
+  bool PublishExtent(WorkerIndex index, const SharedExtent& extent) override;
   void SendSegment(WorkerIndex index, std::uint32_t segment) override;
 
   struct Member {
     std::unique_ptr<ProcessWorker> host;
-    std::uint32_t segment = 0;             // That it writes.
-    std::vector<bool> has_segment;         // By segment: it was sent.
+    std::uint32_t segment = 0;      // That it writes.
+    std::vector<bool> has_segment;  // By segment: it was sent.
     FailureKind reason = FailureKind::kWorkerDied;
   };
   void Bury(const Death& death);

@@ -22,9 +22,9 @@ class WorkerOwner {
   virtual void Connected(WorkerIndex index) = 0;
   virtual void KillWorker(WorkerIndex index, std::string_view why) = 0;
   // A request of the process; the answer may come at once.
-  virtual Payload RefuseExtent(WorkerIndex index, std::uint64_t bytes, Extent& extent) = 0;
+  virtual Payload RefuseExtent(WorkerIndex index, std::uint64_t bytes, SharedExtent& extent) = 0;
   // The worker says that a result lies there: false if that is not its to say.
-  virtual bool PublishExtent(WorkerIndex index, const Extent& extent) = 0;
+  virtual bool PublishExtent(WorkerIndex index, const SharedExtent& extent) = 0;
   // Makes sure that the worker can map the segment.
   virtual void SendSegment(WorkerIndex index, std::uint32_t segment) = 0;
 
@@ -37,7 +37,8 @@ class WorkerOwner {
 // broke the protocol and must be ended.
 class ProcessWorker final : public WorkerHost {
  public:
-  ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index, FileDescriptor control);
+  ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index,
+                FileDescriptor control);
 
   WorkerIndex index() const { return index_; }
   Worker* worker() const { return worker_; }

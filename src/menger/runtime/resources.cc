@@ -9,8 +9,9 @@ namespace menger {
 namespace {
 
 auto Position(auto& amounts, std::string_view name) {
-  return std::lower_bound(amounts.begin(), amounts.end(), name,
-                          [](const auto& amount, std::string_view text) { return amount.name < text; });
+  return std::lower_bound(
+      amounts.begin(), amounts.end(), name,
+      [](const auto& amount, std::string_view text) { return amount.name < text; });
 }
 
 }  // namespace

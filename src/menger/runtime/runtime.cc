@@ -35,6 +35,8 @@ std::uint16_t Count(std::string_view what, int value) {
   return static_cast<std::uint16_t>(value);
 }
 
+constexpr std::size_t kInlineTotalMax = std::size_t{512} << 10;  // Of all arguments of a call.
+
 [[noreturn]] void ThrowFailure(const PinnedBytes& error) {
   throw TaskError(DecodeFailure(Payload::Copy(error.bytes())));
 }
@@ -42,7 +44,8 @@ std::uint16_t Count(std::string_view what, int value) {
 }  // namespace
 
 Runtime::Runtime(const RuntimeOptions& options)
-    : owned_(new LocalNode(options), [](Client* client) { delete static_cast<LocalNode*>(client); }),
+    : owned_(new LocalNode(options),
+             [](Client* client) { delete static_cast<LocalNode*>(client); }),
       client_(owned_.get()) {}
 
 Runtime::~Runtime() = default;
@@ -81,21 +84,45 @@ void Runtime::Submit(const Function& function, SpecHeader& header, std::string_v
   if (!header.task.valid()) header.task = caller.NextCall();
   header.parent = caller.task;
   header.function = function.id();
+  const std::vector<ObjectHandle> put = PutLarge(arguments, contained);
   std::size_t bytes = 0;
-  for (const Argument& argument : arguments) bytes += SpecBuilder::AlignedSize(argument.size);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (put.empty() || !put[i].valid()) bytes += SpecBuilder::AlignedSize(arguments[i].size);
+  }
   std::vector<ObjectId> ids;
   for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
   if (arguments.size() > 65535) throw InvalidArgument("a call has {} arguments", arguments.size());
   SpecBuilder builder(header, static_cast<std::uint16_t>(arguments.size()), ids, scheduling, name,
                       bytes);
-  for (const Argument& argument : arguments) {
-    if (argument.reference != nullptr) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& argument = arguments[i];
+    if (!put.empty() && put[i].valid()) {
+      builder.AddReference(put[i].id());
+    } else if (argument.reference != nullptr) {
       builder.AddReference(argument.reference->id());
     } else {
       argument.EncodeTo(builder.AddValue(argument.size));
     }
   }
   client_->Submit(builder.Finish(), results);
+}
+
+// Arguments that are too large to travel with a call become objects. By argument; empty if none is.
+std::vector<ObjectHandle> Runtime::PutLarge(std::span<const Argument> arguments,
+                                            std::span<const ObjectHandle> contained) {
+  std::vector<ObjectHandle> put;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& argument = arguments[i];
+    total += argument.size;
+    if (argument.size <= kInlineBytesMax && total <= kInlineTotalMax) continue;
+    total -= argument.size;
+    put.resize(arguments.size());
+    put[i] = client_->Put(
+        argument.size, [&argument](std::span<std::byte> out) { argument.EncodeTo(out); },
+        contained);
+  }
+  return put;
 }
 
 PinnedBytes Runtime::FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout) {

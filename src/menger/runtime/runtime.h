@@ -17,7 +17,8 @@
 
 namespace menger {
 
-// Tasks, actors and objects (Moritz et al. 2018, "Ray"), on one machine with nothing to start first:
+// Tasks, actors and objects (Moritz et al. 2018, "Ray"), on one machine with nothing to start
+// first:
 //
 //   int Square(int x) { return x * x; }
 //
@@ -38,8 +39,8 @@ struct CallOptions {
   double cpus = 1;  // That it needs while it runs.
   double gpus = 0;
   std::vector<std::pair<std::string, double>> resources;  // Others, by name.
-  int retries = 3;            // Further runs, if its worker dies.
-  bool retry_errors = false;  // Likewise if it throws.
+  int retries = 3;                                        // Further runs, if its worker dies.
+  bool retry_errors = false;                              // Likewise if it throws.
   std::chrono::nanoseconds time_limit{0};  // It may run so long; 0: as long as it likes.
   int priority = 0;                        // From -128 to 127; higher ones run earlier.
   std::string name;                        // What people see; "" for the function's.
@@ -49,8 +50,8 @@ struct ActorOptions {
   double cpus = 0;  // That it keeps while it lives.
   double gpus = 0;
   std::vector<std::pair<std::string, double>> resources;
-  std::string name;  // GetActor finds it by that; "" for none.
-  int restarts = 0;  // How often it is made again when its worker dies.
+  std::string name;      // GetActor finds it by that; "" for none.
+  int restarts = 0;      // How often it is made again when its worker dies.
   int call_retries = 0;  // Further runs of a call that was under way then.
 };
 
@@ -115,8 +116,7 @@ class Runtime {
         return std::tuple(ObjectRef<Rs>(std::move(handles[kIndex]))...);
       }
       (std::index_sequence_for<Rs...>());
-    }
-    (typename SeveralResults<typename Called::Result>::Types());
+    }(typename SeveralResults<typename Called::Result>::Types());
   }
 
   // Makes an Actor(arguments...) on a worker; it lives while somebody refers to it.
@@ -242,6 +242,8 @@ class Runtime {
         arguments...);
   }
 
+  std::vector<ObjectHandle> PutLarge(std::span<const Argument> arguments,
+                                     std::span<const ObjectHandle> contained);
   PinnedBytes FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout);
   std::vector<PinnedBytes> FetchAll(std::span<const ObjectHandle> objects,
                                     std::chrono::nanoseconds timeout);

@@ -8,9 +8,7 @@ namespace menger {
 namespace {
 
 int Square(int x) { return x * x; }
-int Sum(const std::vector<int>& values) {
-  return std::accumulate(values.begin(), values.end(), 0);
-}
+int Sum(const std::vector<int>& values) { return std::accumulate(values.begin(), values.end(), 0); }
 int Throw(int x) { throw std::out_of_range("no " + std::to_string(x)); }
 int Fibonacci(Runtime& runtime, int n) {
   if (n < 2) return n;
@@ -39,9 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Isolations, RuntimeTest,
                            return info.param == Isolation::kThread ? "threads" : "processes";
                          });
 
-TEST_P(RuntimeTest, CallsAFunction) {
-  EXPECT_EQ(runtime.Get(runtime.Call<Square>(3)), 9);
-}
+TEST_P(RuntimeTest, CallsAFunction) { EXPECT_EQ(runtime.Get(runtime.Call<Square>(3)), 9); }
 
 TEST_P(RuntimeTest, ReferencesAreArguments) {
   const ObjectRef<int> nine = runtime.Call<Square>(3);
@@ -62,9 +58,7 @@ TEST_P(RuntimeTest, AnExceptionArrivesAtGet) {
   EXPECT_THROW(runtime.Get(runtime.Call<Square>(bad)), TaskError);
 }
 
-TEST_P(RuntimeTest, CallsMayCall) {
-  EXPECT_EQ(runtime.Get(runtime.Call<Fibonacci>(10)), 55);
-}
+TEST_P(RuntimeTest, CallsMayCall) { EXPECT_EQ(runtime.Get(runtime.Call<Fibonacci>(10)), 55); }
 
 TEST_P(RuntimeTest, ManyCalls) {
   std::vector<ObjectRef<int>> references;
@@ -81,6 +75,26 @@ TEST_P(RuntimeTest, ActorsKeepStateAndOrder) {
   for (int i = 1; i <= 1000; ++i) ASSERT_EQ(got[i - 1], 10 + i);
 }
 
+std::vector<double> Scale(const std::vector<double>& values, double by) {
+  std::vector<double> scaled = values;
+  for (double& value : scaled) value *= by;
+  return scaled;
+}
+
+TEST_P(RuntimeTest, LargeValuesGoThroughSharedMemory) {
+  std::vector<double> values(100'000);
+  std::iota(values.begin(), values.end(), 0.0);
+  for (int round = 0; round < 20; ++round) {
+    const ObjectRef<std::vector<double>> put = runtime.Put(values);
+    const auto twice = runtime.Call<Scale>(put, 2.0);
+    const auto six = runtime.Call<Scale>(twice, 3.0);
+    const std::vector<double> got = runtime.Get(six);
+    ASSERT_EQ(got.size(), values.size());
+    ASSERT_EQ(got[777], 6 * values[777]);
+    ASSERT_EQ(runtime.Get(runtime.Call<Scale>(values, 2.0))[12'345], 2 * 12'345.0);
+  }
+}
+
 TEST_P(RuntimeTest, SeveralResults) {
   const auto [number, text] = runtime.CallSeveral<Both>({}, 5);
   EXPECT_EQ(runtime.Get(number), 5);
@@ -88,8 +102,8 @@ TEST_P(RuntimeTest, SeveralResults) {
 }
 
 TEST_P(RuntimeTest, WaitReturnsWhatIsReady) {
-  const auto [ready, pending] = runtime.Wait(
-      std::vector{runtime.Call<Square>(1), runtime.Call<Square>(2)}, {.count = 2});
+  const auto [ready, pending] =
+      runtime.Wait(std::vector{runtime.Call<Square>(1), runtime.Call<Square>(2)}, {.count = 2});
   EXPECT_EQ(ready.size(), 2);
   EXPECT_TRUE(pending.empty());
 }

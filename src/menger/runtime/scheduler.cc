@@ -12,9 +12,13 @@ namespace {
 // enough that a call does not wait behind others while another worker has nothing to do.
 constexpr double kAheadNanoseconds = 200'000;
 constexpr std::size_t kOutstandingMax = 512;
+// Those who keep places for outstanding leases need no more: leases count on where calls were taken
+// back.
+constexpr LeaseNumber kLeasesMax = 1024;
 constexpr double kBriefNanoseconds = 20'000;
 constexpr double kTimesWeight = 0.1;  // Of the newest measurement.
 constexpr std::int64_t kStuckNanoseconds = 500'000;
+constexpr std::size_t kClassesMax = 4096;
 constexpr int kBlockedWorkersMax = 256;  // Further workers that stand in for waiting ones.
 
 template <typename T>
@@ -58,6 +62,12 @@ SchedulingClass& Scheduler::ClassFor(std::string_view text) {
   auto scheduling = std::make_unique<SchedulingClass>();
   scheduling->text = text;
   scheduling->need = ReadResources(text);
+  if (classes_.size() >= kClassesMax) {
+    throw InvalidArgument(
+        "calls need {} different amounts of resources; at most so many are kept apart: "
+        "round them",
+        kClassesMax);
+  }
   const std::string missing = scheduling->need.MissingFrom(total_);
   if (!missing.empty()) throw InvalidArgument("no worker can ever run this call: {}", missing);
   SchedulingClass& result = *scheduling;
@@ -82,14 +92,14 @@ void Scheduler::AddWorker(Worker& worker) {
 }
 
 void Scheduler::RemoveWorker(Worker& worker) {
-  if (worker.dedicated) return;
-  if (worker.blocked) --blocked_;
   // What it holds is lent already while it is blocked.
   if (worker.serving != nullptr) {
-    Erase(worker.serving->workers, &worker);
+    if (!worker.dedicated) Erase(worker.serving->workers, &worker);
     if (!worker.blocked) available_.Add(worker.serving->need);
     worker.serving = nullptr;
   }
+  if (worker.dedicated) return;
+  if (worker.blocked) --blocked_;
   Erase(idle_, &worker);
   Erase(all_, &worker);
   --pool_size_;
@@ -114,6 +124,7 @@ Worker* Scheduler::Dedicate(SchedulingClass& need) {
   Erase(all_, worker);
   --pool_size_;
   worker->dedicated = true;
+  worker->serving = &need;
   return worker;
 }
 
@@ -165,6 +176,10 @@ Task* Scheduler::Take(SchedulingClass& scheduling) {
 
 bool Scheduler::OfferTo(Worker& worker, Task& task) {
   task.lease = worker.leases + 1;
+  const Task* const first = worker.outstanding.front();
+  // What the worker reads is written before it can see the call.
+  task.brief = task.times->mean_nanoseconds < kBriefNanoseconds;
+  worker.full |= first != nullptr && task.lease - first->lease >= kLeasesMax;
   if (worker.full || !queues_->Offer(worker, task)) {
     worker.full = !worker.outstanding.empty();
     return false;
@@ -174,13 +189,13 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
   task.state = Task::State::kLeased;
   task.worker = &worker;
   task.offered_at = now_;
-  task.brief = task.times->mean_nanoseconds < kBriefNanoseconds;
   worker.outstanding.PushBack(&task);
   worker.queued_nanoseconds += task.times->mean_nanoseconds;
   return true;
 }
 
 void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
+  const bool was_first = worker.outstanding.front() == &task;
   worker.outstanding.Remove(&task);
   worker.full = false;
   worker.progress_at = now_;
@@ -189,6 +204,10 @@ void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
           ? 0
           : std::max(0.0, worker.queued_nanoseconds - task.times->mean_nanoseconds);
   task.worker = nullptr;
+  task.state = Task::State::kWaiting;
+  // From now on the next one runs: that is what its limit of time is for.
+  Task* const next = worker.outstanding.front();
+  if (was_first && next != nullptr) next->offered_at = now_;
   double& mean = task.times->mean_nanoseconds;
   if (nanoseconds < 0) return;
   mean = mean == FunctionTimes::kUnknown ? nanoseconds : mean + kTimesWeight * (nanoseconds - mean);
@@ -240,14 +259,12 @@ Worker* Scheduler::WorkerFor(SchedulingClass& scheduling) {
   Worker* const best = LeastBusy(scheduling);
   if (best != nullptr && best->outstanding.empty()) return best;
   if (idle_.empty()) ReclaimIdle();
-  if (!idle_.empty()) {
-    Worker* const fresh = idle_.back();
-    if (Assign(*fresh, scheduling)) return fresh;
-  } else if (pool_size_ + workers_starting_ <
-             workers_wanted_ + std::min(blocked_, kBlockedWorkersMax)) {
+  if (idle_.empty() &&
+      pool_size_ + workers_starting_ < workers_wanted_ + std::min(blocked_, kBlockedWorkersMax)) {
     StartOneMore();
   }
-  return best;
+  if (idle_.empty() || !Assign(*idle_.back(), scheduling)) return best;
+  return scheduling.workers.back();
 }
 
 bool Scheduler::Serve(SchedulingClass& scheduling) {
@@ -255,7 +272,8 @@ bool Scheduler::Serve(SchedulingClass& scheduling) {
   if (worker == nullptr) return false;
   // A fair share at a time, so that the first worker does not get what the others could do.
   const std::size_t others = idle_.size() + scheduling.workers.size();
-  const std::size_t share = std::max<std::size_t>(1, scheduling.ready_count / std::max<std::size_t>(1, others));
+  const std::size_t share =
+      std::max<std::size_t>(1, scheduling.ready_count / std::max<std::size_t>(1, others));
   std::size_t offered = 0;
   while (offered < share && HasRoom(*worker)) {
     Task* const task = Take(scheduling);
@@ -274,8 +292,7 @@ bool Scheduler::Serve(SchedulingClass& scheduling) {
   return offered > 0;
 }
 
-void Scheduler::Run(std::int64_t now) {
-  now_ = now;
+void Scheduler::Run() {
   if (ready_ == 0) return;
   for (const auto& scheduling : classes_) {
     while (scheduling->ready_count > 0 && Serve(*scheduling)) {
@@ -283,14 +300,20 @@ void Scheduler::Run(std::int64_t now) {
   }
 }
 
-void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& actor_calls) {
+void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled) {
+  const Task* const first = worker.outstanding.front();
   Task* task = worker.outstanding.back();
-  while (task != nullptr && worker.outstanding.size() > keep) {
+  while (task != first && worker.outstanding.size() > keep) {
     Task* const before = task->previous;
+    // Those of the actor that is busy here have nowhere else to go.
+    if (task->actor != nullptr && task->actor == first->actor) {
+      task = before;
+      continue;
+    }
     if (!queues_->Recall(worker, *task)) break;  // Begun; so are those before it.
     Done(worker, *task, -1);
     if (task->actor != nullptr) {
-      actor_calls.push_back(task);
+      recalled.push_back(task);
     } else {
       EnqueueFirst(*task);
     }
@@ -301,18 +324,17 @@ void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& a
 void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
   if (worker.blocked) return;
   worker.blocked = true;
+  if (worker.serving != nullptr) available_.Add(worker.serving->need);
   if (worker.dedicated) return;
   ++blocked_;
-  if (worker.serving != nullptr) available_.Add(worker.serving->need);
   TakeBack(worker, 0, recalled);
 }
 
 void Scheduler::Unblock(Worker& worker) {
   if (!worker.blocked) return;
   worker.blocked = false;
-  if (worker.dedicated) return;
-  --blocked_;
   if (worker.serving != nullptr) available_.Subtract(worker.serving->need);
+  if (!worker.dedicated) --blocked_;
 }
 
 bool Scheduler::WantsBalance() const {
@@ -325,21 +347,16 @@ bool Scheduler::WantsBalance() const {
   return idle && busy;
 }
 
-void Scheduler::Balance(std::int64_t now) {
-  now_ = now;
+void Scheduler::Balance(std::vector<Task*>& recalled) {
   if (ready_ != 0 || !WantsBalance()) return;
   for (Worker* const worker : all_) {
     const std::size_t outstanding = worker->outstanding.size();
-    if (outstanding < 2 || worker->serving == nullptr) continue;
-    const bool stuck = now - worker->progress_at > kStuckNanoseconds;
+    if (outstanding < 2) continue;
+    const bool stuck = now_ - worker->progress_at > kStuckNanoseconds;
     if (!stuck && worker->queued_nanoseconds < kAheadNanoseconds / 4) continue;
-    std::vector<Task*> actor_calls;
-    TakeBack(*worker, stuck ? 1 : (outstanding + 1) / 2, actor_calls);
-    // An actor's calls stay in order behind the one that it is doing.
-    for (auto call = actor_calls.rbegin(); call != actor_calls.rend(); ++call) OfferTo(*worker, **call);
-    if (!actor_calls.empty()) queues_->Announce(*worker);
+    TakeBack(*worker, stuck ? 1 : (outstanding + 1) / 2, recalled);
   }
-  Run(now);
+  Run();
 }
 
 }  // namespace menger

@@ -55,7 +55,7 @@ class Scheduler {
     for (int i = pool_size_; i < workers_wanted_; ++i) StartOneMore();
   }
   void StartFailed() { --workers_starting_; }
-  // Its calls are no longer the scheduler's; its resources are free.
+  // Its resources are free, and it gets no calls any longer.
   void RemoveWorker(Worker& worker);
 
   // Takes a worker that has nothing to do out of the pool, for an actor with its resources.
@@ -63,8 +63,6 @@ class Scheduler {
   Worker* Dedicate(SchedulingClass& need);
   // The worker of the pool that has least to do and room; null if there is none now, as above.
   Worker* Freest();
-  void ReturnResources(SchedulingClass& need) { available_.Add(need.need); }
-
   void Enqueue(Task& task);       // At the end of its class's queue;
   void EnqueueFirst(Task& task);  // before all others of its priority.
   void Dequeue(Task& task);       // It is not to run after all.
@@ -80,11 +78,14 @@ class Scheduler {
   void Block(Worker& worker, std::vector<Task*>& recalled);
   void Unblock(Worker& worker);
 
-  // Hands out what can be handed out. `now` in nanoseconds.
-  void Run(std::int64_t now);
+  void SetTime(std::int64_t now) { now_ = now; }  // Nanoseconds.
 
-  // Takes calls back from workers that do not come to them, for those that have nothing to do.
-  void Balance(std::int64_t now);
+  // Hands out what can be handed out.
+  void Run();
+
+  // Takes calls back from workers that do not come to them, for those that have nothing to do;
+  // `recalled` as for Block.
+  void Balance(std::vector<Task*>& recalled);
   bool WantsBalance() const;  // Some worker waits while others have more than one call.
 
  private:
@@ -96,7 +97,7 @@ class Scheduler {
   void ReclaimIdle();
   bool HasRoom(const Worker& worker) const;
   Task* Take(SchedulingClass& scheduling);
-  void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& actor_calls);
+  void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled);
   bool Reserve(const Resources& need);
   void StartOneMore();
 
@@ -110,7 +111,9 @@ class Scheduler {
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;
   struct FunctionHash {
-    std::size_t operator()(const FunctionId& id) const { return id.module ^ (id.offset * 0x9e3779b97f4a7c15ULL); }
+    std::size_t operator()(const FunctionId& id) const {
+      return id.module ^ (id.offset * 0x9e3779b97f4a7c15ULL);
+    }
   };
   std::unordered_map<FunctionId, FunctionTimes, FunctionHash> times_;
   std::vector<Worker*> idle_;  // In the pool, serving no class.

@@ -223,10 +223,11 @@ void EncodeValue(Archive& archive, const T& value) {
 
 template <typename T>
 T MakeEmpty() {
-  static_assert(std::is_default_constructible_v<T>,
+  constexpr bool kEmpty = std::is_default_constructible_v<T>;
+  static_assert(kEmpty,
                 "menger: a value of this type (T, below) cannot be received: it needs a default "
                 "constructor, whose value is then filled");
-  return T();
+  if constexpr (kEmpty) return T();
 }
 
 template <typename T>

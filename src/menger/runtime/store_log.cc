@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint32_t kFormatVersion = 1;
 constexpr std::uint64_t kGrowth = 4;  // Of a file over what is alive.
 constexpr std::chrono::seconds kIdle(1);
+constexpr StoreVersion kVersionsUnsyncedMax = StoreVersion{1} << 32;
 
 constexpr FrameKind kHeadFrame = 1;     // The format's version.
 constexpr FrameKind kChangesFrame = 2;  // Encoded changes.
@@ -103,7 +104,12 @@ void StoreLog::Recover(const Visitor& replay) {
   if (numbers.empty()) return;
   number_ = numbers.back();
   while (!numbers.empty() && !IsWhole(numbers.back())) numbers.pop_back();
-  if (!numbers.empty()) return Replay(numbers.back(), replay);
+  if (!numbers.empty()) {
+    Replay(numbers.back(), replay);
+    // Versions that somebody was given before the power went are not given again.
+    return replay({.kind = StoreChange::Kind::kVersion,
+                   .version = snapshot_.version() + kVersionsUnsyncedMax});
+  }
   // The first file of all may have been cut short: then nothing was acknowledged yet.
   if (number_ > 1) {
     throw DataLoss("'{}' lacks what was alive when it was begun, and there is no older one",
@@ -136,8 +142,9 @@ void StoreLog::Replay(std::uint64_t number, const Visitor& replay) const {
   }
 }
 
-// The next file, which begins with all that is alive, takes the place of those before. Changes that
-// are made meanwhile are in the begin or not, and in any case follow it.
+// The next file, which begins with all that is alive, takes the place of those before. Of changes
+// that are made meanwhile what is visited may have some and lack others that came before; all of
+// them follow it, so that the begin is as the store was at one moment.
 void StoreLog::BeginFile() {
   const std::vector<std::uint64_t> before = NumberedFiles(options_.folder, "control-", ".log");
   ++number_;
@@ -150,6 +157,12 @@ void StoreLog::BeginFile() {
     snapshot_.next(cursor, [&](const StoreChange& change) { Encode(change, payload); });
     if (!payload.empty()) file.Add(kChangesFrame, payload);
   }
+  payload.clear();
+  {
+    const std::lock_guard lock(mutex_);
+    payload.swap(waiting_);
+  }
+  if (!payload.empty()) file.Add(kChangesFrame, payload);
   payload.clear();
   AppendPlain(snapshot_.version(), payload);
   file.Add(kBeginFrame, payload);

@@ -51,7 +51,8 @@ struct StoreLogOptions {
 // as one frame.
 //
 // Recovery takes the newest file that is whole up to the end of that begin. It cuts a tail that was
-// not on the disk yet and refuses other damage with DataLoss, see base/frame_file.h.
+// not on the disk yet and refuses other damage with DataLoss, see base/frame_file.h. What is left
+// are all changes up to some moment, in the order of Append, and none after it.
 //
 // After an error of the disk nothing is written any more: every later completion gets that error.
 class StoreLog {

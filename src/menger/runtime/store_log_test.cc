@@ -77,6 +77,20 @@ TEST(StoreLogTest, AStoreOpenedAgainHoldsTheSameAndVersionsGoOn) {
   EXPECT_GT(Do(store, Operation::Acquire("n", std::chrono::hours(1))).record.version, lease);
 }
 
+TEST(StoreLogTest, AVersionThatWasLostWithThePowerIsNotGivenAgain) {
+  const Folder folder;
+  StoreVersion lost = 0;
+  {
+    EmbeddedStore store(Kept(folder, std::chrono::hours(1)));
+    fs::copy(folder / "store", folder / "synced");
+    lost = Do(store, Operation::Put(kTable, "a", "1")).record.version;
+  }
+  fs::remove_all(folder / "store");
+  fs::rename(folder / "synced", folder / "store");
+  EmbeddedStore store(Kept(folder));
+  EXPECT_GT(Do(store, Operation::Put(kTable, "a", "1")).record.version, lost);
+}
+
 TEST(StoreLogTest, AFolderIsOneStoresAlone) {
   const Folder folder;
   EmbeddedStore store(Kept(folder));

@@ -17,7 +17,8 @@ enum class FailureKind : std::uint8_t {
   kObjectLost,   // The value was lost, and what made it is no longer known.
   kDeadline,     // It ran longer than its time limit.
   kCancelled,    // Somebody asked for that.
-  kOutOfMemory,  // Its worker used more memory than its budget, or the store is full of pinned values.
+  kOutOfMemory,  // Its worker used more memory than its budget, or the store is full of pinned
+                 // values.
 };
 
 const char* FailureKindName(FailureKind kind);  // "exception", "worker died", ...

@@ -91,9 +91,10 @@ SpecBuilder::SpecBuilder(const SpecHeader& header, std::uint16_t arguments,
   const std::size_t value_at = AlignedSize(name_at + name.size());
   const std::size_t bytes = value_at + value_bytes;
   if (bytes > kSpecBytesMax) {
-    throw InvalidArgument("the arguments of a call have {} bytes together; at most {} go with a "
-                          "call: Put what is large and pass the reference",
-                          bytes, kSpecBytesMax);
+    throw InvalidArgument(
+        "the arguments of a call have {} bytes together; at most {} go with a "
+        "call: Put what is large and pass the reference",
+        bytes, kSpecBytesMax);
   }
   spec_ = Allocate(bytes);
   auto* const base = reinterpret_cast<std::byte*>(spec_.get());
@@ -106,7 +107,8 @@ SpecBuilder::SpecBuilder(const SpecHeader& header, std::uint16_t arguments,
   out.scheduling_at = static_cast<std::uint32_t>(scheduling_at);
   out.name = static_cast<std::uint32_t>(name.size());
   out.name_at = static_cast<std::uint32_t>(name_at);
-  if (!contained.empty()) std::memcpy(base + contained_at, contained.data(), contained.size_bytes());
+  if (!contained.empty())
+    std::memcpy(base + contained_at, contained.data(), contained.size_bytes());
   if (!scheduling.empty()) std::memcpy(base + scheduling_at, scheduling.data(), scheduling.size());
   if (!name.empty()) std::memcpy(base + name_at, name.data(), name.size());
   next_ = reinterpret_cast<SpecArgument*>(base + sizeof(header));

@@ -33,17 +33,18 @@ struct SpecHeader {
   TaskId task;
   TaskId parent;  // The call that made this one; RootTask for the driver.
   FunctionId function;
-  ActorId actor;               // Of kConstruct and kMethod.
-  ObjectId actor_object;       // Of kMethod: result 0 of the actor's construction.
+  ActorId actor;                // Of kConstruct and kMethod.
+  ObjectId actor_object;        // Of kMethod: result 0 of the actor's construction.
   std::int64_t time_limit = 0;  // Nanoseconds that one run may take; 0: no limit.
-  std::uint32_t scheduling = 0;  // Bytes of the resources' text ("cpu=1.000 gpu=2.000"); 0: one CPU.
+  std::uint32_t scheduling =
+      0;  // Bytes of the resources' text ("cpu=1.000 gpu=2.000"); 0: one CPU.
   std::uint32_t scheduling_at = 0;
   std::uint32_t name = 0;  // Bytes of the name that people see.
   std::uint32_t name_at = 0;
   std::uint16_t arguments = 0;
   std::uint16_t results = 1;
-  std::uint16_t retries = 3;    // Runs beyond the first that loss of a worker may cost.
-  std::uint16_t restarts = 0;   // Of kConstruct: how often a lost actor is made again.
+  std::uint16_t retries = 3;           // Runs beyond the first that loss of a worker may cost.
+  std::uint16_t restarts = 0;          // Of kConstruct: how often a lost actor is made again.
   std::uint32_t checkpoint_every = 0;  // Of kConstruct: calls between checkpoints; 0: none.
   std::uint32_t contained = 0;         // References inside the values.
 };
@@ -97,8 +98,9 @@ class TaskSpec {
 class SpecBuilder {
  public:
   // `header` has everything but the sizes and offsets.
-  SpecBuilder(const SpecHeader& header, std::uint16_t arguments, std::span<const ObjectId> contained,
-              std::string_view scheduling, std::string_view name, std::size_t value_bytes);
+  SpecBuilder(const SpecHeader& header, std::uint16_t arguments,
+              std::span<const ObjectId> contained, std::string_view scheduling,
+              std::string_view name, std::size_t value_bytes);
 
   // The next argument. `value_bytes` of the constructor is the sum of AlignedSize over the values.
   void AddReference(ObjectId object);

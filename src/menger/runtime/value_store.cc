@@ -1,81 +1,75 @@
 #include "menger/runtime/value_store.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace menger {
 namespace {
 
-constexpr std::uint64_t kExtentAlignment = 64;
+std::uint64_t RoundUp(std::uint64_t bytes, std::uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
-std::uint64_t RoundUp(std::uint64_t bytes) {
-  return (std::max<std::uint64_t>(bytes, 1) + kExtentAlignment - 1) / kExtentAlignment *
-         kExtentAlignment;
+// What the allocator takes for a value of `bytes` bytes.
+std::uint64_t AllocatedBytes(std::uint64_t bytes) {
+  bytes = std::max<std::uint64_t>(bytes, 1);
+  return RoundUp(bytes, bytes > ExtentAllocator::kPageAlignedAbove ? ExtentAllocator::kPage
+                                                                   : ExtentAllocator::kAlignment);
 }
 
 }  // namespace
 
-ValueStore::ValueStore(std::uint64_t bytes_max) : bytes_max_(RoundUp(bytes_max) / 4096 * 4096) {}
+ValueStore::ValueStore(std::uint64_t bytes_max)
+    : bytes_max_(RoundUp(std::max<std::uint64_t>(bytes_max, 1), ExtentAllocator::kPage)) {}
 
 std::uint32_t ValueStore::AddSegment() {
   const auto number = static_cast<std::uint32_t>(segments_.size());
   Segment segment;
   segment.memory =
       std::make_unique<WritableSegment>(fmt::format("menger-values-{}", number), bytes_max_);
-  segment.free.emplace(0, bytes_max_);
+  segment.extents = std::make_unique<ExtentAllocator>(bytes_max_);
   segments_.push_back(std::move(segment));
   return number;
 }
 
-bool ValueStore::Allocate(std::uint32_t number, std::uint64_t bytes, Extent& extent) {
-  const std::uint64_t size = RoundUp(bytes);
-  if (size > bytes_max_ - used_) return false;
-  Segment& segment = segments_.at(number);
-  const auto fit = std::find_if(segment.free.begin(), segment.free.end(),
-                                [size](const auto& hole) { return hole.second >= size; });
-  if (fit == segment.free.end()) return false;
-  const auto [offset, room] = *fit;
-  segment.free.erase(fit);
-  if (room > size) segment.free.emplace(offset + size, room - size);
-  segment.used.emplace(offset, size);
-  used_ += size;
-  extent = {number, offset, bytes};
+bool ValueStore::Allocate(std::uint32_t number, std::uint64_t bytes, SharedExtent& extent) {
+  const std::uint64_t allocated = AllocatedBytes(bytes);
+  if (allocated > bytes_max_ - used_) return false;
+  const auto place = segments_.at(number).extents->Allocate(allocated);
+  if (!place) return false;
+  used_ += allocated;
+  extent = {number, place->offset, bytes};
   return true;
 }
 
-void ValueStore::Free(const Extent& extent) {
-  Segment& segment = segments_.at(extent.segment);
-  const auto used = segment.used.find(extent.offset);
-  if (used == segment.used.end()) return;
-  auto [offset, size] = *used;
-  segment.used.erase(used);
-  used_ -= size;
-  const auto after = segment.free.lower_bound(offset);
-  if (after != segment.free.end() && after->first == offset + size) {
-    size += after->second;
-    segment.free.erase(after);
-  }
-  const auto next = segment.free.lower_bound(offset);
-  if (next != segment.free.begin()) {
-    const auto before = std::prev(next);
-    if (before->first + before->second == offset) {
-      before->second += size;
-      return;
-    }
-  }
-  segment.free.emplace(offset, size);
+void ValueStore::Free(const SharedExtent& extent) {
+  const std::uint64_t allocated = AllocatedBytes(extent.bytes);
+  segments_.at(extent.segment).extents->Free({extent.offset, allocated});
+  used_ -= allocated;
 }
 
-bool ValueStore::IsAllocated(const Extent& extent) const {
+void ValueStore::Grant(const SharedExtent& extent) {
+  segments_.at(extent.segment).granted.emplace(extent.offset, extent.bytes);
+}
+
+bool ValueStore::Publish(const SharedExtent& extent) {
   if (extent.segment >= segments_.size()) return false;
-  const auto used = segments_[extent.segment].used.find(extent.offset);
-  return used != segments_[extent.segment].used.end() && extent.bytes <= used->second;
+  auto& granted = segments_[extent.segment].granted;
+  const auto grant = granted.find(extent.offset);
+  if (grant == granted.end() || grant->second != extent.bytes) return false;
+  granted.erase(grant);
+  return true;
 }
 
-std::span<std::byte> ValueStore::Write(const Extent& extent) {
+void ValueStore::DropGrants(std::uint32_t number) {
+  for (const auto& [offset, bytes] : std::exchange(segments_.at(number).granted, {})) {
+    Free({number, offset, bytes});
+  }
+}
+
+std::span<std::byte> ValueStore::Write(const SharedExtent& extent) {
   return segments_.at(extent.segment).memory->bytes().subspan(extent.offset, extent.bytes);
 }
-
-std::span<const std::byte> ValueStore::Read(const Extent& extent) { return Write(extent); }
 
 TaskFailure ValueStore::Full(std::uint64_t bytes) const {
   return {.kind = FailureKind::kOutOfMemory,

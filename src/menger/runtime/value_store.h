@@ -6,34 +6,41 @@
 #include <span>
 #include <vector>
 
+#include "menger/runtime/extent_allocator.h"
 #include "menger/runtime/object_value.h"
 #include "menger/runtime/segment.h"
 #include "menger/runtime/task_error.h"
 
 namespace menger {
 
-// The node's larger values: segments of shared memory, one a process that writes, and which parts of
-// them are in use. The node alone allocates; a process writes in its own segment, where it was given
-// room, and everybody reads.
+// The node's larger values: segments of shared memory, one a process that writes, and which parts
+// of them are in use. The node alone allocates; a process writes in its own segment, where it was
+// given room, and everybody reads.
 //
 // Under the node's lock; what Write and Read give may be used without.
 class ValueStore {
  public:
-  // `bytes_max` in all segments together.
+  // `bytes_max` in all segments together, rounded up to whole pages.
   explicit ValueStore(std::uint64_t bytes_max);
 
   // A segment for one more writer.
   std::uint32_t AddSegment();
-  const WritableSegment& segment(std::uint32_t number) const { return *segments_.at(number).memory; }
+  const WritableSegment& segment(std::uint32_t number) const {
+    return *segments_.at(number).memory;
+  }
 
   // Room in a segment; false if the bytes in use would be more than the store may have.
-  bool Allocate(std::uint32_t segment, std::uint64_t bytes, Extent& extent);
-  void Free(const Extent& extent);
-  // Whether that was allocated in one piece and not freed.
-  bool IsAllocated(const Extent& extent) const;
+  bool Allocate(std::uint32_t segment, std::uint64_t bytes, SharedExtent& extent);
+  void Free(const SharedExtent& extent);
 
-  std::span<std::byte> Write(const Extent& extent);
-  std::span<const std::byte> Read(const Extent& extent);
+  // Room that a process was given and has not said to be a value yet: whether it may say so now.
+  void Grant(const SharedExtent& extent);
+  bool Publish(const SharedExtent& extent);
+  // The writer of a segment is gone: what it was given and has not published is free.
+  void DropGrants(std::uint32_t segment);
+
+  std::span<std::byte> Write(const SharedExtent& extent);
+  std::span<const std::byte> Read(const SharedExtent& extent) { return Write(extent); }
 
   // Says that there is no room for so many bytes.
   TaskFailure Full(std::uint64_t bytes) const;
@@ -44,8 +51,8 @@ class ValueStore {
  private:
   struct Segment {
     std::unique_ptr<WritableSegment> memory;
-    std::map<std::uint64_t, std::uint64_t> free;  // Bytes by offset.
-    std::map<std::uint64_t, std::uint64_t> used;
+    std::unique_ptr<ExtentAllocator> extents;
+    std::map<std::uint64_t, std::uint64_t> granted;  // Bytes by offset.
   };
 
   const std::uint64_t bytes_max_;

@@ -33,9 +33,12 @@ WorkerClient::WorkerClient(WorkerIndex index, WorkerChannel channel, Doorbell& n
 // ---- Serving.
 
 void WorkerClient::Serve() {
-  Send(sizeof(HelloMessage), [](MessageWriter& writer) {
-    writer.Add(HelloMessage{.process = static_cast<std::uint32_t>(getpid())});
-  }, /*ring=*/true);
+  Send(
+      sizeof(HelloMessage),
+      [](MessageWriter& writer) {
+        writer.Add(HelloMessage{.process = static_cast<std::uint32_t>(getpid())});
+      },
+      /*ring=*/true);
   for (;;) {
     Claimed call;
     const std::uint32_t seen = channel_.worker_bell().value();
@@ -108,7 +111,7 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
     Fetched fetched;
     fetched.failed = message.value.kind == ObjectValue::Kind::kError;
     if (shared) {
-      const Extent extent{message.value.segment, message.value.offset, message.value.bytes};
+      const SharedExtent extent{message.value.segment, message.value.offset, message.value.bytes};
       fetched.value = PinnedBytes(segments_->Read(extent), *this, Adopt(message.object));
     } else if (message.value.kind != ObjectValue::Kind::kNone) {
       fetched.value = PinnedBytes(Payload::Copy(reader.TakeBytes(message.value.bytes)));
@@ -164,9 +167,12 @@ std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& valu
   }
   Request request{.missing = 1};
   const std::uint64_t number = NewRequest(request, false);
-  Send(sizeof(AllocateMessage), [&](MessageWriter& writer) {
-    writer.Add(AllocateMessage{.request = number, .bytes = bytes});
-  }, /*ring=*/true);
+  Send(
+      sizeof(AllocateMessage),
+      [&](MessageWriter& writer) {
+        writer.Add(AllocateMessage{.request = number, .bytes = bytes});
+      },
+      /*ring=*/true);
   Await(request, Deadline::After(kAnswer));
   {
     const std::lock_guard lock(reading_);
@@ -183,30 +189,31 @@ void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, double n
   if (outcome.failed) {
     outcome.failure.worker = fmt::format("worker {}, process {}", index_, getpid());
     const Payload failure = Encode(outcome.failure);
-    Send(MessagePart(sizeof(FinishedMessage)) + MessagePart(failure.size()),
-         [&](MessageWriter& writer) {
-           writer.Add(FinishedMessage{.kind = ToNode::kFailed,
-                                      .lease = call.lease,
-                                      .nanoseconds = nanoseconds});
-           writer.AddBytes(failure.bytes());
-         },
-         ring);
+    Send(
+        MessagePart(sizeof(FinishedMessage)) + MessagePart(failure.size()),
+        [&](MessageWriter& writer) {
+          writer.Add(FinishedMessage{
+              .kind = ToNode::kFailed, .lease = call.lease, .nanoseconds = nanoseconds});
+          writer.AddBytes(failure.bytes());
+        },
+        ring);
     return;
   }
   std::size_t bytes = MessagePart(sizeof(FinishedMessage));
   for (const TaskResult& result : outcome.results) {
     bytes += ResultBytes(result.value, result.contained.size());
   }
-  Send(bytes,
-       [&](MessageWriter& writer) {
-         writer.Add(FinishedMessage{.results = static_cast<std::uint32_t>(outcome.results.size()),
-                                    .lease = call.lease,
-                                    .nanoseconds = nanoseconds});
-         for (const TaskResult& result : outcome.results) {
-           WriteResult(writer, result.value, result.contained);
-         }
-       },
-       ring);
+  Send(
+      bytes,
+      [&](MessageWriter& writer) {
+        writer.Add(FinishedMessage{.results = static_cast<std::uint32_t>(outcome.results.size()),
+                                   .lease = call.lease,
+                                   .nanoseconds = nanoseconds});
+        for (const TaskResult& result : outcome.results) {
+          WriteResult(writer, result.value, result.contained);
+        }
+      },
+      ring);
 }
 
 // ---- Writing.
@@ -236,9 +243,10 @@ void WorkerClient::RingNode() {
 }
 
 void WorkerClient::SendReference(ToNode kind, ObjectId id) {
-  Send(sizeof(ReferenceMessage), [&](MessageWriter& writer) {
-    writer.Add(ReferenceMessage{.kind = kind, .object = id});
-  }, /*ring=*/false);
+  Send(
+      sizeof(ReferenceMessage),
+      [&](MessageWriter& writer) { writer.Add(ReferenceMessage{.kind = kind, .object = id}); },
+      /*ring=*/false);
 }
 
 ObjectHandle WorkerClient::NewHandle(ObjectId id) {
@@ -264,10 +272,13 @@ void WorkerClient::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
   for (std::uint32_t i = 0; i < results.size(); ++i) {
     results[i] = NewHandle(ResultOf(spec->task(), i));
   }
-  Send(MessagePart(sizeof(ReferenceMessage)) + spec->bytes().size(), [&](MessageWriter& writer) {
-    writer.Add(ReferenceMessage{.kind = ToNode::kSubmit});
-    writer.AddBytes(spec->bytes());
-  }, /*ring=*/true);
+  Send(
+      MessagePart(sizeof(ReferenceMessage)) + spec->bytes().size(),
+      [&](MessageWriter& writer) {
+        writer.Add(ReferenceMessage{.kind = ToNode::kSubmit});
+        writer.AddBytes(spec->bytes());
+      },
+      /*ring=*/true);
 }
 
 ObjectHandle WorkerClient::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
@@ -278,12 +289,13 @@ ObjectHandle WorkerClient::Put(std::size_t bytes, FunctionRef<void(std::span<std
   fill(Allocate(bytes, value));
   std::vector<ObjectId> ids;
   for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
-  Send(MessagePart(sizeof(ReferenceMessage)) + ResultBytes(value, ids.size()),
-       [&](MessageWriter& writer) {
-         writer.Add(ReferenceMessage{.kind = ToNode::kPut, .object = id});
-         WriteResult(writer, value, ids);
-       },
-       /*ring=*/false);
+  Send(
+      MessagePart(sizeof(ReferenceMessage)) + ResultBytes(value, ids.size()),
+      [&](MessageWriter& writer) {
+        writer.Add(ReferenceMessage{.kind = ToNode::kPut, .object = id});
+        WriteResult(writer, value, ids);
+      },
+      /*ring=*/false);
   return NewHandle(id);
 }
 
@@ -319,15 +331,16 @@ bool WorkerClient::Ask(std::uint64_t number, Request& request,
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   request.missing = std::min(request.missing, ids.size());
   const auto send = [&](ToNode kind) {
-    Send(MessagePart(sizeof(WatchMessage)) + MessagePart(ids.size() * sizeof(ObjectId)),
-         [&](MessageWriter& writer) {
-           writer.Add(WatchMessage{.kind = kind,
-                                   .objects = static_cast<std::uint32_t>(ids.size()),
-                                   .request = number,
-                                   .call_waits = call ? 1U : 0U});
-           writer.AddBytes(std::as_bytes(std::span(ids)));
-         },
-         /*ring=*/true);
+    Send(
+        MessagePart(sizeof(WatchMessage)) + MessagePart(ids.size() * sizeof(ObjectId)),
+        [&](MessageWriter& writer) {
+          writer.Add(WatchMessage{.kind = kind,
+                                  .objects = static_cast<std::uint32_t>(ids.size()),
+                                  .request = number,
+                                  .call_waits = call ? 1U : 0U});
+          writer.AddBytes(std::as_bytes(std::span(ids)));
+        },
+        /*ring=*/true);
   };
   send(ToNode::kWatch);
   Await(request, deadline);
@@ -339,9 +352,10 @@ bool WorkerClient::Ask(std::uint64_t number, Request& request,
   }
   if (request.values.size() < ids.size()) send(ToNode::kUnwatch);
   if (call) {
-    Send(sizeof(ReferenceMessage), [](MessageWriter& writer) {
-      writer.Add(ReferenceMessage{.kind = ToNode::kUnblock});
-    }, /*ring=*/false);
+    Send(
+        sizeof(ReferenceMessage),
+        [](MessageWriter& writer) { writer.Add(ReferenceMessage{.kind = ToNode::kUnblock}); },
+        /*ring=*/false);
   }
   return done;
 }
@@ -386,27 +400,34 @@ std::vector<bool> WorkerClient::Wait(std::span<const ObjectHandle> objects, std:
 // ---- The rest.
 
 void WorkerClient::Cancel(const ObjectHandle& object, bool force) {
-  Send(sizeof(CancelMessage), [&](MessageWriter& writer) {
-    writer.Add(CancelMessage{.force = force ? 1U : 0U, .object = object.id()});
-  }, /*ring=*/true);
+  Send(
+      sizeof(CancelMessage),
+      [&](MessageWriter& writer) {
+        writer.Add(CancelMessage{.force = force ? 1U : 0U, .object = object.id()});
+      },
+      /*ring=*/true);
 }
 
 void WorkerClient::KillActor(ActorId actor, bool may_restart) {
-  Send(sizeof(KillMessage), [&](MessageWriter& writer) {
-    writer.Add(KillMessage{.may_restart = may_restart ? 1U : 0U, .actor = actor});
-  }, /*ring=*/true);
+  Send(
+      sizeof(KillMessage),
+      [&](MessageWriter& writer) {
+        writer.Add(KillMessage{.may_restart = may_restart ? 1U : 0U, .actor = actor});
+      },
+      /*ring=*/true);
 }
 
 std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name) {
   Request request{.missing = 1};
   const std::uint64_t number = NewRequest(request, false);
   const std::string text(name);
-  Send(MessagePart(sizeof(FindMessage)) + MessagePart(text.size() + 1),
-       [&](MessageWriter& writer) {
-         writer.Add(FindMessage{.request = number});
-         writer.AddBytes(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
-       },
-       /*ring=*/true);
+  Send(
+      MessagePart(sizeof(FindMessage)) + MessagePart(text.size() + 1),
+      [&](MessageWriter& writer) {
+        writer.Add(FindMessage{.request = number});
+        writer.AddBytes(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
+      },
+      /*ring=*/true);
   Await(request, Deadline::After(kAnswer));
   {
     const std::lock_guard lock(reading_);

@@ -21,8 +21,8 @@ namespace menger {
 class WorkerSegments {
  public:
   virtual ~WorkerSegments() = default;
-  virtual std::span<const std::byte> Read(const Extent& extent) = 0;
-  virtual std::span<std::byte> Write(const Extent& extent) = 0;
+  virtual std::span<const std::byte> Read(const SharedExtent& extent) = 0;
+  virtual std::span<std::byte> Write(const SharedExtent& extent) = 0;
 };
 
 // The worker's end: does the calls that its node offers, one after the other, and is the way of
@@ -95,16 +95,16 @@ class WorkerClient final : public Client, private ResultStore {
   ActorInstances actors_;
 
   std::mutex reading_;
-  RingReader in_;                 // Guarded by reading_.
+  RingReader in_;  // Guarded by reading_.
   // Calls that were read and are still the node's to take back. Guarded by reading_.
   std::deque<RingEntry> offered_;
-  bool stop_ = false;             // Guarded by reading_.
+  bool stop_ = false;                                     // Guarded by reading_.
   std::unordered_map<std::uint64_t, Request*> requests_;  // Guarded by reading_.
   std::uint64_t next_request_ = 0;                        // Guarded by reading_.
 
   std::mutex writing_;
-  RingWriter out_;             // Guarded by writing_.
-  std::size_t untold_ = 0;     // Messages since the node's bell was rung. Guarded by writing_.
+  RingWriter out_;                // Guarded by writing_.
+  std::size_t untold_ = 0;        // Messages since the node's bell was rung. Guarded by writing_.
   std::size_t inline_bytes_ = 0;  // Of the results of this call.
   std::atomic<std::uint64_t> running_{0};  // The lease of the call that the main thread does.
 };

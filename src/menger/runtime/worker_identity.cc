@@ -1,6 +1,7 @@
 #include "menger/runtime/worker_identity.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,7 +28,13 @@ void EndGroup(int) {
   _exit(1);
 }
 
-void DoNothing(int) {}
+pid_t watched_process = 0;  // For the handler: the worker, not what it forks.
+
+void DoNothingInWorker(int number) {
+  if (getpid() == watched_process) return;
+  signal(number, SIG_DFL);
+  raise(number);
+}
 
 void Handle(int number, void (*handler)(int)) {
   struct sigaction action {};
@@ -57,6 +64,7 @@ WorkerIdentity BecomeWorker() {
   }
   identity.control = FileDescriptor(control);
   unsetenv(kWorkerVariable);
+  fcntl(control, F_SETFD, FD_CLOEXEC);
   prctl(PR_SET_NAME, kWorkerTitle.data());
   WorkerAssignment assignment{.magic = 0};
   ssize_t got = 0;
@@ -77,7 +85,8 @@ WorkerIdentity BecomeWorker() {
 
 DriverWatch::DriverWatch(int control) : stop_(eventfd(0, EFD_CLOEXEC)) {
   if (!stop_.valid()) throw FromErrno("cannot make an eventfd", errno);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) Handle(number, DoNothing);
+  watched_process = getpid();
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) Handle(number, DoNothingInWorker);
   // The kernel's SIGKILL, which the process was started with, would leave the group alive. The
   // thread is for where the parent is not the driver (a shell between them), the signal for where
   // the socket stays open (a fork of the driver has it too).

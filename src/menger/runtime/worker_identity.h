@@ -2,8 +2,7 @@
 
 #include <sys/types.h>
 
-#include <atomic>
-#include <string>
+#include <cstdint>
 #include <string_view>
 
 #include "menger/base/files.h"
@@ -40,8 +39,9 @@ struct WorkerIdentity {
 WorkerIdentity BecomeWorker();
 
 // While it exists, this process and what it has started in its process group are killed when the
-// node closes the control socket or dies, however it does. Also makes SIGINT, SIGTERM and SIGHUP do
-// nothing here without being ignored by what this process starts. One a process.
+// node closes the control socket or dies, however it does (by SIGRTMAX, which is taken for this).
+// SIGINT, SIGTERM and SIGHUP do nothing here but interrupt system calls; they were ignored until
+// now, and are not by what this process forks or starts. One a process.
 class DriverWatch {
  public:
   explicit DriverWatch(int control);  // Borrowed.

@@ -20,7 +20,7 @@ class MappedSegments final : public WorkerSegments {
   MappedSegments(const FileDescriptor& control, std::uint32_t own, FileDescriptor descriptor)
       : control_(control), own_(own), writable_(std::move(descriptor)) {}
 
-  std::span<const std::byte> Read(const Extent& extent) override {
+  std::span<const std::byte> Read(const SharedExtent& extent) override {
     if (extent.segment == own_) return Part(writable_.bytes(), extent);
     const std::lock_guard lock(mutex_);
     // The node sends a segment before it names it.
@@ -28,13 +28,13 @@ class MappedSegments final : public WorkerSegments {
     return Part(others_.at(extent.segment)->bytes(), extent);
   }
 
-  std::span<std::byte> Write(const Extent& extent) override {
+  std::span<std::byte> Write(const SharedExtent& extent) override {
     return Part(writable_.bytes(), extent);
   }
 
  private:
   template <typename Span>
-  static Span Part(Span bytes, const Extent& extent) {
+  static Span Part(Span bytes, const SharedExtent& extent) {
     return bytes.subspan(static_cast<std::size_t>(extent.offset),
                          static_cast<std::size_t>(extent.bytes));
   }

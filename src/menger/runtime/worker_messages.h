@@ -77,7 +77,7 @@ struct GrantMessage {
   ToWorker kind = ToWorker::kGrant;
   std::uint32_t granted = 0;  // 0: the failure follows, encoded.
   std::uint64_t request = 0;
-  Extent extent;
+  SharedExtent extent;
 };
 struct NamedMessage {
   ToWorker kind = ToWorker::kNamed;

@@ -92,8 +92,6 @@ void WorkerProcesses::KillAfter(int worker, std::chrono::nanoseconds delay, std:
   children_.KillAfter(found->second->child, delay, std::move(because));
 }
 
-// The rest is called with mutex_ held, but for the events.
-
 std::shared_ptr<WorkerProcesses::Process> WorkerProcesses::Spawn(const WorkerProgram& program) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -136,7 +134,11 @@ std::shared_ptr<WorkerProcesses::Process> WorkerProcesses::TakeSpare() {
 }
 
 void WorkerProcesses::FillSpares() {
-  while (static_cast<int>(spares_.size()) < ahead_) spares_.push_back(Spawn(ahead_program_));
+  try {
+    while (static_cast<int>(spares_.size()) < ahead_) spares_.push_back(Spawn(ahead_program_));
+  } catch (const Error& error) {
+    LogWarning("no worker process is started ahead: {}", error.what());
+  }
 }
 
 void WorkerProcesses::HandleStart(Process& process, pid_t number) {
@@ -164,8 +166,9 @@ std::string WorkerProcesses::Cause(const Process& process, const ChildEnd& end) 
   if (!end.started || !process.awaited) return end.cause;
   const bool forgotten =
       WIFEXITED(end.wait_status) && WEXITSTATUS(end.wait_status) == kForgottenWorkerStatus;
-  if (forgotten)
+  if (forgotten) {
     return fmt::format("does not know that it is one: let main begin with: {}", kWorkerLine);
+  }
   return fmt::format(
       "{} before it connected{}", end.cause,
       process.own_image ? fmt::format(" (does main begin with: {} ?)", kWorkerLine) : "");

@@ -20,8 +20,9 @@
 
 namespace menger {
 
-// Called by the thread that watches the processes: short, and without exceptions. `process` is 0
-// where it could not be started.
+// Called by the thread that watches the processes: short, and without exceptions. Of on_line,
+// `worker` is -1 for what a process prints that was started ahead and has no number yet; of on_end,
+// `process` is 0 where it could not be started.
 struct WorkerEvents {
   std::function<void(int worker, pid_t process, std::string_view line)> on_line;
   std::function<void(int worker, pid_t process, const std::string& cause)> on_end;  // Once, last.
@@ -55,9 +56,12 @@ class WorkerProcesses {
  private:
   struct Process;
 
+  // With mutex_ held.
   std::shared_ptr<Process> Spawn(const WorkerProgram& program);
   std::shared_ptr<Process> TakeSpare();
   void FillSpares();
+
+  // By the watching thread.
   void HandleStart(Process& process, pid_t number);
   void HandleEnd(Process& process, const ChildEnd& end);
   static std::string Cause(const Process& process, const ChildEnd& end);

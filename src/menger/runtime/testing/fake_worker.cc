@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,9 +50,23 @@ std::string Hear(int control) {
 
 void Obey(int control, const std::string& command) {
   if (command == "exit") std::exit(3);
-  if (command == "segfault") raise(SIGSEGV);
+  if (command == "segfault") {
+    signal(SIGSEGV, SIG_DFL);  // Sanitizers have a handler of their own.
+    raise(SIGSEGV);
+  }
   if (command == "abort") std::abort();
   if (command == "print") fmt::print(stderr, "a line\n");
+  if (command == "terminate") {
+    const pid_t child = fork();
+    if (child == 0) {
+      sleep(60);
+      _exit(0);
+    }
+    kill(child, SIGTERM);
+    int status = 0;
+    waitpid(child, &status, 0);
+    return Say(control, WIFSIGNALED(status) ? "ended" : "lives");
+  }
   if (command == "show") {
     ShowTask("Rollout " + std::string(200, 'x'));
     ShowTask("Rollout");

@@ -1,0 +1,251 @@
+// What does the runtime pay to remember? Operations a second of the embedded control store, in
+// memory and with its log; nanoseconds for a specification that dies before lineage is flushed, and
+// for an event; and whether memory and files stay flat over 10^7 short lives: of keys put and
+// deleted with ten alive, and of specifications with a thousand alive.
+//
+//   bench_control_state [--lives 10000000] [--folder FOLDER] [--json]
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "menger/base/clock.h"
+#include "menger/runtime/embedded_store.h"
+#include "menger/runtime/lineage_log.h"
+#include "menger/runtime/node_events.h"
+#include "menger/runtime/timeline.h"
+#include "program.h"
+
+namespace menger::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Operation = StoreOperation;
+
+constexpr StoreTable kTable = StoreTable::kObjects;
+constexpr std::size_t kSpecificationBytes = 192;
+
+struct Settings {
+  std::int64_t lives = 10'000'000;
+  std::string folder = "control_state";
+  bool json = false;
+};
+
+class Report {
+ public:
+  explicit Report(bool json) : json_(json) {}
+  ~Report() {
+    if (json_) fmt::print("{}\n", values_.dump());
+  }
+  void Add(const std::string& what, double value, const char* unit) {
+    if (!json_) fmt::print("{:<58} {:>12.4g} {}\n", what, value, unit);
+    values_[what] = value;
+  }
+
+ private:
+  const bool json_;
+  nlohmann::json values_;
+};
+
+Deadline Soon() { return Deadline::After(std::chrono::seconds(60)); }
+
+double ResidentMegabytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t pages = 0;
+  file >> pages >> pages;
+  return static_cast<double>(pages * sysconf(_SC_PAGESIZE)) * 1e-6;
+}
+
+double LogMegabytes(const std::string& folder) {
+  std::uintmax_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    std::error_code removed;
+    const std::uintmax_t size = entry.file_size(removed);
+    bytes += removed ? 0 : size;
+  }
+  return static_cast<double>(bytes) * 1e-6;
+}
+
+// The most that there was, after the first tenth, and at the end of that.
+class Flatness {
+ public:
+  explicit Flatness(std::string folder) : folder_(std::move(folder)) {}
+  void Look(double progress) {
+    const double memory = ResidentMegabytes();
+    if (progress <= 0.1) memory_before_ = memory;
+    memory_ = std::max(memory_, memory);
+    file_ = std::max(file_, LogMegabytes(folder_));
+  }
+  void Tell(Report& report, const std::string& what) const {
+    report.Add(what + ": memory after a tenth", memory_before_, "MB");
+    report.Add(what + ": most memory", memory_, "MB");
+    report.Add(what + ": longest files", file_, "MB");
+  }
+
+ private:
+  const std::string folder_;
+  double memory_before_ = 0;
+  double memory_ = 0;
+  double file_ = 0;
+};
+
+EmbeddedStoreOptions Logged(const Settings& settings, std::chrono::nanoseconds sync_every) {
+  fs::remove_all(settings.folder);
+  return {.log = StoreLogOptions{.folder = settings.folder, .sync_every = sync_every}};
+}
+
+// Batches of one put, up to `open` of them unanswered.
+void StoreRate(EmbeddedStore& store, int open, double seconds, const std::string& what,
+               Report& report) {
+  std::atomic<int> waiting = 0;
+  std::int64_t count = 0;
+  const Stopwatch watch;
+  while (watch.seconds() < seconds) {
+    while (waiting >= open) std::this_thread::yield();
+    ++waiting;
+    store.Submit({Operation::Put(kTable, std::to_string(count++ % 1000), std::string(100, 'v'))},
+                 Soon(), [&](const std::vector<StoreResult>&) { --waiting; });
+  }
+  while (waiting > 0) std::this_thread::yield();
+  report.Add(what, static_cast<double>(count) / watch.seconds(), "puts/s");
+}
+
+void StoreRates(const Settings& settings, Report& report) {
+  {
+    EmbeddedStore store;
+    StoreRate(store, 1, 0.5, "store in memory", report);
+  }
+  {
+    EmbeddedStore store(Logged(settings, std::chrono::milliseconds(100)));
+    StoreRate(store, 1, 1, "store with log, one at a time", report);
+    StoreRate(store, 256, 1, "store with log, 256 at a time", report);
+  }
+  EmbeddedStore store(Logged(settings, std::chrono::nanoseconds(0)));
+  StoreRate(store, 1, 1, "store with log, each synced, one at a time", report);
+  StoreRate(store, 256, 1, "store with log, each synced, 256 at a time", report);
+}
+
+void ShortLivedKeys(const Settings& settings, Report& report) {
+  EmbeddedStore store(Logged(settings, std::chrono::milliseconds(100)));
+  Flatness flatness(settings.folder);
+  const Stopwatch watch;
+  std::vector<Operation> batch;
+  for (std::int64_t i = 0; i < settings.lives; ++i) {
+    batch.push_back(Operation::Put(kTable, std::to_string(i), std::string(100, 'v')));
+    if (i >= 10) batch.push_back(Operation::Delete(kTable, std::to_string(i - 10)));
+    if (batch.size() < 1000) continue;
+    RunBatch(store, std::exchange(batch, {}), Soon());
+    if (i % 100'000 < 500)
+      flatness.Look(static_cast<double>(i) / static_cast<double>(settings.lives));
+  }
+  report.Add("keys put and deleted, with log",
+             static_cast<double>(settings.lives) / watch.seconds(), "lives/s");
+  flatness.Tell(report, "keys put and deleted");
+}
+
+// Nanoseconds a specification that is appended and forgotten, `alive` of them at a time; a flush
+// every `flush_every`.
+double LineageNanoseconds(LineageLog& log, std::int64_t lives, std::size_t alive,
+                          std::int64_t flush_every, const std::function<void(double)>& look) {
+  const std::vector<std::byte> bytes(kSpecificationBytes);
+  std::vector<LineageEntry> ring(alive);
+  const Stopwatch watch;
+  for (std::int64_t i = 0; i < lives; ++i) {
+    LineageEntry& place = ring[static_cast<std::size_t>(i) % alive];
+    if (i >= std::ssize(ring)) log.Forget(place);
+    place = log.Append({.high = 1, .low = static_cast<std::uint64_t>(i)}, bytes);
+    if (flush_every == 0 || i % flush_every != 0) continue;
+    log.Flush();
+    if (i % (lives / 100) == 0) look(static_cast<double>(i) / static_cast<double>(lives));
+  }
+  return static_cast<double>(watch.nanoseconds()) / static_cast<double>(lives);
+}
+
+void Lineage(const Settings& settings, Report& report) {
+  for (const std::size_t alive : {1, 1000, 100'000}) {
+    EmbeddedStore store;
+    LineageLog log(store, {.prefix = "n/"});
+    report.Add(fmt::format("lineage that dies before a flush, {} alive", alive),
+               LineageNanoseconds(log, 5'000'000, alive, 0, {}), "ns");
+  }
+  EmbeddedStore store(Logged(settings, std::chrono::milliseconds(100)));
+  LineageLog log(store, {.prefix = "n/"});
+  Flatness flatness(settings.folder);
+  double stored = 0;
+  report.Add("lineage, 1000 alive, a flush every 10,000",
+             LineageNanoseconds(log, settings.lives, 1000, 10'000,
+                                [&](double progress) {
+                                  flatness.Look(progress);
+                                  stored = std::max(stored,
+                                                    static_cast<double>(log.counts().stored_bytes));
+                                }),
+             "ns");
+  flatness.Tell(report, "lineage");
+  report.Add("lineage: most bytes in the store", stored * 1e-6, "MB");
+  report.Add("lineage: bytes written over bytes appended",
+             static_cast<double>(log.counts().written_bytes) / static_cast<double>(settings.lives) /
+                 kSpecificationBytes,
+             "");
+}
+
+void Events(Report& report) {
+  constexpr int kEvents = 20'000'000;
+  NodeEvents events;
+  const std::uint16_t name = events.Intern("Rollout");
+  Stopwatch watch;
+  for (std::int64_t i = 0; i < kEvents; ++i) {
+    events.Add({.time = 1000 * i,
+                .duration = i % 1000,
+                .subject = static_cast<std::uint64_t>(i),
+                .worker = 1,
+                .name = name,
+                .kind = NodeEventKind::kTaskEnded});
+  }
+  report.Add("an event", static_cast<double>(watch.nanoseconds()) / kEvents, "ns");
+  watch.Restart();
+  std::vector<NodeEvent> copied;
+  events.Copy(0, kEvents, copied);
+  report.Add(fmt::format("copying {} events", copied.size()), watch.seconds() * 1e3, "ms");
+  watch.Restart();
+  std::size_t bytes = 0;
+  WriteTimeline(copied, events.names(), [&](std::string_view piece) { bytes += piece.size(); });
+  report.Add("writing them as a trace", watch.seconds() * 1e3, "ms");
+  report.Add("that trace", static_cast<double>(bytes) * 1e-6, "MB");
+}
+
+int Main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Measures what the runtime pays to remember.");
+  app.add_option("--lives", settings.lives, "Keys and specifications that come and go")
+      ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1'000'000'000}));
+  app.add_option("--folder", settings.folder, "For the log: made anew, and removed at the end");
+  app.add_flag("--json", settings.json, "One line of JSON");
+  CLI11_PARSE(app, argc, argv);
+  Report report(settings.json);
+  Events(report);
+  StoreRates(settings, report);
+  ShortLivedKeys(settings, report);
+  Lineage(settings, report);
+  fs::remove_all(settings.folder);
+  return 0;
+}
+
+}  // namespace
+}  // namespace menger::bench
+
+int main(int argc, char** argv) {
+  return menger::bench::RunProgram("bench_control_state", menger::bench::Main, argc, argv);
+}

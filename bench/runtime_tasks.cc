@@ -1,0 +1,134 @@
+// What does a call cost? Empty calls a second, in one process and across processes; how long one
+// call takes from the wish to its result; whether memory stays flat over many calls.
+//
+//   bench_runtime_tasks [--parts rate latency soak] [--isolation process thread] [--seconds S]
+//                       [--calls N]
+//
+// By the default options, with reference counting. One driver thread; results are fetched.
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "menger/runtime/runtime.h"
+#include "menger/runtime/worker_main.h"
+#include "program.h"
+#include "rates.h"
+
+namespace menger::bench {
+namespace {
+
+constexpr int kBatch = 10'000;  // Calls that are under way together.
+constexpr int kSamplesOfSoak = 10;
+constexpr int kSleepyCalls = 300;
+constexpr std::chrono::milliseconds kSleep{10};  // After which everybody sleeps.
+
+struct Settings {
+  std::vector<std::string> parts{"rate", "latency", "soak"};
+  std::vector<std::string> isolations{"process", "thread"};
+  double seconds = 1;
+  int workers = 0;
+  std::int64_t calls = 10'000'000;
+};
+
+int Nothing(int x) { return x; }
+
+void CallBatch(Runtime& runtime) {
+  std::vector<ObjectRef<int>> results;
+  results.reserve(kBatch);
+  for (int i = 0; i < kBatch; ++i) results.push_back(runtime.Call<Nothing>(i));
+  runtime.Get(results);
+}
+
+void MeasureCalls(Runtime& runtime, const std::string& isolation, const Settings& settings) {
+  const Rate rate = MeasureRate(settings.seconds, kBatch, [&] { CallBatch(runtime); });
+  PrintResult(
+      fmt::format(R"("part": "rate", "isolation": "{}", "per_second": {:.6g}, "deviation": {:.3g})",
+                  isolation, rate.mean, rate.deviation));
+}
+
+double OneCall(Runtime& runtime) {
+  const Stopwatch watch;
+  runtime.Get(runtime.Call<Nothing>(1));
+  return static_cast<double>(watch.nanoseconds());
+}
+
+void PrintLatency(const std::string& isolation, std::string_view peer, std::vector<double>& times) {
+  PrintResult(fmt::format(
+      R"("part": "latency", "isolation": "{}", "peer": "{}", "p50_us": {:.4g}, "p99_us": {:.4g}, "calls": {})",
+      isolation, peer, Percentile(times, 0.5) * 1e-3, Percentile(times, 0.99) * 1e-3,
+      times.size()));
+}
+
+void MeasureLatency(Runtime& runtime, const std::string& isolation, const Settings& settings) {
+  std::vector<double> times;
+  for (const Stopwatch watch; watch.seconds() < settings.seconds;) OneCall(runtime);
+  for (const Stopwatch watch; watch.seconds() < 2 * settings.seconds;) {
+    times.push_back(OneCall(runtime));
+  }
+  PrintLatency(isolation, "spinning", times);
+  times.clear();
+  for (int i = 0; i < kSleepyCalls; ++i) {
+    std::this_thread::sleep_for(kSleep);
+    times.push_back(OneCall(runtime));
+  }
+  PrintLatency(isolation, "sleeping", times);
+}
+
+// Of this process, in MiB.
+double ResidentMemory() {
+  std::ifstream file("/proc/self/statm");
+  double pages = 0;
+  file >> pages >> pages;
+  return pages * 4096 / (1 << 20);
+}
+
+void MeasureMemory(Runtime& runtime, const std::string& isolation, const Settings& settings) {
+  std::string samples;
+  const Stopwatch watch;
+  for (int sample = 0; sample <= kSamplesOfSoak; ++sample) {
+    fmt::format_to(std::back_inserter(samples), "{}{:.1f}", sample > 0 ? ", " : "",
+                   ResidentMemory());
+    if (sample == kSamplesOfSoak) break;
+    for (std::int64_t done = 0; done < settings.calls / kSamplesOfSoak; done += kBatch) {
+      CallBatch(runtime);
+    }
+  }
+  PrintResult(fmt::format(
+      R"("part": "soak", "isolation": "{}", "calls": {}, "per_second": {:.6g}, "driver_mib": [{}])",
+      isolation, settings.calls, static_cast<double>(settings.calls) / watch.seconds(), samples));
+}
+
+int Main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Measures what a call costs.");
+  app.add_option("--parts", settings.parts, "rate, latency, soak")
+      ->check(CLI::IsMember({"rate", "latency", "soak"}));
+  app.add_option("--isolation", settings.isolations, "process, thread")
+      ->check(CLI::IsMember({"process", "thread"}));
+  app.add_option("--seconds", settings.seconds, "of each measurement");
+  app.add_option("--workers", settings.workers, "0: one a CPU");
+  app.add_option("--calls", settings.calls, "of the soak");
+  CLI11_PARSE(app, argc, argv);
+  for (const std::string& isolation : settings.isolations) {
+    for (const std::string& part : settings.parts) {
+      Runtime runtime(
+          {.workers = settings.workers,
+           .isolation = isolation == "thread" ? Isolation::kThread : Isolation::kProcess});
+      (part == "rate"      ? MeasureCalls
+       : part == "latency" ? MeasureLatency
+                           : MeasureMemory)(runtime, isolation, settings);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace menger::bench
+
+int main(int argc, char** argv) {
+  if (menger::IsWorker()) return menger::WorkerMain();
+  return menger::bench::RunProgram("bench_runtime_tasks", menger::bench::Main, argc, argv);
+}

@@ -1,0 +1,118 @@
+#include "menger/runtime/descriptors.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Sockets {
+  Sockets() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    left = FileDescriptor(ends[0]);
+    right = FileDescriptor(ends[1]);
+  }
+  FileDescriptor left, right;
+};
+
+std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span<const char>(text));
+}
+
+ErrorCode ReceiveCode(const FileDescriptor& socket, std::size_t bytes_max) {
+  try {
+    ReceiveDescriptors(socket, bytes_max, Deadline::After(1ms));
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode::kInternal;
+}
+
+TEST(DescriptorsTest, AFileWrittenByOneProcessIsReadByAnotherThatWasSentIt) {
+  Sockets sockets;
+  const pid_t child = fork();
+  if (child == 0) {
+    const FileDescriptor file(memfd_create("descriptors_test", MFD_CLOEXEC));
+    const FileDescriptor other(memfd_create("descriptors_test", MFD_CLOEXEC));
+    const ssize_t written = write(file.get(), "hello", 5);
+    SendDescriptors(sockets.right, BytesOf("two files"), std::array{file.get(), other.get()},
+                    Deadline::After(10s));
+    _exit(written == 5 ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  const DescriptorMessage message = ReceiveDescriptors(sockets.left, 100, Deadline::After(10s));
+  EXPECT_EQ(message.bytes.size(), 9u);
+  ASSERT_EQ(message.descriptors.size(), 2u);
+  std::array<std::byte, 5> text{};
+  ReadAllAt(message.descriptors[0], 0, text, "received");
+  EXPECT_EQ(text[4], std::byte{'o'});
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(DescriptorsTest, MessagesStayApart) {
+  Sockets sockets;
+  SendDescriptors(sockets.left, BytesOf("one"), std::array{0}, Deadline::After(1s));
+  SendDescriptors(sockets.left, BytesOf("three"), {}, Deadline::After(1s));
+  EXPECT_EQ(ReceiveDescriptors(sockets.right, 100, Deadline::After(1s)).descriptors.size(), 1u);
+  const DescriptorMessage second = ReceiveDescriptors(sockets.right, 100, Deadline::After(1s));
+  EXPECT_EQ(second.bytes.size(), 5u);
+  EXPECT_TRUE(second.descriptors.empty());
+}
+
+TEST(DescriptorsTest, WaitsEndAtTheDeadline) {
+  Sockets sockets;
+  EXPECT_EQ(ReceiveCode(sockets.left, 100), ErrorCode::kDeadlineExceeded);
+  const std::vector<std::byte> bytes(1000);
+  try {
+    for (int i = 0; i < 100'000; ++i) {
+      SendDescriptors(sockets.left, bytes, {}, Deadline::After(1ms));
+    }
+    FAIL() << "nobody reads, and the socket never fills";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+  }
+}
+
+TEST(DescriptorsTest, APeerThatHasGoneIsUnavailable) {
+  Sockets sockets;
+  sockets.right.Close();
+  EXPECT_EQ(ReceiveCode(sockets.left, 100), ErrorCode::kUnavailable);
+  try {
+    SendDescriptors(sockets.left, BytesOf("x"), {}, Deadline::After(1s));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  }
+}
+
+TEST(DescriptorsTest, WhatIsLongerThanAllowedIsDataLossAndLeaksNothing) {
+  Sockets sockets;
+  SendDescriptors(sockets.left, BytesOf("too long"), std::array{0}, Deadline::After(1s));
+  const int next = dup(0);  // Where the next descriptor would be.
+  close(next);
+  EXPECT_EQ(ReceiveCode(sockets.right, 3), ErrorCode::kDataLoss);
+  const int after = dup(0);
+  close(after);
+  EXPECT_EQ(after, next);
+  const std::vector<int> many(kMessageDescriptorsMax + 1, 0);
+  EXPECT_THROW(SendDescriptors(sockets.left, BytesOf("x"), many, Deadline::After(1s)), Error);
+}
+
+}  // namespace
+}  // namespace menger

@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <utility>
+
+#include "menger/runtime/node_machine.h"
+
+// The part of the node's logic that ends calls before their time: because their worker is lost,
+// somebody cancels them, or they take too long.
+namespace menger {
+
+// ---- Lost workers.
+
+void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
+  if (worker.gone) return;
+  Retire(worker);
+  // What it had not begun is not to blame. Its queue is asked backwards: it began from the front.
+  std::vector<std::pair<Task*, bool>> lost;
+  while (Task* const task = worker.outstanding.back()) {
+    const bool begun = !effects_->Recall(worker, *task);
+    scheduler_.Done(worker, *task, -1);
+    lost.emplace_back(task, begun);
+  }
+  // The last call of an actor may be what still held it.
+  const std::vector<Actor*> actors = worker.actors;
+  for (const Actor* const actor : actors) objects_.Hold(*actor->object);
+  for (const auto& [task, begun] : lost) RunAgain(*task, begun, cause);
+  for (Actor* const actor : actors) {
+    Object& object = *actor->object;
+    ActorWorkerLost(*actor, cause);
+    objects_.Release(object);
+  }
+  SpreadNews();
+}
+
+void NodeMachine::Retire(Worker& worker) {
+  worker.gone = true;
+  scheduler_.RemoveWorker(worker);
+  retired_.push_back(worker.index);
+}
+
+void NodeMachine::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
+  if (task.cancelled) return Conclude(task);
+  if (task.header().kind == CallKind::kConstruct) return;  // Counted by what its actor may do.
+  if (begun && ++task.lost > task.header().retries) {
+    TaskFailure failure = cause;
+    failure.task = task.spec->name();
+    failure.text += fmt::format("; the call was begun {} times", task.lost);
+    return SettleFailed(task, Encode(failure));
+  }
+  if (begun) ++counts_.retried;
+  if (task.actor != nullptr) {
+    task.actor->mailbox.PushFront(&task);
+    task.state = Task::State::kReady;
+  } else {
+    scheduler_.EnqueueFirst(task);
+  }
+}
+
+// ---- Cancelling and time.
+
+void NodeMachine::StopWaiting(Task& task) {
+  if (task.pending == 0) return;
+  for (Object* const argument : task.arguments) {
+    const auto removed = std::remove(argument->waiting.begin(), argument->waiting.end(), &task);
+    argument->waiting.erase(removed, argument->waiting.end());
+  }
+  task.pending = 0;
+}
+
+void NodeMachine::Cancel(Object& object, bool force) {
+  Task* const task = object.producer;
+  if (task == nullptr || task->state == Task::State::kDone || task->cancelled) return;
+  if (task->header().kind == CallKind::kConstruct) {
+    if (task->actor != nullptr) KillActor(*task->actor, false);
+    return;
+  }
+  End(*task, Describe(FailureKind::kCancelled, ErrorCode::kCancelled, *task, "it was cancelled"),
+      force);
+  SpreadNews();
+}
+
+// Settles a call with an error wherever it is.
+void NodeMachine::End(Task& task, const Payload& error, bool force) {
+  if (task.state == Task::State::kLeased) {
+    Worker& worker = *task.worker;
+    if (!effects_->Recall(worker, task)) return EndRunning(task, error, force);
+    scheduler_.Done(worker, task, -1);
+    if (task.actor != nullptr) LeaveWorker(task);
+  } else if (task.state == Task::State::kReady) {
+    if (task.actor != nullptr) {
+      task.actor->mailbox.Remove(&task);
+    } else {
+      scheduler_.Dequeue(task);
+    }
+  } else {
+    StopWaiting(task);
+  }
+  if (task.actor != nullptr) {
+    LeaveLine(task);
+    ServeLater(*task.actor);
+  }
+  SettleFailed(task, error);
+}
+
+void NodeMachine::EndRunning(Task& task, const Payload& error, bool force) {
+  Worker& worker = *task.worker;
+  for (Object* const result : task.results) Fill(*result, ObjectValue::Failed(error), {});
+  task.cancelled = true;
+  ++counts_.failed;
+  effects_->Interrupt(worker, task);
+  if (!force || worker.thread || task.actor != nullptr) return;
+  effects_->EndWorker(worker, "a call that it ran was ended");
+  WorkerDied(worker, {.kind = FailureKind::kWorkerDied,
+                      .code = ErrorCode::kUnavailable,
+                      .text = "the worker was ended for another call's sake"});
+}
+
+void NodeMachine::CheckTimeLimits() {
+  std::vector<WorkerIndex> over;
+  for (const auto& [index, worker] : workers_) {
+    const std::optional<std::int64_t> limit = TimeLimitOf(*worker);
+    if (limit && now_ >= *limit) over.push_back(index);
+  }
+  for (const WorkerIndex index : over) {
+    const Worker* const worker = FindWorker(index);
+    // The end of one call may end others.
+    if (worker == nullptr || !TimeLimitOf(*worker)) continue;
+    Task& task = *worker->outstanding.front();
+    End(task,
+        Describe(FailureKind::kDeadline, ErrorCode::kDeadlineExceeded, task,
+                 fmt::format("it ran longer than its limit of {:.3f} s",
+                             static_cast<double>(task.header().time_limit) * 1e-9)),
+        /*force=*/true);
+  }
+  SpreadNews();
+}
+
+// When the call that the worker does has run for too long; nothing if it may run on.
+std::optional<std::int64_t> NodeMachine::TimeLimitOf(const Worker& worker) {
+  const Task* const task = worker.outstanding.front();
+  if (task == nullptr || task->header().time_limit == 0 || task->cancelled) return std::nullopt;
+  if (task->header().kind == CallKind::kConstruct) return std::nullopt;
+  return task->offered_at + task->header().time_limit;
+}
+
+std::optional<std::int64_t> NodeMachine::next_deadline() const {
+  std::optional<std::int64_t> next;
+  const auto at = [&next](std::int64_t time) { next = std::min(next.value_or(time), time); };
+  for (const auto& [index, worker] : workers_) {
+    if (const std::optional<std::int64_t> limit = TimeLimitOf(*worker)) at(*limit);
+  }
+  if (scheduler_.WantsBalance()) at(now_ + 1'000'000);
+  return next;
+}
+
+}  // namespace menger

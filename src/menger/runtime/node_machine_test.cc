@@ -1,0 +1,411 @@
+#include "menger/runtime/node_machine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace menger {
+namespace {
+
+// A driver and its workers, as the machine sees them: each worker is a queue of leases.
+class World : public NodeEffects {
+ public:
+  explicit World(NodeMachineOptions options = {.resources = Resources(2, 0), .workers = 2})
+      : machine(std::move(options), *this) {}
+
+  // ---- NodeEffects.
+  bool Offer(Worker& worker, const Task& task) override {
+    if (queues[worker.index].size() >= room) return false;
+    queues[worker.index].push_back(&task);
+    return true;
+  }
+  bool Recall(Worker& worker, const Task& task) override {
+    return std::erase(queues[worker.index], &task) > 0;
+  }
+  void Announce(Worker&) override {}
+  void StartWorker() override { workers.push_back(&machine.AddWorker(machine.NewWorkerIndex())); }
+  void Ready(const Watch& watch, Object&) override { ready.push_back(watch.request); }
+  void Free(const ObjectValue& value) override {
+    if (value.kind == ObjectValue::Kind::kShared) freed.push_back(value.extent.offset);
+  }
+  void EndWorker(Worker& worker, std::string_view) override {
+    ended.push_back(worker.index);
+    std::erase(workers, &worker);
+  }
+  void Interrupt(Worker&, const Task&) override {}
+  void ActorReleased(ActorId) override { ++released_actors; }
+
+  // ---- What the driver does.
+  struct Call {
+    TaskId task;
+    ActorId actor;  // Of a construction.
+    ObjectId result(std::uint32_t index = 0) const { return ResultOf(task, index); }
+  };
+  struct CallWishes {
+    TaskId parent = RootTask(1);
+    ProcessIndex process = kDriver;
+    std::uint16_t results = 1;
+    std::string scheduling = "";
+    std::vector<ObjectId> contained = {};
+    std::uint16_t restarts = 0;
+    std::uint64_t number = 0;  // 0: the next.
+  };
+  Call Submit(SpecHeader header, const std::vector<ObjectId>& arguments, const CallWishes& wishes) {
+    header.parent = wishes.parent;
+    header.task = ChildTask(header.parent, wishes.number != 0 ? wishes.number : ++calls);
+    header.results = wishes.results;
+    header.restarts = wishes.restarts;
+    if (header.kind == CallKind::kConstruct) header.actor = ActorOf(header.task);
+    const Call call{header.task, header.actor};
+    SpecBuilder builder(header, static_cast<std::uint16_t>(arguments.size()), wishes.contained,
+                        wishes.scheduling, "call", 0);
+    for (const ObjectId id : arguments) builder.AddReference(id);
+    machine.Submit(wishes.process, builder.Finish());
+    machine.Run();
+    return call;
+  }
+  Call Submit(const std::vector<ObjectId>& arguments = {}) {
+    return Submit({}, arguments, CallWishes());
+  }
+  Call Construct(const CallWishes& wishes) {
+    CallWishes actor = wishes;
+    if (actor.scheduling.empty()) actor.scheduling = "cpu=0";
+    return Submit({.kind = CallKind::kConstruct, .retries = 0}, {}, actor);
+  }
+  Call Method(const Call& actor, const CallWishes& wishes) {
+    return Submit({.kind = CallKind::kMethod,
+                   .actor = actor.actor,
+                   .actor_object = actor.result(),
+                   .retries = 0},
+                  {}, wishes);
+  }
+  void Forget(ObjectId id) {
+    machine.objects().DropReferrer(kDriver, *machine.objects().Find(id));
+    machine.Run();
+  }
+
+  // ---- What workers do.
+  struct Running {
+    Worker* worker = nullptr;
+    LeaseNumber lease = 0;
+    TaskId task;
+  };
+  // The first call in the queue of any worker; lease 0 if there is none.
+  Running Begin() {
+    for (Worker* const worker : workers) {
+      if (!queues[worker->index].empty()) return Begin(*worker);
+    }
+    return {};
+  }
+  Running Begin(Worker& worker) {
+    const Task& task = *queues[worker.index].front();
+    queues[worker.index].pop_front();
+    return {&worker, task.lease, task.header().task};
+  }
+  void Finish(const Running& running, std::vector<ObjectValue> values = {}) {
+    std::vector<TaskResult> results;
+    for (ObjectValue& value : values) results.push_back({std::move(value), {}});
+    if (results.empty()) results.push_back({Small(), {}});
+    machine.Finished(*running.worker, running.lease, results, 1000);
+    machine.Run();
+  }
+  void FinishAll() {
+    for (Running running = Begin(); running.lease != 0; running = Begin()) Finish(running);
+  }
+  void Die(Worker& worker) {
+    std::erase(workers, &worker);
+    machine.WorkerDied(worker, {.kind = FailureKind::kWorkerDied, .text = "it died"});
+    machine.Run();
+  }
+
+  static ObjectValue Small() { return ObjectValue::Inline(Payload::Allocate(8)); }
+  static ObjectValue Large(std::uint64_t offset) { return ObjectValue::Shared({1, offset, 100}); }
+
+  // "" while there is none, "value", or the kind of the error.
+  std::string State(ObjectId id) {
+    const Object* const object = machine.objects().Find(id);
+    if (object == nullptr) return "forgotten";
+    if (object->state == Object::State::kFreed) return "freed";
+    if (object->state == Object::State::kPending) return "";
+    if (object->value.kind != ObjectValue::Kind::kError) return "value";
+    return FailureKindName(DecodeFailure(object->value.payload).kind);
+  }
+  void ExpectNothingLeft() {
+    machine.Run();
+    EXPECT_EQ(machine.objects().size(), 0);
+    EXPECT_EQ(machine.live_tasks(), 0);
+    EXPECT_EQ(machine.lineage_bytes(), 0);
+    const NodeMachine::Counts& counts = machine.counts();
+    EXPECT_EQ(counts.submitted + counts.rebuilt, counts.finished + counts.failed);
+    EXPECT_EQ(machine.scheduler().ready(), 0);
+  }
+
+  std::vector<Worker*> workers;
+  std::map<WorkerIndex, std::deque<const Task*>> queues;
+  std::vector<std::uint64_t> ready;
+  std::vector<std::uint64_t> freed;
+  std::vector<WorkerIndex> ended;
+  std::size_t room = 1000;
+  int released_actors = 0;
+  std::uint64_t calls = 0;
+  NodeMachine machine;
+};
+
+using Call = World::Call;
+using Running = World::Running;
+
+TEST(NodeMachineTest, FreesWhatNobodyNeeds) {
+  World world;
+  const Call first = world.Submit();
+  const Call second = world.Submit({first.result(), first.result()});
+  world.Forget(first.result());
+  world.FinishAll();
+  EXPECT_EQ(world.State(second.result()), "value");
+  EXPECT_EQ(world.State(first.result()), "forgotten");
+  world.Forget(second.result());
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, AnActorThatOnlyItsLastCallHoldsMayDieWithIt) {
+  World world;
+  const Call actor = world.Construct({});
+  world.FinishAll();
+  const Call call = world.Method(actor, {});
+  world.Forget(actor.result());
+  const Running running = world.Begin();
+  world.Die(*running.worker);
+  EXPECT_EQ(world.State(call.result()), "worker died");
+  EXPECT_EQ(world.released_actors, 1);
+  EXPECT_TRUE(world.ended.empty());
+  world.Forget(call.result());
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, AConstructionThatIsLostIsARestart) {
+  World world;
+  const Call actor = world.Construct({.restarts = 1});
+  world.Die(*world.Begin().worker);
+  EXPECT_EQ(world.State(actor.result()), "");
+  world.FinishAll();
+  EXPECT_EQ(world.State(actor.result()), "value");
+  const Call call = world.Method(actor, {});
+  world.Die(*world.machine.FindActor(actor.actor)->worker);
+  EXPECT_EQ(world.State(call.result()), "actor died");
+  world.Forget(actor.result());
+  world.Forget(call.result());
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, ACallWithAFailedAndALostArgumentFails) {
+  World world;
+  const Call bad = world.Submit();
+  const Running running = world.Begin();
+  world.machine.Failed(*running.worker, running.lease, {.text = "no"}, 1000);
+  // Kept so that its caller could be made again, and freed.
+  const Call lost = world.Submit();
+  world.Finish(world.Begin(), {World::Large(0)});
+  const Call user = world.Submit({lost.result()});
+  world.Finish(world.Begin(), {World::Large(100)});
+  world.Forget(lost.result());
+  EXPECT_EQ(world.State(lost.result()), "freed");
+  const Call both = world.Submit({bad.result(), lost.result()});
+  EXPECT_EQ(world.State(both.result()), "exception");
+  world.FinishAll();
+  for (const Call& call : {bad, user, both}) world.Forget(call.result());
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, ResultsThatAreMadeAgainKeepTheirPlaces) {
+  World world;
+  const Call call = world.Submit({}, {}, {.results = 2});
+  world.Finish(world.Begin(), {World::Large(0), World::Large(100)});
+  world.Forget(call.result(0));
+  world.machine.Lose(*world.machine.objects().Find(call.result(1)));
+  world.machine.Run();
+  world.Finish(world.Begin(), {World::Large(200), World::Large(300)});
+  EXPECT_EQ(world.machine.objects().Find(call.result(1))->value.extent.offset, 300);
+  EXPECT_EQ(world.freed, (std::vector<std::uint64_t>{0, 100, 200}));
+  world.Forget(call.result(1));
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, ACallThatRunsAgainDoesNotRepeatItsCalls) {
+  World world;
+  const Call actor = world.Construct({});
+  world.FinishAll();
+  const Call parent = world.Submit();
+  const Running running = world.Begin();
+  const World::CallWishes wishes{
+      .parent = parent.task, .process = running.worker->index, .number = 1};
+  const Call method = world.Method(actor, wishes);
+  world.Finish(world.Begin(*world.machine.FindActor(actor.actor)->worker));
+  world.Finish(running, {World::Large(0)});
+  world.machine.objects().DropReferrer(running.worker->index,
+                                       *world.machine.objects().Find(method.result()));
+  // Now its result is lost; it runs once more, and its call is known.
+  world.machine.Lose(*world.machine.objects().Find(parent.result()));
+  world.machine.Run();
+  const Running again = world.Begin();
+  EXPECT_EQ(again.task, parent.task);
+  const std::uint64_t submitted = world.machine.counts().submitted;
+  world.Method(actor, {.parent = parent.task, .process = again.worker->index, .number = 1});
+  EXPECT_EQ(world.machine.counts().submitted, submitted);
+  EXPECT_EQ(world.State(method.result()), "value");
+  world.Finish(again, {World::Large(100)});
+  world.Die(*again.worker);
+  world.Forget(actor.result());
+  world.Forget(parent.result());
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, LineageDoesNotKeepActorsAlive) {
+  World world;
+  const Call actor = world.Construct({});
+  world.FinishAll();
+  const Call user = world.Submit({}, {}, {.contained = {actor.result()}});
+  world.Finish(world.Begin(), {World::Large(0)});
+  world.Forget(actor.result());
+  EXPECT_EQ(world.ended.size(), 1);
+  EXPECT_EQ(world.released_actors, 1);
+  EXPECT_EQ(world.State(actor.result()), "freed");
+  world.machine.Lose(*world.machine.objects().Find(user.result()));
+  world.machine.Run();
+  world.FinishAll();
+  EXPECT_EQ(world.State(user.result()), "value");
+  world.Forget(user.result());
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, LineageIsBounded) {
+  World world({.resources = Resources(2, 0), .workers = 2, .lineage_bytes_max = 10'000});
+  ObjectId last;
+  for (int i = 0; i < 1000; ++i) {
+    const Call call = i > 0 ? world.Submit({last}) : world.Submit();
+    world.Finish(world.Begin(), {World::Large(static_cast<std::uint64_t>(i))});
+    if (i > 0) world.Forget(last);
+    last = call.result();
+    ASSERT_LE(world.machine.lineage_bytes(), 10'000);
+    ASSERT_LT(world.machine.objects().size(), 30);
+  }
+  world.machine.Lose(*world.machine.objects().Find(last));
+  world.machine.Run();
+  EXPECT_EQ(world.State(last), "object lost");
+  world.Forget(last);
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, WatchesOfADeadProcessEnd) {
+  World world;
+  world.Submit();
+  Worker& worker = *world.Begin().worker;
+  Object& never = world.machine.objects().FindOrMake(ResultOf(ChildTask(RootTask(7), 1), 0));
+  EXPECT_FALSE(world.machine.WatchObject({worker.index, 1}, never));
+  EXPECT_EQ(world.machine.objects().size(), 2);
+  world.Die(worker);
+  EXPECT_EQ(world.machine.objects().size(), 1);
+}
+
+TEST(NodeMachineTest, WhatIsPutAgainIsThereAgain) {
+  World world;
+  const ObjectId id = ResultOf(ChildTask(RootTask(1), 1000), 0);
+  world.machine.Put(kDriver, id, World::Small(), {});
+  const Call user = world.Submit({id});
+  world.Finish(world.Begin(), {World::Large(0)});
+  world.Forget(id);
+  EXPECT_EQ(world.State(id), "freed");
+  world.machine.Put(kDriver, id, World::Small(), {});
+  EXPECT_EQ(world.State(id), "value");
+  world.Forget(id);
+  world.Forget(user.result());
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, TheValuesOfACancelledCallAreFreed) {
+  World world;
+  const Call call = world.Submit();
+  const Running running = world.Begin();
+  world.machine.Cancel(*world.machine.objects().Find(call.result()), false);
+  EXPECT_EQ(world.State(call.result()), "cancelled");
+  world.Finish(running, {World::Large(5)});
+  EXPECT_EQ(world.freed, std::vector<std::uint64_t>{5});
+  world.Forget(call.result());
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, CallsThatHadNoRoomGoOnWhenThoseBeforeAreCancelled) {
+  World world;
+  const Call actor = world.Construct({});
+  world.FinishAll();
+  world.room = 1;
+  const Call first = world.Method(actor, {});
+  const Call second = world.Method(actor, {});
+  world.machine.Cancel(*world.machine.objects().Find(first.result()), false);
+  world.machine.Run();
+  world.FinishAll();
+  EXPECT_EQ(world.State(second.result()), "value");
+}
+
+TEST(NodeMachineTest, CallsThatAreTakenBackAreNotLostWhereThereIsNoRoom) {
+  World world({.resources = Resources(1, 0), .workers = 1, .threads = true});
+  const Call a = world.Construct({});
+  const Call b = world.Construct({});
+  world.FinishAll();
+  const Running running = [&] {
+    world.Method(a, {});
+    return world.Begin();
+  }();
+  const Call waits = world.Method(b, {});
+  world.StartWorker();  // It could do that; but for the moment no queue has room.
+  world.room = 0;
+  world.machine.SetTime(10'000'000);
+  world.machine.Run();
+  world.room = 10;
+  world.machine.Run();
+  world.Finish(world.Begin());
+  EXPECT_EQ(world.State(waits.result()), "value");
+  world.Finish(running);
+}
+
+TEST(NodeMachineTest, AnActorThatWaitsLendsItsResources) {
+  World world({.resources = Resources(1, 0), .workers = 1});
+  const Call actor = world.Construct({.scheduling = "cpu=1 gpu=0"});
+  world.FinishAll();
+  world.Method(actor, {});
+  Worker& home = *world.machine.FindActor(actor.actor)->worker;
+  world.Begin(home);
+  const Call call = world.Submit();
+  EXPECT_EQ(world.Begin().lease, 0);
+  world.machine.Block(home);
+  world.machine.Run();
+  world.FinishAll();
+  EXPECT_EQ(world.State(call.result()), "value");
+  world.machine.Unblock(home);
+  world.Die(home);
+  world.machine.Run();
+  const Call after = world.Submit();
+  world.FinishAll();
+  EXPECT_EQ(world.State(after.result()), "value");
+  // A worker that keeps its class keeps its CPU; all of it is there for others.
+  world.Construct({.scheduling = "cpu=1"});
+  EXPECT_NE(world.Begin().lease, 0);
+}
+
+TEST(NodeMachineTest, WhatAWorkerSaysThatIsGoneIsIgnored) {
+  World world;
+  const Call parent = world.Submit();
+  const Running running = world.Begin();
+  world.machine.WorkerDied(*running.worker, {.kind = FailureKind::kWorkerDied});
+  const std::size_t objects = world.machine.objects().size();
+  const World::CallWishes wishes{
+      .parent = parent.task, .process = running.worker->index, .number = 1};
+  std::erase(world.workers, running.worker);
+  world.Submit({}, {}, wishes);
+  EXPECT_EQ(world.machine.objects().size(), objects);
+}
+
+}  // namespace
+}  // namespace menger

@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <utility>
+
+#include "menger/runtime/node_machine.h"
+
+// The part of the node's logic that deals with values: who waits for them, and how they are made
+// again when they are lost.
+namespace menger {
+
+void NodeMachine::Put(ProcessIndex process, ObjectId id, ObjectValue value,
+                      std::span<const ObjectId> contained) {
+  if (!Speaks(process)) return effects_->Free(value);
+  Object& object = objects_.FindOrMake(id);
+  objects_.AddReferrer(process, object);
+  // Somebody runs a second time, and what he put before is not there any longer.
+  if (object.state == Object::State::kFreed) objects_.Lose(object);
+  Fill(object, std::move(value), contained);
+  SpreadNews();
+}
+
+void NodeMachine::Fill(Object& object, ObjectValue value, std::span<const ObjectId> contained) {
+  if (object.state != Object::State::kPending) {
+    effects_->Free(value);
+    return;
+  }
+  objects_.Fill(object, std::move(value), contained);
+  if (object.waiting.empty() && object.watches.empty()) return;
+  objects_.Hold(object);
+  news_.push_back(&object);
+}
+
+void NodeMachine::SpreadNews() {
+  if (spreading_) return;
+  spreading_ = true;
+  while (!news_.empty()) {
+    Object& object = *news_.front();
+    news_.pop_front();
+    if (object.state == Object::State::kReady) {
+      for (const Watch& watch : objects_.TakeWatches(object)) effects_->Ready(watch, object);
+      TellWaiting(object);
+    }
+    objects_.Release(object);
+  }
+  spreading_ = false;
+}
+
+void NodeMachine::TellWaiting(Object& object) {
+  if (object.value.kind == ObjectValue::Kind::kError) {
+    const Payload error = object.value.payload;
+    // Each fails with the error of its argument, and is taken out of the list, however often it is
+    // there.
+    while (!object.waiting.empty()) FailWaiting(*object.waiting.front(), error);
+    return;
+  }
+  for (Task* const task : std::exchange(object.waiting, {})) {
+    if (--task->pending == 0) Start(*task);
+  }
+}
+
+void NodeMachine::FailWaiting(Task& task, const Payload& error) {
+  StopWaiting(task);
+  if (task.header().kind == CallKind::kConstruct) return ActorDead(*task.actor, error);
+  if (task.actor != nullptr) LeaveLine(task);
+  SettleFailed(task, error);
+}
+
+bool NodeMachine::WatchObject(const Watch& watch, Object& object) {
+  if (object.state == Object::State::kFreed) Lose(object);
+  if (object.state == Object::State::kReady) return true;
+  objects_.AddWatch(watch, object);
+  return false;
+}
+
+void NodeMachine::Unwatch(const Watch& watch, Object& object) { objects_.DropWatch(watch, object); }
+
+// ---- Lineage.
+
+void NodeMachine::OnFreed(const ObjectValue& value) { effects_->Free(value); }
+
+void NodeMachine::OnUnneeded(Object& object) {
+  const Task* const task = object.producer;
+  if (task == nullptr || task->header().kind != CallKind::kConstruct) return;
+  if (task->actor != nullptr) ReleaseActor(*task->actor);
+}
+
+void NodeMachine::OnForgotten(Task& producer) {
+  if (producer.kept_for == 0 || --producer.kept_for != 0) return;
+  if (producer.header().kind == CallKind::kConstruct) {
+    tasks_.Return(&producer);
+  } else {
+    DropLineage(producer);
+  }
+}
+
+// A value in a message is as safe as the node itself. One in shared memory may be lost.
+bool NodeMachine::MayBeNeededAgain(const Task& task) const {
+  const SpecHeader& header = task.header();
+  if (header.kind != CallKind::kFunction || header.retries == 0 || task.cancelled) return false;
+  return std::any_of(task.results.begin(), task.results.end(), [](const Object* result) {
+    return result->value.kind == ObjectValue::Kind::kShared;
+  });
+}
+
+namespace {
+
+std::size_t LineageBytes(const Task& task) {
+  return sizeof(Task) + task.spec->bytes().size() +
+         (task.arguments.size() + task.children.size()) * sizeof(Object*);
+}
+
+// An actor is never made again for the sake of a call that is known.
+bool CanBeMadeAgain(const Object& object) {
+  const Task* const task = object.producer;
+  return task != nullptr && (task->kept_for > 0 || task->header().kind == CallKind::kConstruct);
+}
+
+}  // namespace
+
+// What its own calls gave stays known, so that a further run does not make them again: as a value
+// where that could not be made again itself.
+void NodeMachine::Keep(Task& task) {
+  task.kept_for = task.header().results;
+  std::vector<Object*> held;
+  for (Object* const child : std::exchange(task.children, {})) {
+    (CanBeMadeAgain(*child) ? task.arguments : held).push_back(child);
+  }
+  task.children = std::move(held);
+  for (Object* const argument : task.arguments) objects_.HoldLineage(*argument);
+  for (Object* const argument : task.arguments) objects_.Release(*argument);
+  kept_.PushBack(&task);
+  lineage_bytes_ += LineageBytes(task);
+}
+
+void NodeMachine::DropLineage(Task& task) {
+  kept_.Remove(&task);
+  lineage_bytes_ -= LineageBytes(task);
+  const std::vector<Object*> arguments = std::move(task.arguments);
+  const std::vector<Object*> children = std::move(task.children);
+  for (std::uint32_t i = 0; i < task.header().results; ++i) {
+    Object* const result = objects_.Find(ResultOf(task.header().task, i));
+    if (result != nullptr && result->producer == &task) result->producer = nullptr;
+  }
+  tasks_.Return(&task);
+  for (Object* const argument : arguments) objects_.ReleaseLineage(*argument);
+  for (Object* const child : children) objects_.Release(*child);
+}
+
+void NodeMachine::BoundLineage() {
+  while (lineage_bytes_ > options_.lineage_bytes_max) DropLineage(*kept_.front());
+}
+
+void NodeMachine::Lose(Object& lost) {
+  MakeAgain(lost);
+  SpreadNews();
+}
+
+void NodeMachine::MakeAgain(Object& lost) {
+  // A list, not recursion: the arguments of what is made again may be gone, too.
+  std::vector<Object*> gone = {&lost};
+  while (!gone.empty()) {
+    Object& object = *gone.back();
+    gone.pop_back();
+    Task* const task = object.producer;
+    if (object.state == Object::State::kPending) continue;
+    objects_.Lose(object);
+    if (task != nullptr && task->state != Task::State::kDone) continue;  // It is being made.
+    if (task == nullptr || task->kept_for == 0 || task->header().kind == CallKind::kConstruct) {
+      Fill(object,
+           ObjectValue::Failed(Encode({.kind = FailureKind::kObjectLost,
+                                       .code = ErrorCode::kDataLoss,
+                                       .text = fmt::format("object {} is lost, and what made it is "
+                                                           "no longer known (it was put, or came "
+                                                           "from an actor)",
+                                                           ToString(object.id))})),
+           {});
+      continue;
+    }
+    ++counts_.rebuilt;
+    Revive(*task, gone);
+  }
+}
+
+// Makes a call that was kept one that is to be run, as it was when it was made.
+void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
+  kept_.Remove(&task);
+  lineage_bytes_ -= LineageBytes(task);
+  task.state = Task::State::kWaiting;
+  task.kept_for = 0;
+  for (std::uint32_t i = 0; i < task.header().results; ++i) {
+    // Some may be forgotten; what is made again is dropped then.
+    Object& result = objects_.FindOrMake(ResultOf(task.header().task, i));
+    result.producer = &task;
+    objects_.Hold(result);
+    task.results.push_back(&result);
+  }
+  for (Object* const argument : task.arguments) {
+    objects_.Hold(*argument);
+    objects_.ReleaseLineage(*argument);
+  }
+  for (std::uint32_t i = 0; i < task.references; ++i) {
+    Object& argument = *task.arguments[i];
+    if (argument.state == Object::State::kFreed) gone.push_back(&argument);
+    AwaitArgument(task, argument);
+  }
+  if (task.pending == 0) Start(task);
+}
+
+}  // namespace menger

@@ -1,0 +1,6 @@
+// error: Pointers, references, and lambdas with captures cannot be sent
+#include "menger/runtime/serialise.h"
+
+std::size_t Size(int number) {
+  return menger::EncodedSize([&number] { return number; });
+}

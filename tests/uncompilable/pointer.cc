@@ -1,0 +1,10 @@
+// error: a value of this type (T, below) cannot be sent
+#include "menger/runtime/call.h"
+
+struct Task {
+  int number;
+  const char* text;
+};
+int Run(const Task& task) { return task.number; }
+
+const menger::Function& function = menger::FunctionOf<menger::FunctionCall<&Run>>();
