@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kBash =
     R"SCRIPT(# menger completion for bash: source <(menger completion bash)
 _menger() {
-  local sections="experiment collector network optimiser transforms evaluation checkpoint progress atari host"
+  local sections="experiment collector runtime network optimiser transforms evaluation checkpoint progress atari host"
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words="" files=""
   # --option=value arrives as three words.
   if [[ $word == = ]]; then
@@ -98,7 +98,7 @@ _menger() {
     list)
       _arguments $help '--names[names alone]' '1:kind:(all environments algorithms recipes)' ;;
     describe)
-      _arguments $help '1:name:($(menger list --names 2>/dev/null) experiment collector network
+      _arguments $help '1:name:($(menger list --names 2>/dev/null) experiment collector runtime network
         optimiser transforms evaluation checkpoint progress atari host)' ;;
     completion) _arguments $help '1:shell:(bash zsh fish)' ;;
   esac
@@ -154,7 +154,7 @@ complete -c menger -n "__menger_command rollout" -l out -r -F
 complete -c menger -n "__menger_command list" -a "all environments algorithms recipes"
 complete -c menger -n "__menger_command list" -l names -d "names alone, one a line"
 complete -c menger -n "__menger_command describe" -a "(menger list --names 2>/dev/null)"
-complete -c menger -n "__menger_command describe" -a "experiment collector network optimiser"
+complete -c menger -n "__menger_command describe" -a "experiment collector runtime network optimiser"
 complete -c menger -n "__menger_command describe" -a "transforms evaluation checkpoint progress atari host"
 complete -c menger -n "__menger_command completion" -a "bash zsh fish"
 )SCRIPT";

@@ -47,6 +47,7 @@ class PinnedBytes {
   ~PinnedBytes();
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  bool shared() const { return client_ != nullptr; }  // They lie in shared memory.
 
  private:
   void Swap(PinnedBytes& other) noexcept {

@@ -69,7 +69,8 @@ void RunCall(const TaskSpec& spec, std::span<const EncodedValue> by_reference, C
                   .owner = &client,
                   .arguments = arguments,
                   .results = &results,
-                  .result_count = header.results};
+                  .result_count = header.results,
+                  .spec = &spec};
   if (header.kind == CallKind::kMethod) {
     frame.actor = actors.Get(header.actor).actor;
   }
@@ -140,6 +141,9 @@ CallOutcome Execute(const TaskSpec& spec, std::span<const EncodedValue> by_refer
     } else {
       RunCall(spec, by_reference, client, actors, results);
     }
+  } catch (ToldFailure& told) {
+    outcome.failed = true;
+    outcome.failure = std::move(told.failure);
   } catch (const TaskError& error) {
     // Of a call that this one waited for: what that one says is what went wrong.
     outcome.failed = true;

@@ -11,6 +11,10 @@ namespace {
 constexpr int kFailedStartsMax = 3;
 constexpr std::chrono::seconds kSendDeadline{10};
 
+void PrintLine(int worker, pid_t process, std::string_view line) {
+  fmt::print(stderr, "(worker {}, process {}) {}\n", worker, process, line);
+}
+
 }  // namespace
 
 ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, ValueStore& store,
@@ -20,10 +24,7 @@ ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, Va
       store_(store),
       bell_descriptor_(bell_descriptor),
       wake_(std::move(wake)),
-      processes_({.on_line =
-                      [](int worker, pid_t process, std::string_view line) {
-                        fmt::print(stderr, "(worker {}, process {}) {}\n", worker, process, line);
-                      },
+      processes_({.on_line = options.on_line ? options.on_line : PrintLine,
                   .on_end =
                       [this](int worker, pid_t process, const std::string& cause) {
                         {
@@ -31,7 +32,11 @@ ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, Va
                           deaths_.push_back({static_cast<WorkerIndex>(worker), process, cause});
                         }
                         wake_();
-                      }}) {}
+                      }}) {
+  if (options.workers_ahead > 0) {
+    processes_.StartAhead(options.workers_ahead, options.worker_program);
+  }
+}
 
 ProcessTeam::~ProcessTeam() = default;
 
@@ -43,7 +48,7 @@ void ProcessTeam::StartWorker() {
   member.segment = free_segments_.back();
   free_segments_.pop_back();
   member.host = std::make_unique<ProcessWorker>(static_cast<WorkerOwner&>(*this), machine_, index,
-                                                processes_.Start(static_cast<int>(index), {}));
+                                                processes_.Start(static_cast<int>(index), options_.worker_program));
   const WorkerStart start{.index = index, .segment = member.segment};
   const int descriptors[] = {member.host->channel_descriptor(), bell_descriptor_,
                              store_.segment(member.segment).descriptor()};

@@ -217,6 +217,17 @@ class Runtime {
 
   Client& client() { return *client_; }
 
+  // ---- For calls that other languages make: their functions are no templates.
+
+  static SpecHeader HeaderFor(const CallOptions& options);
+  static std::string SchedulingFor(const CallOptions& options);
+  static SpecHeader HeaderFor(const ActorOptions& options);
+  static std::string SchedulingFor(const ActorOptions& options);
+  // Gives the header its ids and its parent, unless it has a task already.
+  void Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
+              std::string_view name, std::span<const Argument> arguments,
+              std::span<const ObjectHandle> contained, std::span<ObjectHandle> results);
+
  private:
   template <typename A>
   friend class ActorRef;
@@ -247,14 +258,6 @@ class Runtime {
         arguments...);
   }
 
-  static SpecHeader HeaderFor(const CallOptions& options);
-  static std::string SchedulingFor(const CallOptions& options);
-  static SpecHeader HeaderFor(const ActorOptions& options);
-  static std::string SchedulingFor(const ActorOptions& options);
-  // Gives the header its ids and its parent, unless it has a task already.
-  void Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
-              std::string_view name, std::span<const Argument> arguments,
-              std::span<const ObjectHandle> contained, std::span<ObjectHandle> results);
   std::vector<ObjectHandle> PutLarge(std::span<const Argument> arguments,
                                      std::span<const ObjectHandle> contained);
   std::optional<Client::NamedActor> FindActor(std::string_view name);

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "menger/runtime/resources.h"
+#include "menger/runtime/worker_program.h"
 
 namespace menger {
 
@@ -23,6 +26,12 @@ struct RuntimeOptions {
   // Bytes of values in shared memory; what is beyond is written to disk. 0: 30% of the memory.
   std::uint64_t store_bytes_max = 0;
   std::uint64_t job = 1;  // Names the job: ids follow from it.
+
+  // Of worker processes.
+  WorkerProgram worker_program;  // Interpreters have workers of their own.
+  int workers_ahead = 0;         // Processes that wait to become workers, where starts are slow.
+  // Gets every line that a worker prints, on a thread of the runtime; unset: standard error does.
+  std::function<void(int worker, pid_t process, std::string_view line)> on_line;
 };
 
 }  // namespace menger

@@ -177,6 +177,8 @@ Task* Scheduler::Take(SchedulingClass& scheduling) {
 bool Scheduler::OfferTo(Worker& worker, Task& task) {
   task.lease = worker.leases + 1;
   const Task* const first = worker.outstanding.front();
+  // What the worker reads is written before it can see the call.
+  task.brief = task.times->mean_nanoseconds < kBriefNanoseconds;
   worker.full |= first != nullptr && task.lease - first->lease >= kLeasesMax;
   if (worker.full || !queues_->Offer(worker, task)) {
     worker.full = !worker.outstanding.empty();
@@ -187,7 +189,6 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
   task.state = Task::State::kLeased;
   task.worker = &worker;
   task.offered_at = now_;
-  task.brief = task.times->mean_nanoseconds < kBriefNanoseconds;
   worker.outstanding.PushBack(&task);
   worker.queued_nanoseconds += task.times->mean_nanoseconds;
   return true;

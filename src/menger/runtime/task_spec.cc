@@ -60,6 +60,11 @@ void TaskSpec::Validate(std::span<const std::byte> bytes) {
     throw DataLoss("a call of kind {} with id {}", static_cast<int>(header.kind),
                    ToString(header.task));
   }
+  if (header.kind == CallKind::kConstruct &&
+      (header.results != 1 || header.actor != ActorOf(header.task))) {
+    throw DataLoss("construction {} has {} results and makes actor {}", ToString(header.task),
+                   header.results, ToString(header.actor));
+  }
   if (!Inside(header.scheduling_at, header.scheduling, bytes.size()) ||
       !Inside(header.name_at, header.name, bytes.size())) {
     throw DataLoss("the texts of call {} lie outside it", ToString(header.task));

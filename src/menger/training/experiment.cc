@@ -138,6 +138,23 @@ void ProgressOptions::Declare(Options& options) {
                .consequence = "steps between rows of progress.csv; 0 writes about 200 rows a run"});
 }
 
+void WorkerOptions::Declare(Options& options) {
+  options.Add("workers", &workers,
+              {.minimum = 1,
+               .maximum = 1024,
+               .unit = "workers",
+               .consequence = "that play episodes at once, with the same result; auto: every CPU"});
+  options.Add("isolation", &isolation,
+              {.choices = {"thread", "process"},
+               .consequence = "what a worker is: one that is a process of its own costs its "
+                              "episodes alone if it crashes"});
+}
+
+RuntimeOptions WorkerOptions::ForRuntime() const {
+  return {.workers = static_cast<int>(workers.value),
+          .isolation = isolation == "process" ? Isolation::kProcess : Isolation::kThread};
+}
+
 Assignment Assignment::Parse(std::string_view argument) {
   const std::size_t equals = argument.find('=');
   if (equals == std::string_view::npos || equals == 0) {
@@ -234,7 +251,11 @@ void Experiment::DeclareSections(Algorithms algorithms) {
                           DidYouMean(algorithm, algorithm_names_),
                           fmt::join(algorithm_names_, ", "));
   }
-  sections_.push_back(Declared("collector", collector));
+  if (entry_->data_rule() == DataRule::kEpisodes) {
+    sections_.push_back(Declared("runtime", runtime));
+  } else {
+    sections_.push_back(Declared("collector", collector));
+  }
   sections_.push_back(Declared("network", network));
   sections_.push_back(Declared("optimiser", optimiser));
   sections_.push_back(Declared("transforms", transforms));
@@ -251,6 +272,15 @@ void Experiment::DeclareSections(Algorithms algorithms) {
 
 EnvironmentEntry Experiment::OpenEnvironment(EnvironmentUse use) const {
   return environments_.Open(environment, use, family_.get());
+}
+
+EnvironmentRequest Experiment::RequestedEnvironment() const {
+  EnvironmentRequest request{.name = environment};
+  for (const Options& section : sections_) {
+    if (family_ != nullptr && section.section() == family_->name())
+      request.family = section.Texts();
+  }
+  return request;
 }
 
 Options& Experiment::Section(const std::string& name, const std::string& origin) {
@@ -287,6 +317,7 @@ void Experiment::ResolveDefaults() {
     precision = convolutional && (device == "cuda" || HasAvx512Bf16()) ? "bf16" : "fp32";
   }
   if (family_ != nullptr) family_->ResolveDefaults();
+  if (runtime.workers.is_auto) runtime.workers = {.value = AvailableCpus(), .is_auto = false};
   if (learner_threads.is_auto) learner_threads = {.value = AvailableCpus(), .is_auto = false};
 }
 
@@ -322,6 +353,8 @@ std::vector<std::vector<OptionEntry>> CommonOptionTables() {
   for (const Options& section : experiment.sections()) {
     if (section.section() != kChoice) tables.push_back(section.Entries());
   }
+  WorkerOptions runtime;
+  tables.push_back(Declared("runtime", runtime).Entries());
   return tables;
 }
 

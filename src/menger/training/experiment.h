@@ -12,8 +12,10 @@
 #include "menger/base/options.h"
 #include "menger/collectors/collector.h"
 #include "menger/environments/catalog.h"
+#include "menger/environments/worker_environments.h"
 #include "menger/networks/network.h"
 #include "menger/networks/update_rule.h"
+#include "menger/runtime/runtime_options.h"
 #include "menger/training/replay_options.h"
 
 namespace menger {
@@ -43,6 +45,15 @@ struct ProgressOptions {
   std::int64_t every = 0;
 
   void Declare(Options& options);
+};
+
+// Options of section [runtime]: the workers of an algorithm that learns from whole episodes.
+struct WorkerOptions {
+  AutoInt workers;  // auto: one a CPU.
+  std::string isolation = "thread";
+
+  void Declare(Options& options);
+  RuntimeOptions ForRuntime() const;  // Resolved.
 };
 
 // One `--set section.key=value` (or `key=value` for the top level).
@@ -84,7 +95,8 @@ class Experiment {
   std::string precision = "auto";
   AutoInt learner_threads;
 
-  CollectorOptions collector;
+  CollectorOptions collector;  // A section where environments are stepped here,
+  WorkerOptions runtime;       // and this one where workers of the runtime play the episodes.
   NetworkOptions network;
   OptimiserOptions optimiser;
   TransformOptions transforms;
@@ -99,8 +111,11 @@ class Experiment {
   // The environment, made as the family's section says. Throws NotFound for an unknown one.
   EnvironmentEntry OpenEnvironment(EnvironmentUse use) const;
 
-  // Fills in what does not need a measurement: precision and learner_threads. The collector's
-  // `auto` is left to calibration.
+  // What another process needs to make it.
+  EnvironmentRequest RequestedEnvironment() const;
+
+  // Fills in what does not need a measurement: precision, learner_threads, the runtime's workers.
+  // The collector's `auto` is left to calibration.
   void ResolveDefaults();
 
   // The whole configuration; reading it back gives the same run.

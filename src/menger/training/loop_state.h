@@ -49,7 +49,7 @@ class MetricMeans {
 // The numbers of a loop that are not a component's own. Plain bytes, saved as they are.
 struct LoopCounters {
   std::int64_t steps = 0;  // Environment steps learned from.
-  std::int64_t slabs = 0;
+  std::int64_t slabs = 0;  // Turns of the cycle, whatever it collects.
   std::int64_t episodes = 0;
   std::int64_t attempt = 0;       // Times that collection failed: see CollectorSeed.
   double seconds = 0;             // Wall-clock time over all sittings.

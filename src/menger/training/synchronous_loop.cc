@@ -56,11 +56,12 @@ SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry 
     : experiment_(experiment),
       evaluation_(std::move(evaluation)),
       parts_(parts),
+      cycle_(*parts.cycle),
       folder_(folder),
       progress_(progress),
       stop_requested_(std::move(stop_requested)),
       greedy_(GreedyPolicies(*parts.algorithm, static_cast<std::uint64_t>(experiment.seed),
-                             static_cast<int>(experiment.collector.workers.value))),
+                             PlayingThreads(experiment))),
       table_(folder.file("progress.csv")),
       events_(folder.file("events.out.tfevents.0")) {}
 
@@ -70,9 +71,9 @@ void SynchronousLoop::Restore(ArchiveReader checkpoint) {
   ArchiveReader update = checkpoint.Scope("update_rule");
   ArchiveReader collector = checkpoint.Scope("collector");
   parts_.algorithm->Load(algorithm);
-  parts_.consumer->Load(consumer);
+  cycle_.LoadLearning(consumer);
   parts_.update->Load(update);
-  if (!checkpoint.Read<bool>(kCollectorLost)) parts_.collector->Load(collector);
+  if (!checkpoint.Read<bool>(kCollectorLost)) cycle_.LoadCollection(collector);
 
   checkpoint.Read("loop/counters", counters_);
   recent_.Load(checkpoint.Scope("loop/recent"));
@@ -116,21 +117,21 @@ bool SynchronousLoop::EvaluateAndReport() {
 
 void SynchronousLoop::CollectAndLearn() {
   const Stopwatch watch;
-  Slab& slab = Collect();
+  Collect();
   const double collected = watch.seconds();
   const double progress =
       static_cast<double>(counters_.steps) / static_cast<double>(experiment_.steps);
   try {
-    metrics_.Add(parts_.consumer->Consume(slab, *parts_.update, progress));
+    metrics_.Add(cycle_.Learn(*parts_.update, progress));
     parts_.algorithm->Publish();
   } catch (...) {
     throw LearningFailed(TranslateCurrentException(), "learning");
   }
 
-  const auto episodes = parts_.collector->episodes();
+  const auto episodes = cycle_.episodes();
   recent_.Add(episodes);
   counters_.episodes += static_cast<std::int64_t>(episodes.size());
-  counters_.steps += ValidSteps(slab);
+  counters_.steps += cycle_.steps();
   ++counters_.slabs;
   const double seconds = watch.seconds();
   counters_.training_seconds += seconds;
@@ -139,7 +140,7 @@ void SynchronousLoop::CollectAndLearn() {
 }
 
 ProgressTable::Row SynchronousLoop::TakeTimes() {
-  const CollectorTimes now = parts_.collector->times();
+  const CollectorTimes now = cycle_.times();
   const CollectorTimes before = std::exchange(spent_.threads_before, now);
   return {{"collecting_seconds", std::exchange(spent_.collecting, 0)},
           {"learning_seconds", std::exchange(spent_.learning, 0)},
@@ -148,9 +149,9 @@ ProgressTable::Row SynchronousLoop::TakeTimes() {
           {"waiting_thread_seconds", now.waiting - before.waiting}};
 }
 
-Slab& SynchronousLoop::Collect() {
+void SynchronousLoop::Collect() {
   try {
-    return parts_.collector->Collect();
+    cycle_.Collect();
   } catch (...) {
     throw CollectionFailed(TranslateCurrentException());
   }
@@ -158,9 +159,9 @@ Slab& SynchronousLoop::Collect() {
 
 Error SynchronousLoop::CollectionFailed(const Error& error) {
   if (error.code() == ErrorCode::kInvalidArgument) return LearningFailed(error, "acting");
-  // A thread that hangs in the collector cannot be joined, and all that it uses must stay: until
+  // A thread that hangs in the cycle cannot be joined, and all that it uses must stay: until
   // the process ends nobody destroys it.
-  if (error.code() == ErrorCode::kDeadlineExceeded) (void)parts_.collector.release();
+  if (error.code() == ErrorCode::kDeadlineExceeded) (void)parts_.cycle.release();
   // Also in place of a checkpoint of the same moment with the environments, which would come to the
   // same error again.
   ++counters_.attempt;
@@ -246,8 +247,7 @@ void SynchronousLoop::WriteRow() {
                             {"evaluation_return_mean", evaluation},
                             {"training_seconds", counters_.training_seconds}};
   row.insert(row.end(), metrics.begin(), metrics.end());
-  const ProgressTable::Row told =
-      MeansOf(parts_.collector->TakeMetrics(), evaluation_.spec.metrics);
+  const ProgressTable::Row told = MeansOf(cycle_.TakeMetrics(), evaluation_.spec.metrics);
   row.insert(row.end(), told.begin(), told.end());
   const ProgressTable::Row times = TakeTimes();
   row.insert(row.end(), times.begin(), times.end());
@@ -287,9 +287,9 @@ void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {
   ArchiveWriter update = archive.Scope("update_rule");
   ArchiveWriter collector = archive.Scope("collector");
   parts_.algorithm->Save(algorithm);
-  parts_.consumer->Save(consumer);
+  cycle_.SaveLearning(consumer);
   parts_.update->Save(update);
-  if (with_collector) parts_.collector->Save(collector);
+  if (with_collector) cycle_.SaveCollection(collector);
   archive.Commit();
 }
 

@@ -16,8 +16,9 @@ namespace menger {
 enum class LoopEnd { kCompleted, kSolved, kInterrupted };
 const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 
-// Collect, learn, publish; again and again, in one thread's order, until the steps are done, two
-// evaluations in a row reach the return that was asked for, or somebody wants it to stop.
+// Collect, learn, publish; again and again, in one thread's order, whatever the cycle collects,
+// until the steps are done, two evaluations in a row reach the return that was asked for, or
+// somebody wants it to stop.
 //
 // Between two slabs, and only there, it evaluates, reports and saves, so that a checkpoint holds
 // the whole state: a run that was interrupted and resumed goes on bit for bit as one that was not.
@@ -58,7 +59,7 @@ class SynchronousLoop {
  private:
   bool EvaluateAndReport();  // What is due by now; false if it was stopped: then it is due still.
   void CollectAndLearn();
-  Slab& Collect();
+  void Collect();
   EvaluationResult EvaluateGreedily();
   bool EvaluateNow();  // False if it was stopped: then nothing has changed.
   Error CollectionFailed(const Error& error);
@@ -76,6 +77,7 @@ class SynchronousLoop {
   const Experiment& experiment_;
   const EnvironmentEntry evaluation_;
   TrainingParts& parts_;
+  LearningCycle& cycle_;  // Of parts_; stays where it is also when it is left to a thread.
   const RunFolder& folder_;
   ProgressReporter& progress_;
   const std::function<bool()> stop_requested_;

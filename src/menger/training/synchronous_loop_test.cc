@@ -12,6 +12,7 @@
 #include "menger/collectors/fake_environment.h"
 #include "menger/collectors/random_policy.h"
 #include "menger/training/run.h"
+#include "menger/training/slab_cycle.h"
 
 namespace menger {
 namespace {
@@ -287,7 +288,7 @@ TEST_F(SynchronousLoopTest, AWorkerThatHangsIsNamedAndWhatWasLearnedIsSaved) {
   const EnvironmentEntry& environment = catalog.entries().front();
   Resolve(*experiment, environment);
   TrainingParts parts = MakeParts(*experiment, environment, /*attempt=*/0);
-  parts.collector = MakeCollector(
+  auto collector = MakeCollector(
       {.kind = CollectorKind::kLocal,
        .environments = 4,
        .workers = 2,
@@ -296,12 +297,14 @@ TEST_F(SynchronousLoopTest, AWorkerThatHangsIsNamedAndWhatWasLearnedIsSaved) {
        .patience_seconds = 0.2,
        .seed = 1},
       environment, [&] { return parts.algorithm->MakePolicy(PolicyMode::kSample, 1); });
+  parts.cycle = std::make_unique<SlabCycle>(std::move(collector),
+                                            MakeSlabConsumer(*experiment, *parts.algorithm));
   const RunFolder folder = RunFolder::Create(root_);
   SynchronousLoop loop(*experiment, environment, parts, folder, progress_, [] { return false; });
   EXPECT_THAT(ErrorOf([&] { loop.Run(); }),
               testing::AllOf(testing::HasSubstr("after 20 steps: collector worker 1 made no"),
                              testing::HasSubstr("what was learned is saved")));
-  EXPECT_EQ(parts.collector, nullptr);  // Left to the thread, which nobody waits for.
+  EXPECT_EQ(parts.cycle, nullptr);  // Left to the thread, which nobody waits for.
   EXPECT_EQ(folder.NewestWholeCheckpoint().Read<float>("algorithm/slabs"), 1);
 }
 

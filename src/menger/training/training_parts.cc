@@ -2,11 +2,14 @@
 
 #include <utility>
 
+#include "menger/algorithms/episode_algorithm.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/base/random.h"
 #include "menger/base/thread.h"
 #include "menger/collectors/calibration.h"
+#include "menger/training/slab_consumer.h"
+#include "menger/training/slab_cycle.h"
 
 namespace menger {
 namespace {
@@ -48,6 +51,7 @@ CalibrationReport PlanCollection(const Experiment& experiment, const Environment
 
 void Resolve(Experiment& experiment, const EnvironmentEntry& environment) {
   experiment.ResolveDefaults();
+  if (experiment.algorithm_entry().data_rule() == DataRule::kEpisodes) return;
   CollectorOptions& collector = experiment.collector;
   if (collector.kind != "auto" && !collector.workers.is_auto &&
       !collector.environments_per_worker.is_auto) {
@@ -83,14 +87,28 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
   parts.algorithm = MakeAlgorithm(experiment, environment);
   parts.update = MakeLocalUpdateRule(experiment.optimiser, parts.algorithm->parameter_count(),
                                      static_cast<int>(experiment.learner_threads.value));
-  parts.consumer = MakeSlabConsumer(experiment, *parts.algorithm);
   Algorithm& algorithm = *parts.algorithm;
   const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);
+  if (algorithm.data_rule() == DataRule::kEpisodes) {
+    parts.cycle = static_cast<EpisodeAlgorithm&>(algorithm).MakeCycle(
+        {.environment = experiment.RequestedEnvironment(),
+         .seed = seed,
+         .runtime = experiment.runtime.ForRuntime()});
+    return parts;
+  }
   const CollectorPlan plan = PlanCollection(experiment, environment, algorithm, seed).plan;
-  parts.collector = MakeCollector(plan, environment, [&algorithm, seed] {
+  auto collector = MakeCollector(plan, environment, [&algorithm, seed] {
     return algorithm.MakePolicy(PolicyMode::kSample, seed);
   });
+  parts.cycle =
+      std::make_unique<SlabCycle>(std::move(collector), MakeSlabConsumer(experiment, algorithm));
   return parts;
+}
+
+int PlayingThreads(const Experiment& experiment) {
+  const bool episodes = experiment.algorithm_entry().data_rule() == DataRule::kEpisodes;
+  return static_cast<int>(episodes ? experiment.runtime.workers.value
+                                   : experiment.collector.workers.value);
 }
 
 std::vector<std::unique_ptr<Policy>> GreedyPolicies(Algorithm& algorithm, std::uint64_t seed,

@@ -5,27 +5,24 @@
 #include <vector>
 
 #include "menger/algorithms/algorithm.h"
-#include "menger/collectors/collector.h"
+#include "menger/algorithms/learning_cycle.h"
 #include "menger/environments/environment.h"
 #include "menger/networks/update_rule.h"
 #include "menger/training/evaluation.h"
 #include "menger/training/experiment.h"
-#include "menger/training/slab_consumer.h"
 
 namespace menger {
 
-// The components of a run. The consumer borrows the algorithm and the collector's policies follow
-// its publication, so it goes last.
+// The components of a run. The cycle borrows the algorithm.
 struct TrainingParts {
   std::unique_ptr<Algorithm> algorithm;
-  std::unique_ptr<SlabConsumer> consumer;
   std::unique_ptr<UpdateRule> update;
-  std::unique_ptr<Collector> collector;
+  std::unique_ptr<LearningCycle> cycle;
 };
 
 // Replaces what is `auto` in the experiment by values, so that it says what will run: defaults, and
-// for the collector a short calibration whose outcome is logged with its reason. Does nothing to a
-// configuration that is resolved already.
+// for the collector, where there is one, a short calibration whose outcome is logged with its
+// reason. Does nothing to a configuration that is resolved already.
 void Resolve(Experiment& experiment, const EnvironmentEntry& environment);
 
 // The algorithm of a resolved experiment, with fresh parameters. Throws InvalidArgument if it does
@@ -42,6 +39,9 @@ std::uint64_t CollectorSeed(std::int64_t seed, std::int64_t attempt);
 // Everything that a loop needs. `attempt` is the checkpoint's (LoopCounters); 0 for a new run.
 TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
                         std::int64_t attempt);
+
+// How many threads may play episodes at once in a resolved experiment.
+int PlayingThreads(const Experiment& experiment);
 
 // Policies that act greedily: for an evaluation on as many threads.
 std::vector<std::unique_ptr<Policy>> GreedyPolicies(Algorithm& algorithm, std::uint64_t seed,
