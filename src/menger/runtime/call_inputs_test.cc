@@ -34,7 +34,7 @@ TEST(CallInputsTest, ARunThatDoesSomethingElseIsFound) {
   first.Plain([] { return 1; });
   CallInputs second(kept, [](std::span<const std::byte>) {});
   EXPECT_THROW(second.Plain([] { return 1.0; }), Error);
-  CallInputs cut(std::span(kept).first(5), [](std::span<const std::byte>) {});
+  CallInputs cut(std::span<const std::byte>(kept).first(5), [](std::span<const std::byte>) {});
   EXPECT_THROW(cut.Plain([] { return 1; }), Error);
 }
 

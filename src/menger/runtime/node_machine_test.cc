@@ -153,6 +153,22 @@ TEST(NodeMachineTest, LineageIsBounded) {
   world.ExpectNothingLeft();
 }
 
+TEST(NodeMachineTest, TheLossOfAnActorsObjectIsNotTheLossOfTheActor) {
+  World world;
+  const Call actor = world.Construct({.restarts = 2});
+  world.Finish(world.Begin(), {World::Large(0)});
+  world.Die(*world.machine.FindActor(actor.actor)->worker);
+  world.machine.Lose(*world.machine.objects().Find(actor.result()));
+  world.FinishAll();
+  const Call call = world.Method(actor, {});
+  world.FinishAll();
+  EXPECT_EQ(world.State(call.result()), "value");
+  world.Forget(actor.result());
+  EXPECT_EQ(world.released_actors, 1);
+  world.Forget(call.result());
+  world.ExpectNothingLeft();
+}
+
 TEST(NodeMachineTest, WatchesOfADeadProcessEnd) {
   World world;
   world.Submit();
