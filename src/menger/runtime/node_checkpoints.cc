@@ -90,6 +90,7 @@ void NodeMachine::Log(Task& task) {
   const auto others = std::remove(rest, task.arguments.end(), actor.object);
   for (auto own = others; own != task.arguments.end(); ++own) objects_.Release(*actor.object);
   task.arguments.erase(others, task.arguments.end());
+  if (NeedsCheckpoint(actor)) ServeLater(actor);
 }
 
 void NodeMachine::DropLog(Actor& actor) {

@@ -169,8 +169,10 @@ void NodeMachine::MakeAgain(Object& lost) {
     Task* const task = object.producer;
     if (object.state == Object::State::kPending) continue;
     objects_.Lose(object);
-    if (task != nullptr && task->state != Task::State::kDone) continue;  // It is being made.
-    if (task == nullptr || task->kept_for == 0 || task->header().kind == CallKind::kConstruct) {
+    // An actor that is made again is the same one: nobody gives its object a value then.
+    const bool actor = task != nullptr && task->header().kind == CallKind::kConstruct;
+    if (task != nullptr && !actor && task->state != Task::State::kDone) continue;  // Being made.
+    if (task == nullptr || actor || task->kept_for == 0) {
       Fill(object,
            ObjectValue::Failed(Encode({.kind = FailureKind::kObjectLost,
                                        .code = ErrorCode::kDataLoss,

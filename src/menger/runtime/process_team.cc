@@ -25,14 +25,13 @@ ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, Va
       bell_descriptor_(bell_descriptor),
       wake_(std::move(wake)),
       processes_({.on_line = options.on_line ? options.on_line : PrintLine,
-                  .on_end =
-                      [this](int worker, pid_t process, const std::string& cause) {
-                        {
-                          const std::lock_guard lock(deaths_mutex_);
-                          deaths_.push_back({static_cast<WorkerIndex>(worker), process, cause});
-                        }
-                        wake_();
-                      }}) {
+                  .on_end = [this](int worker, pid_t process, const std::string& cause) {
+                    {
+                      const std::lock_guard lock(deaths_mutex_);
+                      deaths_.push_back({static_cast<WorkerIndex>(worker), process, cause});
+                    }
+                    wake_();
+                  }}) {
   if (options.workers_ahead > 0) {
     processes_.StartAhead(options.workers_ahead, options.worker_program);
   }
@@ -47,8 +46,9 @@ void ProcessTeam::StartWorker() {
   if (free_segments_.empty()) free_segments_.push_back(store_.AddSegment());
   member.segment = free_segments_.back();
   free_segments_.pop_back();
-  member.host = std::make_unique<ProcessWorker>(static_cast<WorkerOwner&>(*this), machine_, index,
-                                                processes_.Start(static_cast<int>(index), options_.worker_program));
+  member.host = std::make_unique<ProcessWorker>(
+      static_cast<WorkerOwner&>(*this), machine_, index,
+      processes_.Start(static_cast<int>(index), options_.worker_program));
   const WorkerStart start{.index = index, .segment = member.segment};
   const int descriptors[] = {member.host->channel_descriptor(), bell_descriptor_,
                              store_.segment(member.segment).descriptor()};

@@ -23,7 +23,7 @@ SimulatedCluster::Plan SimulatedCluster::MakePlan(Random& random) {
   plan.driver_steps = 10 + below(50);
   plan.room = below(2) == 0 ? 1 + static_cast<std::size_t>(below(3)) : 100;
   plan.shared_percent = below(3) * 40;
-  plan.deaths = plan.threads ? 0 : below(5);
+  plan.deaths = plan.threads ? 0 : below(4);
   plan.cancels = below(3) == 0 ? 1 + below(4) : 0;
   plan.losses = below(3) == 0 ? 1 + below(6) : 0;
   const bool faithful = below(4) != 0;
@@ -151,6 +151,7 @@ bool SimulatedCluster::DoSomething() {
     if (waits || held_.empty()) return false;
     Drop(held_.size() - 1);
     EndReleased();
+    Bury();
     machine_.Run();
     return true;
   }
