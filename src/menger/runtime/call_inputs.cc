@@ -10,7 +10,7 @@ std::vector<std::byte> CallInputs::Take() {
   std::memcpy(&size, known_.data(), sizeof(size));
   known_ = known_.subspan(sizeof(size));
   if (known_.size() < size) FailSize(known_.size(), size);
-  const std::vector<std::byte> answer(known_.begin(), known_.begin() + size);
+  std::vector<std::byte> answer(known_.begin(), known_.begin() + size);
   known_ = known_.subspan(size);
   return answer;
 }

@@ -30,7 +30,7 @@ class CallInputs {
   template <typename Ask>
   std::vector<std::byte> Bytes(const Ask& ask) {
     if (!known_.empty()) return Take();
-    const std::vector<std::byte> answer = ask();
+    std::vector<std::byte> answer = ask();
     Tell(answer);
     return answer;
   }

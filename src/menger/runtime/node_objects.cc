@@ -105,7 +105,8 @@ namespace {
 
 std::size_t LineageBytes(const Task& task) {
   return sizeof(Task) + task.spec->bytes().size() +
-         (task.arguments.size() + task.children.size()) * sizeof(Object*);
+         (task.arguments.size() + task.children.size()) *
+             sizeof(Object*);  // NOLINT: of the pointers.
 }
 
 // An actor is never made again for the sake of a call that is known.

@@ -186,7 +186,8 @@ struct Entry {
 struct Batch {
   std::vector<menger::Fetched> values;
 };
-constexpr std::size_t kBatchHeader = sizeof(Batch*);
+constexpr std::size_t kBatchHeader =
+    sizeof(Batch*);  // NOLINT: a pointer to the batch goes before it.
 
 Batch*& BatchOf(menger_batch* batch) {
   return *reinterpret_cast<Batch**>(reinterpret_cast<char*>(batch) - kBatchHeader);

@@ -62,7 +62,7 @@ void menger_runtime_close(menger_runtime* runtime);
 
 // ---- Calls.
 
-enum { MENGER_FUNCTION, MENGER_CONSTRUCT, MENGER_METHOD };
+enum { MENGER_FUNCTION, MENGER_CONSTRUCT, MENGER_METHOD };  // NOLINT: C's names.
 
 typedef struct {
   int32_t kind;

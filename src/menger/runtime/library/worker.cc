@@ -57,18 +57,18 @@ void RunForeign(CallFrame& frame) {
   if constexpr (kKind == MENGER_CONSTRUCT) frame.actor = new ForeignActor{c_frame.actor};
 }
 
-const Function foreign_function(&RunForeign<MENGER_FUNCTION>, "function of another language",
+const Function kForeignFunction(&RunForeign<MENGER_FUNCTION>, "function of another language",
                                 nullptr);
-const Function foreign_construct(&RunForeign<MENGER_CONSTRUCT>, "class of another language",
+const Function kForeignConstruct(&RunForeign<MENGER_CONSTRUCT>, "class of another language",
                                  &kForeignActor);
-const Function foreign_method(&RunForeign<MENGER_METHOD>, "method of another language", nullptr);
+const Function kForeignMethod(&RunForeign<MENGER_METHOD>, "method of another language", nullptr);
 
 }  // namespace
 
 const Function& ForeignFunction(int kind) {
-  return kind == MENGER_FUNCTION    ? foreign_function
-         : kind == MENGER_CONSTRUCT ? foreign_construct
-                                    : foreign_method;
+  return kind == MENGER_FUNCTION    ? kForeignFunction
+         : kind == MENGER_CONSTRUCT ? kForeignConstruct
+                                    : kForeignMethod;
 }
 
 }  // namespace menger

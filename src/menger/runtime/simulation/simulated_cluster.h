@@ -107,7 +107,7 @@ class SimulatedCluster final : private NodeEffects, private Surroundings {
   void DriverGet();
   void DriverCancel();
   void DriverLose();
-  void Submit(SpecHeader header, CallContent content, std::vector<ObjectId> values,
+  void Submit(SpecHeader header, const CallContent& content, const std::vector<ObjectId>& values,
               KnownPointer known, SlotKind kind);
   void Check(Held& held, const Object& object);
   void Drop(std::size_t index);

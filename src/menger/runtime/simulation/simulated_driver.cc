@@ -61,8 +61,9 @@ void SimulatedCluster::DriverDrop() {
   if (!keep) Drop(index);
 }
 
-void SimulatedCluster::Submit(SpecHeader header, CallContent content, std::vector<ObjectId> values,
-                              KnownPointer known, SlotKind kind) {
+void SimulatedCluster::Submit(SpecHeader header, const CallContent& content,
+                              const std::vector<ObjectId>& values, KnownPointer known,
+                              SlotKind kind) {
   header.parent = RootTask(1);
   header.task = ChildTask(header.parent, ++driver_calls_);
   Reference result{.object = ResultOf(header.task, 0), .kind = kind};

@@ -243,7 +243,7 @@ void SimulatedWorker::DoPut(const Operation& operation) {
 
 // ---- Waiting.
 
-void SimulatedWorker::BeginWait(std::vector<ObjectId> objects) {
+void SimulatedWorker::BeginWait(const std::vector<ObjectId>& objects) {
   call_->watched = objects;
   call_->request = (std::uint64_t{index_} << 32) | ++requests_;
   call_->answers.clear();

@@ -108,7 +108,7 @@ class SimulatedWorker {
   void DoCall(const Operation& operation);
   void DoPut(const Operation& operation);
   void MakeCall(CallKind kind, std::uint64_t seed, const Operation& operation);
-  void BeginWait(std::vector<ObjectId> objects);
+  void BeginWait(const std::vector<ObjectId>& objects);
   void EndWait();
   void GoOnWithGet();
   void GoOnWithWait();
