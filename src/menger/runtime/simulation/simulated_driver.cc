@@ -94,8 +94,7 @@ void SimulatedCluster::DriverCall() {
   }
   KnownPointer known = Interpret(content.seed, static_cast<int>(content.depth), known_values,
                                  known_given, /*method=*/false);
-  Submit({.kind = CallKind::kFunction}, std::move(content), std::move(values), std::move(known),
-         SlotKind::kValue);
+  Submit({.kind = CallKind::kFunction}, content, values, known, SlotKind::kValue);
 }
 
 void SimulatedCluster::DriverMethod() {
@@ -118,8 +117,8 @@ void SimulatedCluster::DriverMethod() {
   }
   KnownPointer known = Interpret(content.seed, static_cast<int>(content.depth), known_values,
                                  known_given, /*method=*/true);
-  Submit({.kind = CallKind::kMethod, .actor = target.actor, .actor_object = target.object},
-         std::move(content), std::move(values), std::move(known), SlotKind::kValue);
+  Submit({.kind = CallKind::kMethod, .actor = target.actor, .actor_object = target.object}, content,
+         values, known, SlotKind::kValue);
 }
 
 void SimulatedCluster::DriverCreate() {

@@ -185,7 +185,7 @@ void SimulatedWorker::Do(const Operation& operation) {
       }
       std::vector<ObjectId> objects;
       for (const int slot : operation.values) objects.push_back(call_->slots[slot].object);
-      return BeginWait(std::move(objects));
+      return BeginWait(objects);
     }
   }
   ++call_->next;
