@@ -5,7 +5,7 @@
 
 `calls` is the list of `ray microbenchmark`, row by row (--rows picks), from C++ across processes with default options. Rows of actors
 that do several calls at a time, of placement groups and of Ray's client are Ray's alone: where our plain actors can do what such a row
-asks, they are what is shown, marked with a *. All of it beside Ray takes 20 minutes. Prints Markdown tables; makes .peers/ray if needed.
+asks, they are what is shown, marked with a *. menger.runtime is the same from Python. All of it beside Ray takes 20 minutes. Prints Markdown tables; makes .peers/ray if needed.
 """
 
 import argparse
@@ -45,14 +45,23 @@ def show(header, rows):
 def calls(options):
     rows = ["--rows", *options.rows] if options.rows else []
     mine = ours("calls", *rows, "--seconds", options.seconds)
+    ours_in_python = python_calls(rows, options)
     peer = {row["name"]: row for row in rays("ray_microbenchmark.py", *rows, options=options)}
     table = []
     for row in mine:
         other = peer.pop(row["name"], {"per_second": None, "deviation": 0})
-        table.append([row["name"] + (" *" if row["note"] else ""), spread(row), spread(other),
-                      measure.ratio(row["per_second"], other["per_second"]), row["other"]])  # fmt: skip
-    table += [[row["name"], "none", spread(row), "-", row["other"]] for row in peer.values()]
-    show(["a second", "Menger", "Ray", "Menger / Ray", "other"], table)
+        python = ours_in_python.pop(row["name"], {"per_second": None})
+        ratios = [measure.ratio(each["per_second"], other["per_second"]) for each in (row, python)]
+        table.append([row["name"] + (" *" if row["note"] else ""), spread(row), spread(python), spread(other), *ratios, row["other"]])
+    table += [[row["name"], "none", "none", spread(row), "-", "-", row["other"]] for row in peer.values()]
+    show(["a second", "Menger", "menger.runtime", "Ray", "Menger / Ray", "menger.runtime / Ray", "other"], table)
+
+
+def python_calls(rows, options):
+    """The same rows from a Python program."""
+    python, script = measure.ROOT / ".venv" / "bin" / "python", measure.ROOT / "bench" / "runtime_python.py"
+    run = measure.run([python, script, *rows, "--seconds", options.seconds], limit_s=600)
+    return {row["name"]: row for row in run.results}
 
 
 def spread(row):

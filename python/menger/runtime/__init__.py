@@ -38,9 +38,13 @@ def get(object_refs, *, timeout=None):
     """The value of a reference, or the values of a list of them. Raises what made one fail, GetTimeoutError."""
     if type(object_refs) is ObjectRef:
         return session.current().get((object_refs,), timeout)[0]
-    if not isinstance(object_refs, list) or not all(type(each) is ObjectRef for each in object_refs):
+    if not _are_references(object_refs):
         raise ValueError(f"get takes an ObjectRef or a list of them; this is {type(object_refs).__name__}")
     return session.current().get(object_refs, timeout) if object_refs else []
+
+
+def _are_references(values):
+    return type(values) is list and set(map(type, values)) <= {ObjectRef}
 
 
 def put(value):
@@ -52,19 +56,22 @@ def put(value):
 
 def wait(object_refs, *, num_returns=1, timeout=None, fetch_local=True):
     """(the first `num_returns` that are ready, the others), in their order; after `timeout` seconds perhaps fewer."""
-    if not isinstance(object_refs, list) or not all(type(each) is ObjectRef for each in object_refs):
+    if not _are_references(object_refs):
         raise TypeError("wait takes a list of ObjectRefs")
     if not object_refs:
         return [], []
-    if len(set(object_refs)) != len(object_refs):
+    handles = [reference.handle for reference in object_refs]
+    if len(set(handles)) != len(handles):
         raise ValueError("wait takes each ObjectRef once")
-    if not 0 < num_returns <= len(object_refs):
-        raise ValueError(f"num_returns is {num_returns}; it must lie between 1 and {len(object_refs)}, the number of references")
-    flags = session.current().wait(object_refs, num_returns, timeout)
-    ready, pending = [], []
-    for reference, done in zip(object_refs, flags):
-        (ready if done and len(ready) < num_returns else pending).append(reference)
-    return ready, pending
+    if not 0 < num_returns <= len(handles):
+        raise ValueError(f"num_returns is {num_returns}; it must lie between 1 and {len(handles)}, the number of references")
+    flags = session.current().wait(handles, num_returns, timeout)
+    ready, pending, begin = [], [], 0
+    while len(ready) < num_returns and (place := flags.find(1, begin)) >= 0:
+        ready.append(object_refs[place])
+        pending += object_refs[begin:place]
+        begin = place + 1
+    return ready, pending + object_refs[begin:]
 
 
 def cancel(object_ref, *, force=False, recursive=True):

@@ -95,7 +95,7 @@ class Session:
         return bytes(identity)
 
     def adopt(self, identity):
-        return self._reference(self.library.adopt(self.runtime, ctypes.byref(library.Id.from_buffer_copy(identity))))
+        return self._reference(self.library.adopt(self.runtime, identity))
 
     def _reference(self, handle):
         if not handle:
@@ -150,9 +150,9 @@ class Session:
         finally:
             self.library.drop_batch(batch)
 
-    def wait(self, references, wanted, timeout):
-        """Which are ready, once `wanted` are or the time has passed."""
-        packed = array.array("Q", [reference.handle for reference in references])
+    def wait(self, handles, wanted, timeout):
+        """Which are ready, once `wanted` are or the time has passed: a byte each."""
+        packed = array.array("Q", handles)
         address, count = packed.buffer_info()
         ready = ctypes.create_string_buffer(count)
         end = time.monotonic() + (_FOREVER if timeout is None else timeout)
@@ -224,7 +224,7 @@ class Session:
             raise self.library.failure()
 
     def kill(self, actor, may_restart):
-        if self.library.kill(self.runtime, ctypes.byref(library.Id.from_buffer_copy(actor)), int(may_restart)) != 0:
+        if self.library.kill(self.runtime, actor, int(may_restart)) != 0:
             raise self.library.failure()
 
     def find(self, name):

@@ -26,7 +26,7 @@ class Waiter:
         while self._session.runtime:
             waiting += self._arrived(block=not waiting)
             try:
-                ready = self._session.wait([reference for reference, _ in waiting], 1, _SLICES_SECONDS[idle])
+                ready = self._session.wait([reference.handle for reference, _ in waiting], 1, _SLICES_SECONDS[idle])
             except Exception as error:
                 for _, made in waiting:
                     made.set_exception(error)

@@ -9,6 +9,7 @@ import threading
 import time
 import traceback
 import types
+import weakref
 
 from menger.runtime import driver, exceptions, library, output, remoting, session, values
 
@@ -26,6 +27,7 @@ class Worker:
         self._definitions = {}  # (what was loaded, its reference) by the reference's id.
         self._actors, self._made = {}, 0
         self._loop = None
+        self._shared = []  # (memory that this call may hold on to, weakly, which of its values it is).
         self.name = "worker"
         self._calls, self._running = 0, False
         self._hooks = library.WorkerHooks(library.DoCall(self._call), library.DropActor(self._drop_actor))
@@ -49,13 +51,15 @@ class Worker:
             _exit(error)
         except BaseException as error:
             self._fail(frame, error)
+        if self._shared:
+            self._pin_what_is_held(frame)
 
     def _do(self, frame, kind, actor, table, count, results):
         flat = struct.unpack(f"={2 * count}Q", ctypes.string_at(table, 16 * count))
         prefix = ctypes.string_at(flat[0], flat[1])
-        arguments, keywords, shared = (), {}, ()
+        arguments, keywords = (), {}
         if count > 2 or flat[3]:
-            arguments, keywords, shared = self._arguments(frame, flat)
+            arguments, keywords = self._arguments(flat)
         if kind == library.METHOD:
             value = self._method(actor, prefix.decode())(*arguments, **keywords)
         else:
@@ -67,9 +71,6 @@ class Worker:
         if kind == library.CONSTRUCT:
             value = self._keep(frame, target, value)
         self._give(frame, value, results)
-        del value, arguments, keywords
-        for memory, index in shared:
-            self._pin_if_held(memory, frame, index)
 
     def _give(self, frame, value, results):
         if results == 1:
@@ -118,44 +119,40 @@ class Worker:
             return lambda: True
         return getattr(instance, name)
 
-    def _arguments(self, frame, flat):
-        """(positional ones, those by name, [(memory that may be held on to, which value it is)])."""
-        read, shared = [], []
-        payload, at = ctypes.string_at(flat[2], flat[3]), 4
+    def _arguments(self, flat):
+        """(positional ones, those by name)."""
+        payload, first = ctypes.string_at(flat[2], flat[3]), 2
         if payload == session.BY_REFERENCE:
-            payload, at = self._value(frame, flat, 2, shared, load=False), 6
+            payload, first = self._view(flat, 2), 3
         encoded = values.loads(payload)
-        for i in range(at // 2, len(flat) // 2):
-            read.append(self._value(frame, flat, i, shared, load=True))
         if type(encoded) is tuple:
-            return encoded, {}, shared
-        arguments, keywords, slots = encoded if encoded is not None else ([], {}, [])
-        for slot, value in zip(slots, read):
+            return encoded, {}
+        arguments, keywords, slots = encoded if encoded is not None else ((), {}, ())
+        for index, slot in enumerate(slots, first):
+            value = values.loads(self._view(flat, index))
             if type(slot) is int:
                 arguments[slot] = value
             else:
                 keywords[slot] = value
-        return arguments, keywords, shared
+        return arguments, keywords
 
-    def _value(self, frame, flat, index, shared, load):
+    def _view(self, flat, index):
+        """The bytes of a value; of a large one, those in shared memory."""
         address, size = flat[2 * index], flat[2 * index + 1]
         if size <= session.INLINE_BYTES_MAX:
-            view = ctypes.string_at(address, size)
-        else:
-            memory = values.shared_bytes(address, size)
-            shared.append((memory, index))
-            view = values.read_only(memory)
-        return values.loads(view) if load else view
+            return ctypes.string_at(address, size)
+        memory = values.shared_bytes(address, size)
+        self._shared.append((weakref.ref(memory), index))
+        return values.read_only(memory)
 
-    def _pin_if_held(self, memory, frame, index):
-        """An argument that the call has kept, as an actor may, is kept in its place."""
-        if sys.getrefcount(memory) <= 4:  # The list of such, its tuple's, the caller's and this parameter.
-            return
-        identity = library.Id()
-        if not self._library.frame_object(frame, index, ctypes.byref(identity)):
-            return
-        reference = self._session.adopt(bytes(identity))
-        memory.pin = self._session.pin(reference)
+    def _pin_what_is_held(self, frame):
+        """Arguments in shared memory that the call has kept, as an actor may, are kept in their place."""
+        for reference, index in self._shared:
+            memory = reference()
+            identity = library.Id()
+            if memory is not None and self._library.frame_object(frame, index, ctypes.byref(identity)):
+                memory.pin = self._session.pin(self._session.adopt(bytes(identity)))
+        self._shared.clear()
 
     # ---- Actors.
 

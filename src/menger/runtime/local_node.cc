@@ -67,6 +67,8 @@ LocalNode::~LocalNode() {
   bell().Ring();
   caretaker_.Join();
   team_.reset();
+  // Somebody reads a value still, as an array of an interpreter that goes on.
+  if (pins_.load(std::memory_order_acquire) > 0) store_.LeaveMapped();
 }
 
 // ---- What the driver's threads tell.
@@ -93,6 +95,7 @@ void LocalNode::Forget(Reference* reference) noexcept {
 }
 
 void LocalNode::Unpin(const ObjectHandle& object) noexcept {
+  pins_.fetch_sub(1, std::memory_order_acq_rel);
   Send({.kind = Message::Kind::kUnpin, .object = object.id()});
 }
 
@@ -200,6 +203,7 @@ Fetched LocalNode::Fetch(Object& object) {
   Fetched fetched;
   fetched.failed = object.value.kind == ObjectValue::Kind::kError;
   if (object.value.kind == ObjectValue::Kind::kShared) {
+    pins_.fetch_add(1, std::memory_order_relaxed);
     machine_.objects().Pin(kDriver, object);
     machine_.objects().AddReferrer(kDriver, object);
     fetched.value = PinnedBytes(store_.Read(object.value.extent), *this, NewHandle(object.id));

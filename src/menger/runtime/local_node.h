@@ -124,6 +124,7 @@ class LocalNode final : public Client, private NodeEffects {
   Mutex node_mutex_{*this};
   NodeMachine machine_;              // Guarded by node_mutex_.
   ValueStore store_;                 // Likewise.
+  std::atomic<std::int64_t> pins_{0};  // Values in it that the driver reads.
   std::vector<Message> delivering_;  // Likewise; kept for its memory.
   std::mutex queue_mutex_;
   std::vector<Message> queue_;            // Guarded by queue_mutex_.

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The rows of `ray microbenchmark`, by short loops, with Ray or with menger.runtime.
+"""The rows of `ray microbenchmark`, by short loops, from Python programs of menger.runtime.
 
-    ray_core.py ray|menger.runtime [--seconds 2] [--rows TEXT]
+    bench/runtime_python.py [--package menger.runtime] [--rows TEXT...] [--seconds S]
 
---rows takes only those whose names hold the text. Each row: a line "RESULT " and a JSON object. What each operation does is what
-Ray's own program does, with fewer calls a round; only placement groups, Ray's client and concurrent calls of one actor are
-missing.
+Each row: a line "RESULT " and a JSON object. What each operation does is what Ray's own program does, with fewer calls a round;
+only placement groups, Ray's client and several calls at a time of one actor are missing. The program keeps to names that both
+have: --package ray runs it on Ray.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import pathlib
+import statistics
 import sys
 import time
 
@@ -89,9 +90,9 @@ def rows(ray):
         return actors
 
     value = ray.put(0)
-    yield "single client get calls", lambda: ray.get(value), 1
-    yield "single client put calls", lambda: ray.put(0), 1
-    yield "multi client put calls", lambda: ray.get([put_small.remote() for _ in range(10)]), 1000
+    yield "single client get calls (Plasma Store)", lambda: ray.get(value), 1
+    yield "single client put calls (Plasma Store)", lambda: ray.put(0), 1
+    yield "multi client put calls (Plasma Store)", lambda: ray.get([put_small.remote() for _ in range(10)]), 1000
     large = np.zeros(100 * MEGABYTE, np.uint8)
     yield "single client put gigabytes", lambda: ray.put(large), len(large) / 1e9
     yield "single client tasks and get batch", lambda: ray.get(batch.remote(1000)), 1
@@ -136,37 +137,33 @@ def rows(ray):
             )
 
 
-def rate(do, per, seconds):
-    """Operations a second, and the median of what one takes in microseconds; a quarter of the time is for warming up."""
-    end = time.perf_counter() + seconds / 4
-    while time.perf_counter() < end:
-        do()
-    taken, begin = [], time.perf_counter()
-    while not taken or time.perf_counter() - begin < seconds:
-        start = time.perf_counter()
-        do()
-        taken.append(time.perf_counter() - start)
-    return len(taken) * per / (time.perf_counter() - begin), sorted(taken)[len(taken) // 2] / per * 1e6
+def measured(name, do, per, seconds):
+    """Operations a second: mean and deviation of four parts, after one that is not counted."""
+    rates = []
+    for _ in range(5):
+        count, begin = 0, time.perf_counter()
+        while not count or time.perf_counter() - begin < seconds / 4:
+            do()
+            count += 1
+        rates.append(count * per / (time.perf_counter() - begin))
+    return {"name": name, "per_second": statistics.mean(rates[1:]), "deviation": statistics.stdev(rates[1:])}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("package", choices=["ray", "menger.runtime"])
+    parser.add_argument("--package", choices=["ray", "menger.runtime"], default="menger.runtime")
+    parser.add_argument("--rows", nargs="*", default=[], help="only rows whose name contains one of these")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each row")
-    parser.add_argument("--rows", default="", help="only those whose names hold this")
     options = parser.parse_args()
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
     begin = time.perf_counter()
     ray = importlib.import_module(options.package)
     ray.init(num_cpus=len(os.sched_getaffinity(0)), include_dashboard=False, log_to_driver=False)
     ray.get(ray.remote(lambda: 0).remote())
-    start = time.perf_counter() - begin
-    print("RESULT", json.dumps({"package": options.package, "row": "start", "seconds": round(start, 3)}), flush=True)
+    print("RESULT", json.dumps({"name": "start", "seconds": round(time.perf_counter() - begin, 3)}), flush=True)
     for name, do, per in rows(ray):
-        if options.rows in name:
-            per_second, median = rate(do, per, options.seconds)
-            result = {"package": options.package, "row": name, "per_second": round(per_second, 3), "median_us": round(median, 2)}
-            print("RESULT", json.dumps(result), flush=True)
+        if not options.rows or any(text in name for text in options.rows):
+            print("RESULT", json.dumps(measured(name, do, per, options.seconds)), flush=True)
     ray.shutdown()
 
 

@@ -1,0 +1,627 @@
+"""Python programs written for Ray's names, on menger.runtime: what each name does, and what is left when things die."""
+
+import asyncio
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "python"))
+if "MENGER_PROGRAM" in os.environ:
+    built = pathlib.Path(os.environ["MENGER_PROGRAM"]).resolve().parent / "libmenger_runtime.so"
+    os.environ.setdefault("MENGER_RUNTIME_LIBRARY", str(built))
+
+import menger.runtime as ray  # noqa: E402
+
+PATIENCE_S = 60
+
+
+def setUpModule():
+    if not os.path.exists(os.environ.get("MENGER_RUNTIME_LIBRARY", __file__)):
+        raise unittest.SkipTest("this build has no libmenger_runtime.so: an instrumented one cannot be loaded by Python")
+    ray.init(num_cpus=2, resources={"special": 1}, runtime_env={"env_vars": {"COLOUR": "blue"}})
+
+
+def tearDownModule():
+    ray.shutdown()
+
+
+def get(references):
+    return ray.get(references, timeout=PATIENCE_S)
+
+
+@ray.remote
+def add(x, y=1):
+    return x + y
+
+
+@ray.remote
+def fail(text="a wall where none was"):
+    raise ValueError(text)
+
+
+@ray.remote
+def sleep(seconds, path=None):
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            time.sleep(0.01)
+    except KeyboardInterrupt:
+        pathlib.Path(path).write_text("interrupted")
+        raise
+    return seconds
+
+
+@ray.remote
+class Counter:
+    def __init__(self, value=0):
+        self.value, self.order = value, []
+
+    def add(self, by=1):
+        self.value += by
+        self.order.append(by)
+        return self.value
+
+    def seen(self):
+        return self.order
+
+    @ray.method(num_returns=2)
+    def both(self):
+        return self.value, -self.value
+
+    def process(self):
+        return os.getpid()
+
+    def fail(self):
+        raise KeyError("no such thing")
+
+    async def later(self, by):
+        await asyncio.sleep(0.001)
+        return self.add(by)
+
+
+@ray.remote
+class Keeper:
+    def keep(self, array):
+        self.array = array
+
+    def total(self):
+        return float(self.array.sum())
+
+
+class Tasks(unittest.TestCase):
+    def test_results_arguments_and_keywords(self):
+        self.assertEqual(get(add.remote(1)), 2)
+        self.assertEqual(get(add.remote(x=3, y=4)), 7)
+        self.assertEqual(get([add.remote(i, i) for i in range(10)]), [2 * i for i in range(10)])
+
+    def test_references_as_arguments_are_passed_as_their_values(self):
+        self.assertEqual(get(add.remote(add.remote(1), y=add.remote(2))), 5)
+
+    def test_references_inside_values_stay_references(self):
+        @ray.remote
+        def of(references):
+            return sum(ray.get(references))
+
+        @ray.remote
+        def make(count):
+            return [ray.put(i) for i in range(count)]
+
+        self.assertEqual(get(of.remote([ray.put(20), add.remote(21)])), 42)
+        inner = get(make.remote(100))  # What made them is done: the value alone keeps them.
+        self.assertIsInstance(inner[0], ray.ObjectRef)
+        self.assertEqual(sum(get(inner)), 4950)
+
+    def test_several_results(self):
+        @ray.remote(num_returns=3)
+        def three():
+            return 1, "two", [3]
+
+        self.assertEqual(get(three.remote()), [1, "two", [3]])
+        first, second = three.options(num_returns=2).remote()
+        with self.assertRaisesRegex(ValueError, "num_returns=2 and gave 3"):
+            get(first)
+        self.assertIsNone(three.options(num_returns=0).remote())
+
+    def test_nested_and_recursive_functions(self):
+        @ray.remote
+        def fibonacci(n):
+            return n if n < 2 else sum(ray.get([fibonacci.remote(n - 1), fibonacci.remote(n - 2)]))
+
+        @ray.remote
+        def even(n):
+            return n == 0 or ray.get(odd.remote(n - 1))
+
+        @ray.remote
+        def odd(n):
+            return n != 0 and ray.get(even.remote(n - 1))
+
+        self.assertEqual(get(fibonacci.remote(8)), 21)
+        self.assertTrue(get(even.remote(6)))
+        self.assertFalse(get(odd.remote(6)))
+
+    def test_ten_thousand_tasks(self):
+        self.assertEqual(sum(get([add.remote(i) for i in range(10_000)])), 50_005_000)
+
+    def test_options(self):
+        self.assertEqual(get(add.options(num_cpus=0.5, resources={"special": 1}, name="special").remote(1)), 2)
+        with self.assertRaisesRegex(Exception, "special"):
+            get(add.options(resources={"special": 2}).remote(1))
+        with self.assertRaisesRegex(ValueError, "no option"):
+            add.options(num_cores=2)
+        with self.assertRaisesRegex(TypeError, "add.remote"):
+            add(1)
+
+    def test_what_the_program_defines_travels(self):
+        class Point:
+            def __init__(self, x):
+                self.x = x
+
+        @ray.remote
+        def double(point):
+            return Point(2 * point.x), lambda: point.x
+
+        point, closure = get(double.remote(Point(4)))
+        self.assertEqual((point.x, closure()), (8, 4))
+
+    def test_environment_of_workers(self):
+        @ray.remote
+        def colour():
+            return os.environ["COLOUR"]
+
+        self.assertEqual(get(colour.remote()), "blue")
+
+
+class Objects(unittest.TestCase):
+    def test_values_of_many_kinds(self):
+        for value in (None, 1, 2.5, "text", b"bytes", [1, [2, (3,)]], {"a": {4}}, 2**100, float("inf")):
+            self.assertEqual(get(ray.put(value)), value)
+
+    def test_arrays_are_shared_read_only_and_aligned(self):
+        array = np.arange(1_000_000, dtype=np.float32).reshape(1000, 1000)
+        reference = ray.put({"array": array, "transposed": array.T})
+        one, other = get(reference), get(reference)
+        np.testing.assert_array_equal(one["array"], array)
+        np.testing.assert_array_equal(one["transposed"], array.T)
+        self.assertFalse(one["array"].flags.writeable)
+        self.assertEqual(one["array"].ctypes.data % 64, 0)
+        self.assertTrue(np.shares_memory(one["array"], other["array"]))
+        self.assertFalse(get(ray.put(np.zeros(3))).flags.writeable)
+
+    def test_an_array_outlives_its_reference(self):
+        arrays = [get(ray.put(np.full(100_000, i))) for i in range(20)]
+        self.assertEqual([array[0] for array in arrays], list(range(20)))
+
+    def test_large_arguments_and_results(self):
+        array = np.ones(1_000_000)
+        self.assertEqual(get(add.remote(array, 1)).sum(), 2_000_000)
+        self.assertEqual(len(get(add.remote(b"x" * 3_000_000, b"y"))), 3_000_001)
+
+    def test_an_actor_may_keep_an_array(self):
+        keeper = Keeper.remote()
+        get([keeper.keep.remote(np.ones(200_000)), keeper.keep.remote(ray.put(np.ones(100_000)))])
+        for _ in range(20):  # What would be written over it, were it free.
+            get(add.remote(np.zeros(100_000), 5))
+        self.assertEqual(get(keeper.total.remote()), 100_000)
+
+    def test_references_are_equal_and_hashable(self):
+        reference = ray.put(1)
+        (same,) = get(ray.put([reference]))
+        self.assertEqual({reference: "found"}[same], "found")
+        self.assertNotEqual(reference, ray.put(1))
+        self.assertEqual(reference.hex(), same.hex())
+        self.assertEqual(len(reference.binary()), 16)
+
+    def test_wrong_use(self):
+        for wrong in (1, [1], "text"):
+            with self.assertRaises(ValueError):
+                ray.get(wrong)
+        with self.assertRaises(TypeError):
+            ray.put(ray.put(1))
+        self.assertEqual(ray.get([]), [])
+
+
+class Waiting(unittest.TestCase):
+    def test_wait_gives_the_first_that_are_ready(self):
+        slow, quick = sleep.remote(5), add.remote(1)
+        self.assertEqual(ray.wait([slow, quick], timeout=PATIENCE_S), ([quick], [slow]))
+        self.assertEqual(ray.wait([slow], timeout=0.05), ([], [slow]))
+        ray.cancel(slow, force=True)
+
+    def test_wait_counts_no_more_than_asked(self):
+        references = [add.remote(i) for i in range(5)]
+        get(references)
+        ready, pending = ray.wait(references, num_returns=3, timeout=PATIENCE_S)
+        self.assertEqual((ready, pending), (references[:3], references[3:]))
+        for wrong in (0, 6):
+            with self.assertRaises(ValueError):
+                ray.wait(references, num_returns=wrong)
+        with self.assertRaises(ValueError):
+            ray.wait([references[0], references[0]])
+
+    def test_get_has_a_timeout(self):
+        reference = sleep.remote(5)
+        with self.assertRaises(ray.exceptions.GetTimeoutError):
+            ray.get(reference, timeout=0.05)
+        with self.assertRaises(TimeoutError):
+            ray.get([reference], timeout=0)
+        ray.cancel(reference, force=True)
+
+    def test_await(self):
+        async def main():
+            actor = Counter.remote()
+            self.assertEqual(await actor.add.remote(2), 2)
+            self.assertEqual(await asyncio.gather(*[add.remote(i) for i in range(50)]), list(range(1, 51)))
+            with self.assertRaises(ValueError):
+                await fail.remote()
+
+        asyncio.run(main())
+
+    def test_future(self):
+        self.assertEqual(add.remote(1).future().result(PATIENCE_S), 2)
+
+
+class Failures(unittest.TestCase):
+    def test_an_exception_keeps_its_class_and_its_traceback(self):
+        with self.assertRaises(ValueError) as caught:
+            get(fail.remote("too high"))
+        self.assertIsInstance(caught.exception, ray.exceptions.RayTaskError)
+        self.assertEqual(caught.exception.args, ("too high",))
+        self.assertIsInstance(caught.exception.cause, ValueError)
+        self.assertIn('raise ValueError(text)', str(caught.exception))
+
+    def test_what_needs_a_failed_value_fails_likewise(self):
+        with self.assertRaisesRegex(ValueError, "too low"):
+            get(add.remote(fail.remote("too low")))
+
+    def test_a_nested_failure_keeps_the_first_class(self):
+        @ray.remote
+        def outer():
+            return ray.get(fail.remote("deep"))
+
+        with self.assertRaisesRegex(ValueError, "deep"):
+            get(outer.remote())
+
+    def test_exceptions_with_their_own_arguments_and_those_that_cannot_travel(self):
+        class Strange(Exception):
+            def __init__(self, a, b):
+                super().__init__(a)
+                self.b, self.lock = b, __import__("threading").Lock()
+
+        @ray.remote
+        def strange():
+            raise Strange(1, 2)
+
+        with self.assertRaisesRegex(ray.exceptions.RayTaskError, "Strange"):
+            get(strange.remote())
+
+    def test_a_result_that_cannot_travel(self):
+        @ray.remote
+        def lock():
+            return __import__("threading").Lock()
+
+        with self.assertRaisesRegex(TypeError, "lock"):
+            get(lock.remote())
+
+    def test_a_worker_that_dies_is_replaced(self):
+        with tempfile.TemporaryDirectory() as folder:
+
+            @ray.remote(max_retries=2)
+            def die_once(path):
+                if not os.path.exists(path):
+                    pathlib.Path(path).touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return "alive"
+
+            self.assertEqual(get(die_once.remote(os.path.join(folder, "died"))), "alive")
+
+        @ray.remote(max_retries=0)
+        def die():
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+        with self.assertRaisesRegex(ray.exceptions.WorkerCrashedError, "SIGSEGV"):
+            get(die.remote())
+        self.assertEqual(get(add.remote(1)), 2)
+
+    def test_exceptions_are_retried_where_asked(self):
+        with tempfile.TemporaryDirectory() as folder:
+
+            @ray.remote(retry_exceptions=True, max_retries=5)
+            def third_time(path):
+                with open(path, "a") as file:
+                    file.write("x")
+                if os.path.getsize(path) < 3:
+                    raise ValueError("not yet")
+                return os.path.getsize(path)
+
+            self.assertEqual(get(third_time.remote(os.path.join(folder, "count"))), 3)
+
+    def test_exit_in_a_task_ends_its_worker(self):
+        @ray.remote(max_retries=0)
+        def leave():
+            sys.exit(3)
+
+        with self.assertRaisesRegex(ray.exceptions.WorkerCrashedError, "exit status 3"):
+            get(leave.remote())
+
+
+class Cancelling(unittest.TestCase):
+    def test_what_runs_is_interrupted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "told")
+            reference = sleep.remote(60, path)
+            while ray.wait([reference], timeout=0.3)[0]:
+                self.fail("it has not waited")
+            ray.cancel(reference)
+            with self.assertRaises(ray.exceptions.TaskCancelledError):
+                get(reference)
+            end = time.monotonic() + PATIENCE_S
+            while not os.path.exists(path) and time.monotonic() < end:
+                time.sleep(0.02)
+            self.assertEqual(pathlib.Path(path).read_text(), "interrupted")
+
+    def test_by_force(self):
+        @ray.remote
+        def stubborn():
+            while True:
+                try:
+                    time.sleep(100)
+                except BaseException:
+                    pass
+
+        reference = stubborn.remote()
+        time.sleep(0.2)
+        ray.cancel(reference, force=True)
+        with self.assertRaises(ray.exceptions.TaskCancelledError):
+            get(reference)
+        self.assertEqual(get([add.remote(i) for i in range(20)]), list(range(1, 21)))
+
+    def test_what_waits_never_runs(self):
+        first = sleep.remote(0.3)
+        waiting = add.remote(first)
+        ray.cancel(waiting)
+        with self.assertRaises(ray.exceptions.TaskCancelledError):
+            get(waiting)
+        self.assertEqual(get(first), 0.3)
+
+
+class Actors(unittest.TestCase):
+    def test_calls_are_done_in_order(self):
+        counter = Counter.remote(10)
+        results = [counter.add.remote(i) for i in range(1000)]
+        self.assertEqual(get(results[-1]), 10 + 499_500)
+        self.assertEqual(get(counter.seen.remote()), list(range(1000)))
+        self.assertEqual(get(list(counter.both.remote())), [499_510, -499_510])
+        self.assertEqual(get(counter.add.options(name="one more").remote(by=add.remote(1))), 499_512)
+
+    def test_each_has_a_process(self):
+        one, other = Counter.remote(), Counter.remote()
+        self.assertNotEqual(*get([one.process.remote(), other.process.remote()]))
+
+    def test_an_exception_leaves_it_alive(self):
+        counter = Counter.remote()
+        with self.assertRaises(KeyError):
+            get(counter.fail.remote())
+        self.assertEqual(get(counter.add.remote()), 1)
+        with self.assertRaises(AttributeError):
+            counter.subtract  # noqa: B018
+
+    def test_handles_travel(self):
+        @ray.remote
+        def use(handles):
+            return ray.get([handle.add.remote(5) for handle in handles])
+
+        counter = Counter.remote()
+        self.assertEqual(get(use.remote([counter, counter])), [5, 10])
+
+    def test_an_actor_makes_actors_and_tasks(self):
+        @ray.remote
+        class Parent:
+            def __init__(self):
+                self.child = Counter.remote(100)
+
+            def work(self):
+                return ray.get(self.child.add.remote(ray.put(ray.get(add.remote(1)))))
+
+        self.assertEqual(get(Parent.remote().work.remote()), 102)
+
+    def test_names(self):
+        counter = Counter.options(name="the counter").remote(7)
+        get(counter.add.remote())
+
+        @ray.remote
+        def find():
+            return ray.get(ray.get_actor("the counter").add.remote())
+
+        self.assertEqual(get(find.remote()), 9)
+        self.assertEqual(get(list(ray.get_actor("the counter").both.remote())), [9, -9])
+        with self.assertRaises(ValueError):
+            Counter.options(name="the counter").remote()
+        same = Counter.options(name="the counter", get_if_exists=True).remote()
+        self.assertEqual(get(same.add.remote()), 10)
+        with self.assertRaises(ValueError):
+            ray.get_actor("nobody")
+
+    def test_without_handles_it_ends(self):
+        counter = Counter.remote()
+        process = get(counter.process.remote())
+        del counter
+        end = time.monotonic() + PATIENCE_S
+        while os.path.exists(f"/proc/{process}") and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertFalse(os.path.exists(f"/proc/{process}"))
+
+    def test_kill(self):
+        counter = Counter.remote()
+        get(counter.add.remote())
+        ray.kill(counter)
+        with self.assertRaises(ray.exceptions.RayActorError):
+            get(counter.add.remote())
+        with self.assertRaises(ValueError):
+            ray.kill(add)
+
+    def test_restarts(self):
+        counter = Counter.options(max_restarts=1, max_task_retries=1).remote(3)
+        self.assertEqual(get(counter.add.remote()), 4)
+        os.kill(get(counter.process.remote()), signal.SIGKILL)
+        self.assertEqual(get(counter.add.remote()), 4)
+        os.kill(get(counter.process.remote()), signal.SIGKILL)
+        with self.assertRaises(ray.exceptions.ActorDiedError):
+            get(counter.add.remote())
+
+    def test_a_constructor_that_fails(self):
+        @ray.remote
+        class Broken:
+            def __init__(self):
+                raise RuntimeError("no engine")
+
+            def run(self):
+                pass
+
+        with self.assertRaisesRegex(Exception, "no engine"):
+            get(Broken.remote().run.remote())
+
+    def test_methods_that_are_coroutines(self):
+        counter = Counter.remote()
+        self.assertEqual(get([counter.later.remote(1) for _ in range(10)]), list(range(1, 11)))
+
+
+class Programs(unittest.TestCase):
+    """Whole programs in interpreters of their own."""
+
+    def run_program(self, text, *, expect=0, cwd=None):
+        program = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r})\nimport menger.runtime as ray\n{text}"
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, cwd=cwd, check=False
+        )
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done
+
+    def test_output_of_workers_is_shown_with_its_name(self):
+        done = self.run_program(
+            """
+import sys, time
+@ray.remote
+def speak():
+    print("hello")
+    print("careful", file=sys.stderr)
+ray.get(speak.remote())
+time.sleep(.3)
+ray.shutdown()
+"""
+        )
+        self.assertRegex(done.stdout, r"(?m)^\(speak pid=\d+\) hello$")
+        self.assertRegex(done.stderr, r"(?m)^\(speak pid=\d+\) careful$")
+
+    def test_output_may_be_hidden(self):
+        done = self.run_program(
+            """
+ray.init(log_to_driver=False)
+@ray.remote
+def speak():
+    print("hello")
+ray.get(speak.remote())
+"""
+        )
+        self.assertEqual(done.stdout + done.stderr, "")
+
+    def test_init_and_shutdown(self):
+        self.run_program(
+            """
+assert not ray.is_initialized()
+ray.init(num_cpus=1)
+try:
+    ray.init()
+    assert False
+except RuntimeError:
+    pass
+ray.init(ignore_reinit_error=True)
+@ray.remote
+def f():
+    return 1
+assert ray.get(f.remote()) == 1
+assert ray.cluster_resources()["CPU"] == 1
+kept = f.remote()
+import numpy as np
+array = ray.get(ray.put(np.ones(1_000_000)))
+ray.shutdown()
+assert array.sum() == 1_000_000
+assert not ray.is_initialized()
+assert ray.get(f.remote()) == 1  # Opens it again.
+assert ray.is_initialized()
+del kept
+ray.shutdown()
+ray.shutdown()
+"""
+        )
+
+    def test_modules_in_the_working_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "beside.py").write_text("def seven():\n    return 7\n")
+            self.run_program(
+                f"""
+import os
+ray.init(runtime_env={{"working_dir": {folder!r}}})
+@ray.remote
+def f():
+    import beside
+    return beside.seven(), os.getcwd()
+assert ray.get(f.remote()) == (7, os.path.realpath({folder!r}))
+"""
+            )
+
+    def test_control_c_reaches_a_program_that_waits(self):
+        with self.started(
+            "@ray.remote\ndef f():\n    import time; time.sleep(600)\n"
+            "r = f.remote()\nprint('waits', flush=True)\ntry:\n    ray.get(r)\nexcept KeyboardInterrupt:\n    print('heard')\n"
+        ) as process:
+            self.assertEqual(process.stdout.readline(), "waits\n")
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.communicate(timeout=PATIENCE_S)[0], "heard\n")
+
+    def test_nothing_is_left_of_a_driver_that_is_killed(self):
+        with self.started(
+            "import os, time, numpy as np\nray.init(num_cpus=2)\n"
+            "@ray.remote\nclass A:\n    def process(self):\n        return os.getpid()\n"
+            "@ray.remote\ndef f():\n    time.sleep(600)\n"
+            "a = [A.remote() for _ in range(3)]\nheld = ray.put(np.zeros(10_000_000))\nr = f.remote()\n"
+            "print(*ray.get([x.process.remote() for x in a]), flush=True)\ntime.sleep(600)\n"
+        ) as process:
+            workers = [int(word) for word in process.stdout.readline().split()]
+            self.assertEqual(len(workers), 3)
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            process.kill()
+            process.wait()
+            end = time.monotonic() + PATIENCE_S
+            while any(map(alive, workers)) and time.monotonic() < end:
+                time.sleep(0.02)
+            self.assertFalse(any(map(alive, workers)), "a worker has outlived its driver")
+            self.assertFalse(children.exists())
+            self.assertEqual([each for each in os.listdir("/dev/shm") if "menger" in each], [])
+
+    def started(self, text):
+        program = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r})\nimport menger.runtime as ray\n{text}"
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+
+def alive(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+if __name__ == "__main__":
+    unittest.main()
