@@ -113,6 +113,15 @@ def thread_names(pid):
     return names
 
 
+def children(pid):
+    """The processes that a process has started, in the order of their ids."""
+    pids = set()
+    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # Ended meanwhile.
+            pids.update(map(int, path.read_text().split()))
+    return sorted(pids)
+
+
 def archive_entries(path):
     """The named blobs of a checkpoint."""
     manifest = json.loads((path / "manifest.json").read_text())["archive"]["entries"]

@@ -1,12 +1,13 @@
 """A run that stops, however it stops, goes on as if it had not."""
 
 import json
+import os
 import random
 import shutil
 import signal
 import unittest
 
-from program import PATIENCE_S, PROGRAM, ProgramTest, archive_entries, newest_checkpoint, rows_without_time
+from program import PATIENCE_S, PROGRAM, ProgramTest, archive_entries, children, newest_checkpoint, rows_without_time
 
 # Long enough to be stopped in the middle: about a second.
 LONG = ["--set", "steps=60000", "--set", "checkpoint.every=2048", "--set", "evaluation.every=8192"]
@@ -38,6 +39,27 @@ every = 512
 keep = 2
 [progress]
 every = 512
+"""
+# Episodes on two worker processes; each iteration is 6400 steps.
+EPISODES = """
+environment = "Pendulum-v1"
+algorithm = "es"
+steps = 3_000_000
+[runtime]
+workers = 2
+[network]
+hidden = [8]
+[transforms]
+apply = ["normalise_observation"]
+[es]
+pairs = 16
+noise_entries = 10_000
+observe_probability = 0.1
+[evaluation]
+every = 1_000_000
+episodes = 2
+[checkpoint]
+every = 6400
 """
 # What depends on a clock or on the text of the folder, and so may differ.
 CLOCKED = {"loop/counters"}
@@ -88,6 +110,27 @@ class ResumeTest(ProgramTest):
         self.assertLess(newest_checkpoint(self.folder / "stopped"), 20000)
         self.succeed("train", "--resume", "stopped")
         self.assert_same_result(self.folder / "straight", self.folder / "stopped")
+
+    def test_a_run_of_episodes_resumes_bit_for_bit_whatever_happened_to_its_workers(self):
+        (self.folder / "episodes.toml").write_text(EPISODES)
+        self.succeed("train", "episodes.toml", "--set", "runtime.isolation=thread", "--out", "straight")
+        process = self.start("train", "episodes.toml", "--out", "stopped")
+        for steps in (0, 300_000, 600_000):
+            self.wait_for_checkpoint(process, "stopped", beyond=steps)
+            os.kill(children(process.pid)[0], signal.SIGKILL)
+        self.wait_for_checkpoint(process, "stopped", beyond=900_000)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, output + errors)
+        self.assertIn("was killed by SIGKILL", errors)
+        self.assertLess(newest_checkpoint(self.folder / "stopped"), 3_000_000)
+        self.succeed("train", "--resume", "stopped", "--set", "runtime.workers=1")
+        straight, stopped = self.folder / "straight", self.folder / "stopped"
+        one = archive_entries(straight / "checkpoints" / str(newest_checkpoint(straight)))
+        other = archive_entries(stopped / "checkpoints" / str(newest_checkpoint(stopped)))
+        for name in one.keys() - CLOCKED - {"experiment"}:  # Which says how many workers there were.
+            self.assertEqual(one[name], other[name], name)
+        self.assertEqual(rows_without_time(straight), rows_without_time(stopped))
 
     def stop_in_an_evaluation_and_resume(self, *recipe):
         # Episodes of 200 steps; evaluations on two threads, which can be seen from outside.

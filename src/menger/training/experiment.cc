@@ -145,9 +145,9 @@ void WorkerOptions::Declare(Options& options) {
                .unit = "workers",
                .consequence = "that play episodes at once, with the same result; auto: every CPU"});
   options.Add("isolation", &isolation,
-              {.choices = {"thread", "process"},
-               .consequence = "what a worker is: one that is a process of its own costs its "
-                              "episodes alone if it crashes"});
+              {.choices = {"process", "thread"},
+               .consequence = "what a worker is: a process that crashes is replaced, and what it "
+                              "did is done again; threads start sooner"});
 }
 
 RuntimeOptions WorkerOptions::ForRuntime() const {

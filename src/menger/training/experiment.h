@@ -50,7 +50,7 @@ struct ProgressOptions {
 // Options of section [runtime]: the workers of an algorithm that learns from whole episodes.
 struct WorkerOptions {
   AutoInt workers;  // auto: one a CPU.
-  std::string isolation = "thread";
+  std::string isolation = "process";
 
   void Declare(Options& options);
   RuntimeOptions ForRuntime() const;  // Resolved.
