@@ -18,13 +18,15 @@
 
 namespace menger {
 
+class CallInputs;
 class Client;
 
 // Who calls: the driver, or one call that runs. Names its calls by counting them.
 struct CallContext {
   TaskId task;
   std::atomic<std::uint64_t> calls{0};
-  void* execution = nullptr;  // Of whoever runs the call; null for the driver.
+  void* execution = nullptr;     // Of whoever runs the call; null for the driver.
+  CallInputs* inputs = nullptr;  // Null where no further run is to be told the same.
 
   TaskId NextCall() { return ChildTask(task, calls.fetch_add(1, std::memory_order_relaxed)); }
 };

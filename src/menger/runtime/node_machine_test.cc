@@ -178,7 +178,7 @@ TEST(NodeMachineTest, AnActorThatOnlyItsLastCallHoldsMayDieWithIt) {
   world.Forget(actor.result());
   const Running running = world.Begin();
   world.Die(*running.worker);
-  EXPECT_EQ(world.State(call.result()), "worker died");
+  EXPECT_EQ(world.State(call.result()), "actor died");
   EXPECT_EQ(world.released_actors, 1);
   EXPECT_TRUE(world.ended.empty());
   world.Forget(call.result());
@@ -312,7 +312,7 @@ TEST(NodeMachineTest, WatchesOfADeadProcessEnd) {
 TEST(NodeMachineTest, WhatIsPutAgainIsThereAgain) {
   World world;
   const ObjectId id = ResultOf(ChildTask(RootTask(1), 1000), 0);
-  world.machine.Put(kDriver, id, World::Small(), {});
+  world.machine.Put(kDriver, id, World::Large(1), {});
   const Call user = world.Submit({id});
   world.Finish(world.Begin(), {World::Large(0)});
   world.Forget(id);

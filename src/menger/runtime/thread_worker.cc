@@ -66,7 +66,8 @@ void ThreadWorker::Do(const Task& task) {
   running_.store(task.lease, std::memory_order_release);
   const LeaseNumber lease = task.lease;
   const Stopwatch watch;
-  CallOutcome outcome = Execute(*task.spec, by_reference, node_, this, node_.actors(), store);
+  CallOutcome outcome =
+      Execute(*task.spec, by_reference, node_, this, nullptr, node_.actors(), store);
   const auto nanoseconds = static_cast<double>(watch.nanoseconds());
   if (outcome.failed) outcome.failure.worker = thread_.name();
   std::size_t reports;
