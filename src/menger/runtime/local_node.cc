@@ -286,7 +286,10 @@ void LocalNode::Ready(const Watch& watch, Object& object) {
     return;
   }
   auto& waiter = *reinterpret_cast<Waiter*>(watch.request);
-  if (waiter.missing > 0 && --waiter.missing == 0) waiter.ready.Advance();
+  if (waiter.missing == 0 || --waiter.missing > 0) return;
+  waiter.ready.Advance();
+  // Who listens leaves his work to whoever has the lock, and may sleep when that is done.
+  if (waiter.listens) bell().Ring();
 }
 
 void LocalNode::Free(const ObjectValue& value) {
@@ -344,6 +347,7 @@ void LocalNode::AwaitWorkers(Waiter& waiter, const Deadline& deadline) {
   const std::unique_lock getting(getting_, std::try_to_lock);
   if (!getting.owns_lock()) return AwaitSignal(waiter, deadline);
   const Deadline slice = Deadline::After(std::min(deadline.remaining(), kSlice));
+  waiter.listens = true;
   std::uint32_t seen = bell().Listen(DoorbellRole::kGetter);
   for (;;) {
     Work();
@@ -352,6 +356,7 @@ void LocalNode::AwaitWorkers(Waiter& waiter, const Deadline& deadline) {
     seen = bell().value();
   }
   bell().Listen(DoorbellRole::kNode);
+  waiter.listens = false;
   Work();
 }
 

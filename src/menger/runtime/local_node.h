@@ -75,6 +75,7 @@ class LocalNode final : public Client, private NodeEffects {
   struct Waiter {
     EpochCounter ready;
     std::atomic<std::size_t> missing{0};  // Written under the lock.
+    std::atomic<bool> listens{false};     // It sleeps at the bell, not at `ready`.
   };
 
   // The lock; whoever gives it up does what others had to leave to him.

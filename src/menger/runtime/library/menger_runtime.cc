@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "menger/base/thread.h"
 #include "menger/runtime/library/interface.h"
 
 namespace menger {
@@ -84,6 +85,8 @@ RuntimeOptions OptionsOf(const menger_runtime_options& from) {
 }
 
 constexpr std::size_t kBufferAlignment = 64;
+constexpr std::size_t kCopyLargeBytes = std::size_t{8} << 20;  // Threads pay from here on.
+constexpr std::size_t kCopyThreadsMax = 4;
 
 std::size_t Aligned(std::size_t at) {
   return (at + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
@@ -102,10 +105,31 @@ std::size_t ForeignValue::size() const {
   return size;
 }
 
+// One thread does not fill the bandwidth of the memory.
+void CopyLarge(std::byte* out, const void* data, std::size_t size) {
+  const auto* const from = static_cast<const std::byte*>(data);
+  const std::size_t parts =
+      std::min<std::size_t>(static_cast<std::size_t>(AvailableCpus()), kCopyThreadsMax);
+  const std::size_t part = Aligned(size / parts);
+  std::vector<Thread> helpers;
+  for (std::size_t i = 1; i < parts; ++i) {
+    const std::size_t begin = i * part;
+    const std::size_t bytes = std::min(part, size - begin);
+    helpers.emplace_back(ThreadOptions{.name = "copy"},
+                         [=] { std::memcpy(out + begin, from + begin, bytes); });
+  }
+  std::memcpy(out, from, std::min(part, size));
+  for (Thread& helper : helpers) helper.Join();
+}
+
 void ForeignValue::Write(std::span<std::byte> out) const {
   std::size_t at = 0;
   const auto append = [&](const void* data, std::size_t size) {
-    if (size > 0) std::memcpy(out.data() + at, data, size);
+    if (size >= kCopyLargeBytes) {
+      CopyLarge(out.data() + at, data, size);
+    } else if (size > 0) {
+      std::memcpy(out.data() + at, data, size);
+    }
     at += size;
   };
   if (!buffers.empty()) {
