@@ -166,6 +166,7 @@ void NodeMachine::ActorCallDone(Task& task) {
   LeaveWorker(task);
   if (&task == actor.construction && actor.state != Actor::State::kDead) {
     actor.state = Actor::State::kAlive;
+    NoteActor(NodeEventKind::kActorStarted, actor);
   }
   ServeActor(actor);
 }
@@ -179,12 +180,13 @@ void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
   if (actor.restarts == 0) {
     TaskFailure failure = cause;
     failure.kind = FailureKind::kActorDied;
-    failure.task = actor.construction->spec->name();
+    failure.task = NameOf(*actor.construction);
     return ActorDead(actor, Encode(failure));
   }
   --actor.restarts;
   ++counts_.actors_restarted;
   actor.state = Actor::State::kRestarting;
+  NoteActor(NodeEventKind::kActorRestarted, actor);
   Task& construction = *actor.construction;
   construction.state = Task::State::kWaiting;
   for (std::uint32_t i = 0; i < construction.references; ++i) {
@@ -206,7 +208,7 @@ void NodeMachine::KillActor(Actor& actor, bool may_restart) {
     effects_->EndWorker(*worker, "its actor was killed");
     return WorkerDied(*worker, cause);
   }
-  cause.task = actor.construction->spec->name();
+  cause.task = NameOf(*actor.construction);
   ActorDead(actor, Encode(cause));
   SpreadNews();
 }
@@ -250,13 +252,14 @@ void NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
 // From now on it is nowhere, and its name is free.
 void NodeMachine::EndLife(Actor& actor) {
   actor.state = Actor::State::kDead;
+  NoteActor(NodeEventKind::kActorEnded, actor);
   if (!actor.name.empty()) actor_by_name_.erase(actor.name);
   if (actor.worker == nullptr || actor.worker->thread) return;
   Worker& worker = *std::exchange(actor.worker, nullptr);
   effects_->EndWorker(worker, "its actor is dead");
   while (Task* const task = worker.outstanding.front()) scheduler_.Done(worker, *task, -1);
   std::erase(worker.actors, &actor);
-  Retire(worker);
+  Retire(worker, "its actor is dead");
 }
 
 // Nobody refers to it any longer, and it has no calls: each held it.

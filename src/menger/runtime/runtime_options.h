@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -16,6 +18,13 @@ enum class Isolation {
   kThread,   // On threads of this process: less than a microsecond a call, no protection.
 };
 
+// A line that a worker process has printed.
+struct WorkerLine {
+  std::string_view name;  // "worker 3", or of the actor that lives there.
+  pid_t process = 0;
+  std::string_view text;  // Without its end; a long line comes in pieces.
+};
+
 struct RuntimeOptions {
   int workers = 0;  // That run at once; 0: one a CPU that this process may use.
   Isolation isolation = Isolation::kProcess;
@@ -23,6 +32,18 @@ struct RuntimeOptions {
   // Bytes of values in shared memory; what is beyond is written to disk. 0: 30% of the memory.
   std::uint64_t store_bytes_max = 0;
   std::uint64_t job = 1;  // Names the job: ids follow from it.
+
+  // Memory that a worker process may have of its own (resident, without values in shared memory);
+  // looked at four times a second. One that has more is killed: its call fails with kOutOfMemory,
+  // and is run again only if it has `retry_errors`; its actor is made again as after any death. 0:
+  // no budget. Threads have none: InvalidArgument.
+  std::uint64_t worker_memory_bytes_max = 0;
+
+  // What worker processes print: told here, on a thread of the runtime, which the function must
+  // neither keep waiting nor use to call the runtime. None: it goes to standard error, after
+  // "(name pid=N) " if `worker_line_prefix`.
+  std::function<void(const WorkerLine& line)> on_worker_line;
+  bool worker_line_prefix = true;
 };
 
 }  // namespace menger
