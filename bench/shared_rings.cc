@@ -62,34 +62,39 @@ struct Channel {
   std::atomic<bool>* stop;
 };
 
+// The main thread is never pinned: its CPUs are what tells a process whether spinning can pay off.
+std::thread OnCpu(int cpu, const std::function<void()>& function) {
+  return std::thread([cpu, &function] {
+    PinThisThread(cpu);
+    function();
+  });
+}
+
 // Runs `other` in a thread or a process beside `mine`, each on a CPU of its own; `other` returns
 // when told.
-void Beside(bool process, Channel& channel, const std::function<void()>& function,
+void Beside(bool process, Channel& channel, const std::function<void()>& other,
             const std::function<void()>& mine) {
-  static const std::vector<int> cpus = AvailableCpuList();  // Before this thread is pinned.
-  PinThisThread(cpus.front());
-  const auto other = [&] {
-    PinThisThread(cpus.back());
-    function();
-  };
-  if (!process) {
-    std::thread thread(other);
-    mine();
-    *channel.stop = true;
-    channel.bells[1].Ring();
-    thread.join();
-    return;
+  const std::vector<int> cpus = AvailableCpuList();
+  std::thread thread;
+  pid_t child = -1;
+  if (process) {
+    child = fork();
+    if (child < 0) throw Unavailable("cannot fork");
+    if (child == 0) {
+      OnCpu(cpus.back(), other).join();
+      _exit(0);
+    }
+  } else {
+    thread = OnCpu(cpus.back(), other);
   }
-  const pid_t child = fork();
-  if (child < 0) throw Unavailable("cannot fork");
-  if (child == 0) {
-    other();
-    _exit(0);
-  }
-  mine();
+  OnCpu(cpus.front(), mine).join();
   *channel.stop = true;
   channel.bells[1].Ring();
-  waitpid(child, nullptr, 0);
+  if (process) {
+    waitpid(child, nullptr, 0);
+  } else {
+    thread.join();
+  }
 }
 
 std::uint64_t Sum(std::span<const std::byte> bytes) {

@@ -7,6 +7,7 @@
 
 #include "menger/algorithms/es_gradient.h"
 #include "menger/algorithms/es_population.h"
+#include "menger/algorithms/schedule.h"
 #include "menger/base/error.h"
 
 namespace menger {
@@ -52,8 +53,8 @@ class EsCycle final : public LearningCycle {
     }
   }
 
-  Metrics Learn(UpdateRule& update, double /*progress*/) override {
-    return es_.Learn(outcomes_, stream_, population_.noise(), update);
+  Metrics Learn(UpdateRule& update, double progress) override {
+    return es_.Learn(outcomes_, stream_, population_.noise(), update, progress);
   }
 
   std::int64_t steps() const override { return steps_; }
@@ -121,6 +122,9 @@ void EsConfig::Declare(Options& options) {
                .consequence = "how far from the parameters episodes are played"});
   options.Add("learning_rate", &learning_rate,
               {.minimum = 0, .consequence = "step size of the optimiser"});
+  options.Add("learning_rate_schedule", &learning_rate_schedule,
+              {.choices = {"constant", "linear"},
+               .consequence = "linear: falls to 0 at the end of the run"});
   options.Add("weight_decay", &weight_decay,
               {.minimum = 0, .consequence = "how strongly parameters are drawn towards 0"});
   options.Add("action_noise", &action_noise,
@@ -178,7 +182,7 @@ void Es::Publish() {
 }
 
 Metrics Es::Learn(std::span<const PairOutcome> outcomes, const PairStream& stream,
-                  std::span<const float> noise, UpdateRule& update) {
+                  std::span<const float> noise, UpdateRule& update, double progress) {
   const std::span<float> parameters = model_.network->parameters();
   const std::span<float> gradient = model_.network->gradients();
   EstimateGradient(RankedPairs(outcomes, stream, iteration_), noise, gradient);
@@ -188,7 +192,8 @@ Metrics Es::Learn(std::span<const PairOutcome> outcomes, const PairStream& strea
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     gradient[i] = decay * parameters[i] - gradient[i];
   }
-  update.Step(*model_.network, config_.learning_rate);
+  update.Step(*model_.network,
+              Scheduled(config_.learning_rate, config_.learning_rate_schedule, progress));
   UpdateStatistics(outcomes);
   ++iteration_;
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "menger/algorithms/episode_algorithm.h"
@@ -21,6 +22,7 @@ struct EsConfig {
   std::int64_t steps_min = 0;
   double deviation = 0.02;
   double learning_rate = 0.01;
+  std::string learning_rate_schedule = "constant";
   double weight_decay = 0.005;
   double action_noise = 0.01;
   double observe_probability = 0.01;
@@ -48,9 +50,10 @@ class Es final : public EpisodeAlgorithm {
   // What its workers are made from.
   EsWorkerSpec WorkerSpec(const WorkerPlan& plan) const;
 
-  // One update from what the pairs of an iteration gave, as drawn from `stream`.
+  // One update from what the pairs of an iteration gave, as drawn from `stream`. `progress` as for
+  // LearningCycle::Learn.
   Metrics Learn(std::span<const PairOutcome> outcomes, const PairStream& stream,
-                std::span<const float> noise, UpdateRule& update);
+                std::span<const float> noise, UpdateRule& update, double progress);
 
   const EsConfig& config() const { return config_; }
   std::int64_t iteration() const { return iteration_; }

@@ -120,7 +120,7 @@ TEST(EsTest, WorkersThatAreKilledChangeNoBit) {
     population.Play({.iteration = i, .first = 0, .count = setup.config.pairs},
                     population.Share(es.published()), outcomes);
     killer.join();
-    es.Learn(outcomes, stream, population.noise(), *update);
+    es.Learn(outcomes, stream, population.noise(), *update, 0);
     es.Publish();
   }
   EXPECT_GE(population.workers_replaced(), kIterations);
@@ -164,7 +164,7 @@ TEST(EsTest, AnUpdateIsThePapers) {
       parameters[i] -= 0.05 * (mean[i] / (1 - std::pow(0.9, step))) /
                        (std::sqrt(square[i] / (1 - std::pow(0.999, step))) + 1e-8);
     }
-    es.Learn(outcomes, stream, noise, *update);
+    es.Learn(outcomes, stream, noise, *update, 0);
     es.Publish();
     for (std::size_t i = 0; i < size; ++i) {
       ASSERT_NEAR(es.published()[i], parameters[i], 2e-5) << step << " " << i;

@@ -51,11 +51,6 @@ LocalNode::LocalNode(const RuntimeOptions& options)
       losses_([](std::string_view line) { LogWarning("{}", line); }),
       bell_memory_(AllocateSharedMemory("menger-bell", 4096)) {
   if (options.isolation == Isolation::kThread) {
-    if (options.worker_memory_bytes_max != 0) {
-      throw InvalidArgument(
-          "workers that are threads have no memory of their own: leave "
-          "worker_memory_bytes_max at 0, or isolate them as processes");
-    }
     team_ = std::make_unique<ThreadTeam>(*this, machine_);
   } else {
     store_.AddSegment();  // The driver's.

@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace menger {
+namespace {
+
+// Of one call: it must fit into a message with the call. 20 bytes an answer of a clock.
+constexpr std::size_t kRecordBytesMax = 64 * 1024;
+
+}  // namespace
 
 NodeMachine::NodeMachine(NodeMachineOptions options, NodeEffects& effects)
     : options_(std::move(options)),
@@ -109,13 +115,19 @@ void NodeMachine::AdoptChild(Worker& worker, Task& child) {
   for (Task* parent = worker.outstanding.front(); parent != nullptr; parent = parent->next) {
     if (parent->header().task != child.header().parent) continue;
     if (parent->actor != nullptr) child.caller = parent->actor->id;
-    if (parent->header().retries == 0) return;
+    if (!MayRunAgain(*parent)) return;
     for (Object* const result : child.results) {
       objects_.Hold(*result);
       parent->children.push_back(result);
     }
     return;
   }
+}
+
+bool NodeMachine::MayRunAgain(const Task& task) {
+  const SpecHeader& header = task.header();
+  return header.retries > 0 || header.restarts > 0 ||
+         (task.actor != nullptr && task.actor->checkpoint_every > 0);
 }
 
 void NodeMachine::HoldArgument(Task& task, ObjectId id, bool needs_value) {
@@ -147,6 +159,9 @@ void NodeMachine::Start(Task& task) {
       return Construct(task);
     case CallKind::kMethod:
       return CallReady(task);
+    case CallKind::kSave:
+    case CallKind::kLoad:
+      return;  // They are not submitted.
   }
 }
 
@@ -166,8 +181,12 @@ void NodeMachine::Finished(Worker& worker, LeaseNumber lease, std::span<TaskResu
   }
   NoteTask(NodeEventKind::kTaskEnded, worker, *task, nanoseconds, ended_at);
   scheduler_.Done(worker, *task, nanoseconds);
-  if (task->actor != nullptr) ActorCallDone(*task);
-  Settle(*task, results);
+  if (IsUpkeep(*task)) {
+    UpkeepDone(*task, results);
+  } else {
+    if (task->actor != nullptr) ActorCallDone(*task);
+    Settle(*task, results);
+  }
   SpreadNews();
 }
 
@@ -185,7 +204,9 @@ void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure,
     return scheduler_.Enqueue(*task);
   }
   failure.task = NameOf(*task);
-  if (task->header().kind == CallKind::kConstruct) {
+  if (IsUpkeep(*task)) {
+    UpkeepFailed(*task, Encode(failure));
+  } else if (task->header().kind == CallKind::kConstruct) {
     LeaveWorker(*task);
     ActorDead(*task->actor, Encode(failure));
   } else {
@@ -231,10 +252,15 @@ void NodeMachine::Conclude(Task& task) {
   task.state = Task::State::kDone;
   const bool again = MayBeNeededAgain(task);
   const std::vector<Object*> results = std::exchange(task.results, {});
+  Object* own_actor = nullptr;
   if (task.header().kind == CallKind::kConstruct && task.actor != nullptr) {
     task.kept_for = 1;
   } else if (again) {
     Keep(task);
+  } else if (task.logged) {
+    for (Object* const result : results) result->producer = nullptr;
+    own_actor = task.actor->object;
+    Log(task);
   } else {
     for (Object* const result : results) result->producer = nullptr;
     const std::vector<Object*> arguments = std::move(task.arguments);
@@ -245,6 +271,18 @@ void NodeMachine::Conclude(Task& task) {
   }
   // Last: the end of the last result may end a call that is kept.
   for (Object* const result : results) objects_.Release(*result);
+  if (own_actor != nullptr) objects_.Release(*own_actor);
+}
+
+void NodeMachine::Record(Worker& worker, LeaseNumber lease, std::span<const std::byte> bytes) {
+  Task* const task = FindLease(worker, lease);
+  if (task == nullptr) return;
+  if (task->records.size() + bytes.size() > kRecordBytesMax) {
+    task->unrepeatable = true;
+    task->records = {};
+  } else if (!task->unrepeatable) {
+    task->records.insert(task->records.end(), bytes.begin(), bytes.end());
+  }
 }
 
 void NodeMachine::Block(Worker& worker) {

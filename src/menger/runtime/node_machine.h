@@ -59,6 +59,9 @@ struct NodeMachineOptions {
   // Of the calls that are kept so that their results can be made again; beyond that the oldest are
   // dropped, and what is lost of their results is lost for good.
   std::size_t lineage_bytes_max = std::size_t{256} << 20;
+  // Of the calls that an actor has done since its last checkpoint, with their arguments: beyond
+  // that the next checkpoint comes early.
+  std::size_t log_bytes_max = std::size_t{16} << 20;
 };
 
 // The node's logic: which calls there are, what each waits for, where it runs, what it gave, who
@@ -105,11 +108,14 @@ class NodeMachine : private ObjectTable::Listener {
                 double nanoseconds, std::int64_t ended_at = 0);
   void Failed(Worker& worker, LeaseNumber lease, TaskFailure failure, double nanoseconds,
               std::int64_t ended_at = 0);
+  // What the call was told that a further run of it shall be told again.
+  void Record(Worker& worker, LeaseNumber lease, std::span<const std::byte> bytes);
   void Block(Worker& worker);  // Its call waits for objects.
   void Unblock(Worker& worker);
 
   // ---- Objects.
   ObjectTable& objects() { return objects_; }
+  const ObjectTable& objects() const { return objects_; }
   // True if the object is ready; otherwise effects.Ready comes once, unless Unwatch comes first.
   // The caller refers to the object, or somebody does for it.
   bool WatchObject(const Watch& watch, Object& object);
@@ -140,6 +146,8 @@ class NodeMachine : private ObjectTable::Listener {
     std::uint64_t retried = 0;
     std::uint64_t rebuilt = 0;
     std::uint64_t actors_restarted = 0;
+    std::uint64_t checkpoints = 0;
+    std::uint64_t replayed = 0;  // Calls of actors that were made again.
   };
   const Counts& counts() const { return counts_; }
   const NodeEvents& events() const { return events_; }
@@ -166,6 +174,7 @@ class NodeMachine : private ObjectTable::Listener {
   void HoldArgument(Task& task, ObjectId id, bool needs_value);
   void AwaitArgument(Task& task, Object& object);
   void AdoptChild(Worker& worker, Task& child);
+  static bool MayRunAgain(const Task& task);
   void Start(Task& task);  // Its arguments are ready.
   void Settle(Task& task, std::span<TaskResult> results);
   void SettleFailed(Task& task, const Payload& error);
@@ -221,6 +230,18 @@ class NodeMachine : private ObjectTable::Listener {
   void EndLife(Actor& actor);
   void TakeCalls(Actor& actor, std::vector<Task*>& calls);
   void ReleaseActor(Actor& actor);
+
+  // node_checkpoints.cc
+  static bool IsUpkeep(const Task& task);
+  Task& MakeUpkeep(Actor& actor, CallKind kind);
+  void DropUpkeep(Task& task);
+  bool NeedsCheckpoint(const Actor& actor) const;
+  void Log(Task& task);
+  void DropLog(Actor& actor);
+  void UpkeepDone(Task& task, std::span<TaskResult> results);
+  void UpkeepFailed(Task& task, const Payload& error);
+  void UpkeepLost(Task& task);
+  void Replay(Actor& actor);
 
   NodeMachineOptions options_;
   NodeEffects* effects_;

@@ -33,7 +33,10 @@ class World : public NodeEffects {
   void Free(const ObjectValue& value) override {
     if (value.kind == ObjectValue::Kind::kShared) freed.push_back(value.extent.offset);
   }
-  void EndWorker(Worker& worker, std::string_view) override { ended.push_back(worker.index); }
+  void EndWorker(Worker& worker, std::string_view) override {
+    ended.push_back(worker.index);
+    std::erase(workers, &worker);
+  }
   void Interrupt(Worker&, const Task&) override {}
   void ActorReleased(ActorId) override { ++released_actors; }
 
@@ -176,7 +179,7 @@ TEST(NodeMachineTest, AnActorThatOnlyItsLastCallHoldsMayDieWithIt) {
   world.Forget(actor.result());
   const Running running = world.Begin();
   world.Die(*running.worker);
-  EXPECT_EQ(world.State(call.result()), "worker died");
+  EXPECT_EQ(world.State(call.result()), "actor died");
   EXPECT_EQ(world.released_actors, 1);
   EXPECT_TRUE(world.ended.empty());
   world.Forget(call.result());
@@ -310,7 +313,7 @@ TEST(NodeMachineTest, WatchesOfADeadProcessEnd) {
 TEST(NodeMachineTest, WhatIsPutAgainIsThereAgain) {
   World world;
   const ObjectId id = ResultOf(ChildTask(RootTask(1), 1000), 0);
-  world.machine.Put(kDriver, id, World::Small(), {});
+  world.machine.Put(kDriver, id, World::Large(1), {});
   const Call user = world.Submit({id});
   world.Finish(world.Begin(), {World::Large(0)});
   world.Forget(id);

@@ -117,12 +117,18 @@ bool CanBeMadeAgain(const Object& object) {
 }  // namespace
 
 // What its own calls gave stays known, so that a further run does not make them again: as a value
-// where that could not be made again itself.
+// where that could not be made again itself. So do small arguments.
 void NodeMachine::Keep(Task& task) {
   task.kept_for = task.header().results;
   std::vector<Object*> held;
   for (Object* const child : std::exchange(task.children, {})) {
     (CanBeMadeAgain(*child) ? task.arguments : held).push_back(child);
+  }
+  for (Object* const argument : task.arguments) {
+    const bool small = argument->value.kind != ObjectValue::Kind::kShared;
+    if (!small || CanBeMadeAgain(*argument)) continue;
+    objects_.Hold(*argument);
+    held.push_back(argument);
   }
   task.children = std::move(held);
   for (Object* const argument : task.arguments) objects_.HoldLineage(*argument);
@@ -188,6 +194,7 @@ void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
   lineage_bytes_ -= LineageBytes(task);
   task.state = Task::State::kWaiting;
   task.kept_for = 0;
+  for (Object* const argument : task.arguments) objects_.Hold(*argument);
   for (std::uint32_t i = 0; i < task.header().results; ++i) {
     // Some may be forgotten; what is made again is dropped then.
     Object& result = objects_.FindOrMake(ResultOf(task.header().task, i));
@@ -195,10 +202,7 @@ void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
     objects_.Hold(result);
     task.results.push_back(&result);
   }
-  for (Object* const argument : task.arguments) {
-    objects_.Hold(*argument);
-    objects_.ReleaseLineage(*argument);
-  }
+  for (Object* const argument : task.arguments) objects_.ReleaseLineage(*argument);
   for (std::uint32_t i = 0; i < task.references; ++i) {
     Object& argument = *task.arguments[i];
     if (argument.state == Object::State::kFreed) gone.push_back(&argument);

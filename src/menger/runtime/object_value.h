@@ -47,7 +47,9 @@ class Payload {
     std::atomic<std::uint32_t> count;
     std::size_t bytes;
   };
-  std::byte* Data() const { return reinterpret_cast<std::byte*>(buffer_ + 1); }
+  std::byte* Data() const {
+    return buffer_ != nullptr ? reinterpret_cast<std::byte*>(buffer_ + 1) : nullptr;
+  }
   void Free();
 
   Buffer* buffer_ = nullptr;

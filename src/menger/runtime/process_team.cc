@@ -28,7 +28,11 @@ ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, Va
                           deaths_.push_back({static_cast<WorkerIndex>(worker), process, end});
                         }
                         wake_();
-                      }}) {}
+                      }}) {
+  if (options.workers_ahead > 0) {
+    processes_.StartAhead(options.workers_ahead, options.worker_program);
+  }
+}
 
 ProcessTeam::~ProcessTeam() = default;
 
@@ -39,9 +43,9 @@ void ProcessTeam::StartWorker() {
   if (free_segments_.empty()) free_segments_.push_back(store_.AddSegment());
   member.segment = free_segments_.back();
   free_segments_.pop_back();
-  const WorkerProgram program{.memory_bytes_max = options_.worker_memory_bytes_max};
-  member.host = std::make_unique<ProcessWorker>(static_cast<WorkerOwner&>(*this), machine_, index,
-                                                processes_.Start(static_cast<int>(index), program));
+  member.host = std::make_unique<ProcessWorker>(
+      static_cast<WorkerOwner&>(*this), machine_, index,
+      processes_.Start(static_cast<int>(index), options_.worker_program));
   const WorkerStart start{.index = index, .segment = member.segment};
   const int descriptors[] = {member.host->channel_descriptor(), bell_descriptor_,
                              store_.segment(member.segment).descriptor()};
@@ -103,9 +107,9 @@ void ProcessTeam::TellLine(int worker, pid_t process, std::string_view text) {
     const auto found = names_.find(static_cast<WorkerIndex>(worker));
     if (found != names_.end()) name = found->second;
   }
-  if (options_.on_worker_line) {
-    options_.on_worker_line({.name = name, .process = process, .text = text});
-  } else if (options_.worker_line_prefix) {
+  if (options_.on_line) {
+    options_.on_line({.worker = worker, .name = name, .process = process, .text = text});
+  } else if (options_.line_prefix) {
     fmt::print(stderr, "({} pid={}) {}\n", name, process, text);
   } else {
     fmt::print(stderr, "{}\n", text);

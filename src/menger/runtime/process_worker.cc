@@ -40,12 +40,12 @@ bool ProcessWorker::Offer(const Task& task) {
     values.push_back(&value);
   }
   const std::span<std::byte> out =
-      out_.Reserve(CallBytes(*task.spec, values), RingEntryKind::kClaimable);
+      out_.Reserve(CallBytes(*task.spec, values, task.records), RingEntryKind::kClaimable);
   if (out.data() == nullptr) return false;
   if (task.header().kind == CallKind::kConstruct) {
     owner_.NameWorker(index_, machine_.NameOf(task));
   }
-  WriteCall(out, *task.spec, task.lease, task.brief, values);
+  WriteCall(out, *task.spec, task.lease, task.brief, values, task.records);
   positions_[task.lease % kPlaces] = out_.last();
   out_.Publish();
   return true;
@@ -151,6 +151,10 @@ void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> byte
       return HandleWatch(machine, reader, /*begin=*/true);
     case ToNode::kUnwatch:
       return HandleWatch(machine, reader, /*begin=*/false);
+    case ToNode::kRecord: {
+      const auto message = reader.Take<RecordMessage>();
+      return machine.Record(*worker_, message.lease, reader.TakeBytes(message.bytes));
+    }
     case ToNode::kUnblock:
       return machine.Unblock(*worker_);
     case ToNode::kAllocate:

@@ -166,7 +166,7 @@ TEST_F(RuntimeWatchingTest, AnErrorNamesTheFunction) {
 }
 
 TEST_F(RuntimeWatchingTest, AWorkerOverItsBudgetIsKilledAndNamed) {
-  Runtime runtime({.workers = 2, .worker_memory_bytes_max = std::uint64_t{100} << 20});
+  Runtime runtime({.workers = 2, .worker_program = {.memory_bytes_max = std::uint64_t{100} << 20}});
   const auto modest = runtime.Call<Square>(3);
   try {
     runtime.Get(runtime.Call<Use>(std::size_t{200}), kPatience);
@@ -183,7 +183,7 @@ TEST_F(RuntimeWatchingTest, AWorkerOverItsBudgetIsKilledAndNamed) {
 }
 
 TEST_F(RuntimeWatchingTest, ACallOverItsBudgetIsRunAgainWhereErrorsAreRetriedSlow) {
-  Runtime runtime({.workers = 1, .worker_memory_bytes_max = std::uint64_t{100} << 20});
+  Runtime runtime({.workers = 1, .worker_program = {.memory_bytes_max = std::uint64_t{100} << 20}});
   try {
     runtime.Get(runtime.CallWith<Use>({.retries = 1, .retry_errors = true}, std::size_t{200}),
                 kPatience);
@@ -194,19 +194,11 @@ TEST_F(RuntimeWatchingTest, ACallOverItsBudgetIsRunAgainWhereErrorsAreRetriedSlo
   }
 }
 
-TEST_F(RuntimeWatchingTest, ThreadsHaveNoMemoryBudget) {
-  EXPECT_THAT(
-      testing_files::ErrorText(
-          ErrorCode::kInvalidArgument,
-          [] { Runtime runtime({.isolation = Isolation::kThread, .worker_memory_bytes_max = 1}); }),
-      HasSubstr("worker_memory_bytes_max"));
-}
-
 TEST_F(RuntimeWatchingTest, LinesOfWorkersAreToldWithWhoPrintedThem) {
   std::mutex mutex;
   std::vector<std::string> lines;
   {
-    Runtime runtime({.workers = 1, .on_worker_line = [&](const WorkerLine& line) {
+    Runtime runtime({.workers = 1, .on_line = [&](const WorkerLine& line) {
                        const std::lock_guard lock(mutex);
                        lines.push_back(fmt::format("{}|{}", line.name, line.text));
                        EXPECT_GT(line.process, 0);
@@ -223,7 +215,7 @@ TEST_F(RuntimeWatchingTest, LinesHaveAPrefixUnlessItIsNotWished) {
   const auto printed = [](bool prefix) {
     testing::internal::CaptureStderr();
     {
-      Runtime runtime({.workers = 1, .worker_line_prefix = prefix});
+      Runtime runtime({.workers = 1, .line_prefix = prefix});
       runtime.Get(runtime.Call<Print>(5));
     }
     return testing::internal::GetCapturedStderr();

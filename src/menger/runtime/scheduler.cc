@@ -177,6 +177,8 @@ Task* Scheduler::Take(SchedulingClass& scheduling) {
 bool Scheduler::OfferTo(Worker& worker, Task& task) {
   task.lease = worker.leases + 1;
   const Task* const first = worker.outstanding.front();
+  // What the worker reads is written before it can see the call.
+  task.brief = task.times->mean_nanoseconds < kBriefNanoseconds;
   worker.full |= first != nullptr && task.lease - first->lease >= kLeasesMax;
   if (worker.full || !queues_->Offer(worker, task)) {
     worker.full = !worker.outstanding.empty();
@@ -187,7 +189,6 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
   task.state = Task::State::kLeased;
   task.worker = &worker;
   task.offered_at = now_;
-  task.brief = task.times->mean_nanoseconds < kBriefNanoseconds;
   worker.outstanding.PushBack(&task);
   worker.queued_nanoseconds += task.times->mean_nanoseconds;
   return true;
@@ -326,6 +327,7 @@ void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
   if (worker.serving != nullptr) available_.Add(worker.serving->need);
   if (worker.dedicated) return;
   ++blocked_;
+  Erase(idle_, &worker);  // A thread with an actor's call serves no class.
   TakeBack(worker, 0, recalled);
 }
 
@@ -333,7 +335,9 @@ void Scheduler::Unblock(Worker& worker) {
   if (!worker.blocked) return;
   worker.blocked = false;
   if (worker.serving != nullptr) available_.Subtract(worker.serving->need);
-  if (!worker.dedicated) --blocked_;
+  if (worker.dedicated) return;
+  --blocked_;
+  if (worker.serving == nullptr) idle_.push_back(&worker);
 }
 
 bool Scheduler::WantsBalance() const {

@@ -64,8 +64,8 @@ SpilledValue SpillFiles::Reserve(std::uint64_t bytes) {
   // A value as long as a file gets one of its own, so that its space does not wait for others.
   const bool newest_has_room = !files_.empty() && files_.rbegin()->second.bytes < file_bytes_;
   if (!newest_has_room || bytes >= file_bytes_) {
-    files_[next_file_].descriptor = MakeNamelessFile(folder_);
-    ++next_file_;
+    FileDescriptor descriptor = MakeNamelessFile(folder_);
+    files_[next_file_++].descriptor = std::move(descriptor);
   }
   auto& [number, file] = *files_.rbegin();
   const SpilledValue value{.file = number, .offset = file.bytes, .bytes = bytes};

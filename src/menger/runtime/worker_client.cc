@@ -144,6 +144,16 @@ void WorkerClient::Do(const Claimed& claimed) {
   const auto bytes = reader.TakeBytes(call.references * sizeof(ValueHeader));
   if (!headers.empty()) std::memcpy(headers.data(), bytes.data(), bytes.size());
   const TaskSpec& spec = TaskSpec::View(reader.TakeBytes(call.spec_bytes));
+  CallInputs inputs(reader.TakeBytes(call.record_bytes), [&](std::span<const std::byte> told) {
+    Send(
+        MessagePart(sizeof(RecordMessage)) + MessagePart(told.size()),
+        [&](MessageWriter& writer) {
+          writer.Add(
+              RecordMessage{.bytes = static_cast<std::uint32_t>(told.size()), .lease = call.lease});
+          writer.AddBytes(told);
+        },
+        /*ring=*/false);
+  });
   std::vector<EncodedValue> values;
   values.reserve(headers.size());
   for (const ValueHeader& value : headers) {
@@ -154,7 +164,7 @@ void WorkerClient::Do(const Claimed& claimed) {
   inline_bytes_ = 0;
   running_.store(call.lease, std::memory_order_relaxed);
   const std::int64_t began_at = MonotonicNanoseconds();
-  CallOutcome outcome = Execute(spec, values, *this, this, actors_, *this);
+  CallOutcome outcome = Execute(spec, values, *this, this, &inputs, actors_, *this);
   running_.store(0, std::memory_order_relaxed);
   Report(call, std::move(outcome), began_at, MonotonicNanoseconds());
 }

@@ -52,16 +52,17 @@ WorkerProcesses::~WorkerProcesses() {
   spares_.clear();  // Their ends are no news any more.
 }
 
-void WorkerProcesses::StartAhead(int count) {
+void WorkerProcesses::StartAhead(int count, const WorkerProgram& program) {
   const std::lock_guard lock(mutex_);
   ahead_ = count;
+  if (program != ahead_program_) spares_.clear();
+  ahead_program_ = program;
   FillSpares();
 }
 
 FileDescriptor WorkerProcesses::Start(int worker, const WorkerProgram& program) {
   const std::lock_guard lock(mutex_);
-  const bool plain = IsOwnImage(program) && program.variables.empty() && program.folder.empty();
-  std::shared_ptr<Process> process = plain ? TakeSpare() : nullptr;
+  std::shared_ptr<Process> process = program == ahead_program_ ? TakeSpare() : nullptr;
   if (process == nullptr) process = Spawn(program);
   process->worker = worker;
   workers_[worker] = process;
@@ -141,7 +142,7 @@ std::shared_ptr<WorkerProcesses::Process> WorkerProcesses::TakeSpare() {
 
 void WorkerProcesses::FillSpares() {
   try {
-    while (static_cast<int>(spares_.size()) < ahead_) spares_.push_back(Spawn({}));
+    while (static_cast<int>(spares_.size()) < ahead_) spares_.push_back(Spawn(ahead_program_));
   } catch (const Error& error) {
     LogWarning("no worker process is started ahead: {}", error.what());
   }

@@ -56,6 +56,7 @@ SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry 
     : experiment_(experiment),
       evaluation_(std::move(evaluation)),
       parts_(parts),
+      cycle_(*parts.cycle),
       folder_(folder),
       progress_(progress),
       stop_requested_(std::move(stop_requested)),
@@ -70,9 +71,9 @@ void SynchronousLoop::Restore(ArchiveReader checkpoint) {
   ArchiveReader update = checkpoint.Scope("update_rule");
   ArchiveReader collector = checkpoint.Scope("collector");
   parts_.algorithm->Load(algorithm);
-  parts_.cycle->LoadLearning(consumer);
+  cycle_.LoadLearning(consumer);
   parts_.update->Load(update);
-  if (!checkpoint.Read<bool>(kCollectorLost)) parts_.cycle->LoadCollection(collector);
+  if (!checkpoint.Read<bool>(kCollectorLost)) cycle_.LoadCollection(collector);
 
   checkpoint.Read("loop/counters", counters_);
   recent_.Load(checkpoint.Scope("loop/recent"));
@@ -121,16 +122,16 @@ void SynchronousLoop::CollectAndLearn() {
   const double progress =
       static_cast<double>(counters_.steps) / static_cast<double>(experiment_.steps);
   try {
-    metrics_.Add(parts_.cycle->Learn(*parts_.update, progress));
+    metrics_.Add(cycle_.Learn(*parts_.update, progress));
     parts_.algorithm->Publish();
   } catch (...) {
     throw LearningFailed(TranslateCurrentException(), "learning");
   }
 
-  const auto episodes = parts_.cycle->episodes();
+  const auto episodes = cycle_.episodes();
   recent_.Add(episodes);
   counters_.episodes += static_cast<std::int64_t>(episodes.size());
-  counters_.steps += parts_.cycle->steps();
+  counters_.steps += cycle_.steps();
   ++counters_.slabs;
   const double seconds = watch.seconds();
   counters_.training_seconds += seconds;
@@ -139,7 +140,7 @@ void SynchronousLoop::CollectAndLearn() {
 }
 
 ProgressTable::Row SynchronousLoop::TakeTimes() {
-  const CollectorTimes now = parts_.cycle->times();
+  const CollectorTimes now = cycle_.times();
   const CollectorTimes before = std::exchange(spent_.threads_before, now);
   return {{"collecting_seconds", std::exchange(spent_.collecting, 0)},
           {"learning_seconds", std::exchange(spent_.learning, 0)},
@@ -150,7 +151,7 @@ ProgressTable::Row SynchronousLoop::TakeTimes() {
 
 void SynchronousLoop::Collect() {
   try {
-    parts_.cycle->Collect();
+    cycle_.Collect();
   } catch (...) {
     throw CollectionFailed(TranslateCurrentException());
   }
@@ -246,7 +247,7 @@ void SynchronousLoop::WriteRow() {
                             {"evaluation_return_mean", evaluation},
                             {"training_seconds", counters_.training_seconds}};
   row.insert(row.end(), metrics.begin(), metrics.end());
-  const ProgressTable::Row told = MeansOf(parts_.cycle->TakeMetrics(), evaluation_.spec.metrics);
+  const ProgressTable::Row told = MeansOf(cycle_.TakeMetrics(), evaluation_.spec.metrics);
   row.insert(row.end(), told.begin(), told.end());
   const ProgressTable::Row times = TakeTimes();
   row.insert(row.end(), times.begin(), times.end());
@@ -286,9 +287,9 @@ void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {
   ArchiveWriter update = archive.Scope("update_rule");
   ArchiveWriter collector = archive.Scope("collector");
   parts_.algorithm->Save(algorithm);
-  parts_.cycle->SaveLearning(consumer);
+  cycle_.SaveLearning(consumer);
   parts_.update->Save(update);
-  if (with_collector) parts_.cycle->SaveCollection(collector);
+  if (with_collector) cycle_.SaveCollection(collector);
   archive.Commit();
 }
 

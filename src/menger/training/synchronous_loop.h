@@ -77,6 +77,7 @@ class SynchronousLoop {
   const Experiment& experiment_;
   const EnvironmentEntry evaluation_;
   TrainingParts& parts_;
+  LearningCycle& cycle_;  // Of parts_; stays where it is also when it is left to a thread.
   const RunFolder& folder_;
   ProgressReporter& progress_;
   const std::function<bool()> stop_requested_;
