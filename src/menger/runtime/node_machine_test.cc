@@ -423,6 +423,7 @@ TEST(NodeMachineTest, NotesRunsAsTheirWorkersSayAsFarAsThatCanBe) {
     std::vector<TaskResult> results(1);
     results[0].value = World::Small();
     world.machine.Finished(*running.worker, running.lease, results, nanoseconds, at);
+    world.machine.Run();
   };
   world.machine.SetTime(5000);
   end(500, 3000);
