@@ -17,6 +17,7 @@ constexpr std::size_t kMessagesMax = 64;
 constexpr std::uint32_t kDriverSegment = 0;
 constexpr std::chrono::milliseconds kLookAfter{1};
 constexpr std::chrono::milliseconds kLookAfterIdle{100};
+constexpr std::chrono::nanoseconds kGatherEvery{100'000'000};
 constexpr std::chrono::nanoseconds kSlice{50'000'000};  // Between two looks at whether all ends.
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
@@ -46,6 +47,7 @@ ThreadWorker* ThisWorker() {
 LocalNode::LocalNode(const RuntimeOptions& options)
     : Client(RootTask(options.job)),
       options_(options),
+      control_(options.job, options.control_folder),
       machine_(MachineOptions(options), *this),
       store_(StoreBytes(options)),
       losses_([](std::string_view line) { LogWarning("{}", line); }),
@@ -70,6 +72,7 @@ LocalNode::~LocalNode() {
   stopping_.store(true, std::memory_order_release);
   bell().Ring();
   caretaker_.Join();
+  control_.Finish();
   team_.reset();
 }
 
@@ -359,6 +362,7 @@ void LocalNode::AwaitWorkers(Waiter& waiter, const Deadline& deadline) {
 // short calls that a worker keeps while it does a long one.
 void LocalNode::LookAfter() {
   auto pause = std::chrono::nanoseconds(kLookAfter);
+  std::int64_t now = 0;
   while (!stopping()) {
     const std::uint32_t seen = bell().value();
     if (stopping()) return;
@@ -366,12 +370,23 @@ void LocalNode::LookAfter() {
     {
       const std::lock_guard lock(node_mutex_);
       pause = machine_.live_tasks() > 0 ? kLookAfter : kLookAfterIdle;
-      const std::int64_t now = MonotonicNanoseconds();
+      now = MonotonicNanoseconds();
       finished_rate_.Look(now, machine_.counts().finished);
       losses_.Tend(now);
     }
+    KeepControlState(now);
     bell().Wait(DoorbellRole::kNode, seen, Deadline::After(pause));
   }
+}
+
+void LocalNode::KeepControlState(std::int64_t now) {
+  if (now - gathered_at_ < kGatherEvery.count()) return;
+  gathered_at_ = now;
+  {
+    const std::lock_guard lock(node_mutex_);
+    control_.Gather(machine_);
+  }
+  control_.Write();
 }
 
 }  // namespace menger

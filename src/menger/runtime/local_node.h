@@ -12,6 +12,7 @@
 #include "menger/base/epoch_counter.h"
 #include "menger/base/thread.h"
 #include "menger/runtime/client.h"
+#include "menger/runtime/control_state.h"
 #include "menger/runtime/doorbell.h"
 #include "menger/runtime/executor.h"
 #include "menger/runtime/job_socket.h"
@@ -113,6 +114,13 @@ class LocalNode final : public Client, private NodeEffects {
   void Interrupt(Worker& worker, const Task& task) override { worker.host->Interrupt(task); }
   void WorkerLost(const Worker& worker, const Task* ran, const TaskFailure& cause) override;
   std::string NameOfFunction(FunctionId function) override;
+  void ActorChanged(const Actor& actor) override { control_.ActorChanged(actor.id); }
+  void ActorReleased(ActorId actor) override { control_.ActorChanged(actor); }
+  void SharedReady(const Object& object) override {
+    if (object.value.extent.bytes >= kLargeObjectBytes) control_.LargeObject(object.id);
+  }
+  void LineageKept(Task& task) override { control_.Keep(task); }
+  void LineageDropped(Task& task) override { control_.Forget(task); }
 
   ObjectHandle NewHandle(ObjectId id);
   void Send(Message message);
@@ -126,6 +134,7 @@ class LocalNode final : public Client, private NodeEffects {
   void AwaitSignal(Waiter& waiter, const Deadline& deadline);
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
+  void KeepControlState(std::int64_t now);
   void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
   void StartAnswering();
   Doorbell& bell() { return *reinterpret_cast<Doorbell*>(bell_memory_->data()); }
@@ -135,6 +144,7 @@ class LocalNode final : public Client, private NodeEffects {
   ActorInstances actors_;                  // Of thread workers.
   std::atomic<bool> pending_work_{false};  // Somebody found the lock taken.
   Mutex node_mutex_{*this};
+  ControlState control_;             // Guarded by node_mutex_, but for what the caretaker writes.
   NodeMachine machine_;              // Guarded by node_mutex_.
   ValueStore store_;                 // Likewise.
   std::vector<Message> delivering_;  // Likewise; kept for its memory.
@@ -149,6 +159,7 @@ class LocalNode final : public Client, private NodeEffects {
   std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
   std::mutex getting_;                         // Of the thread that listens to the bell.
   std::unique_ptr<WorkerTeam> team_;           // Guarded by node_mutex_.
+  std::int64_t gathered_at_ = 0;               // The caretaker's.
   Thread caretaker_;
   std::unique_ptr<JobSocket> socket_;  // None where there is no place for one.
 };

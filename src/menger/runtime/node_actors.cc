@@ -33,7 +33,7 @@ bool NodeMachine::DeclareActor(Task& construction) {
     actor->name = construction.spec->name();
     actor_by_name_.emplace(actor->name, actor.get());
   }
-  actors_.emplace(header.actor, std::move(actor));
+  effects_->ActorChanged(*actors_.emplace(header.actor, std::move(actor)).first->second);
   return true;
 }
 

@@ -39,6 +39,14 @@ Worker* NodeMachine::FindWorker(WorkerIndex index) {
   return found != workers_.end() && !found->second->gone ? found->second.get() : nullptr;
 }
 
+std::vector<WorkerIndex> NodeMachine::WorkerIndices() const {
+  std::vector<WorkerIndex> indices;
+  for (const auto& [index, worker] : workers_) {
+    if (!worker->gone) indices.push_back(index);
+  }
+  return indices;
+}
+
 bool NodeMachine::Speaks(ProcessIndex process) {
   return process == kDriver || FindWorker(process) != nullptr;
 }

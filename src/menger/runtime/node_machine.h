@@ -36,6 +36,13 @@ class NodeEffects : public WorkerQueues {
   // Nobody refers to the actor any longer, and none of its calls runs. Where its worker was a
   // process, that has ended.
   virtual void ActorReleased(ActorId) {}
+  // Its state or place is another.
+  virtual void ActorChanged(const Actor&) {}
+  // A value in shared memory is ready.
+  virtual void SharedReady(const Object&) {}
+  // The call is kept to make its results again; later it is not, or it is being run again.
+  virtual void LineageKept(Task&) {}
+  virtual void LineageDropped(Task&) {}
   // A worker is gone; `ran` is the call that it had begun, if any. `cause.worker` is "" where the
   // node itself wished for its end.
   virtual void WorkerLost(const Worker&, const Task* /*ran*/, const TaskFailure& /*cause*/) {}
@@ -95,6 +102,7 @@ class NodeMachine : private ObjectTable::Listener {
   // It is gone, as `cause` says: what it ran is run again elsewhere or fails, its actors are made
   // again or die, its references are dropped. The record goes with the next Run.
   void WorkerDied(Worker& worker, const TaskFailure& cause);
+  std::vector<WorkerIndex> WorkerIndices() const;  // Of those that are not gone.
 
   // ---- Calls and values; `process` refers to what it makes.
   // A call that is known already is not made twice. What a worker says that is gone is ignored.
@@ -204,7 +212,7 @@ class NodeMachine : private ObjectTable::Listener {
   void NoteTask(NodeEventKind kind, Worker& worker, const Task& task, double nanoseconds,
                 std::int64_t ended_at);
   void NoteWorker(NodeEventKind kind, const Worker& worker, std::string_view cause = "");
-  void NoteActor(NodeEventKind kind, const Actor& actor);
+  void NoteActor(NodeEventKind kind, const Actor& actor);  // Its state has changed.
   void NoteObject(NodeEventKind kind, const Object& object);
   void FillActors(NodeStatus& status) const;
   void FillTasks(NodeStatus& status) const;

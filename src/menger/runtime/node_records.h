@@ -102,8 +102,9 @@ struct Task {
   std::vector<Object*> children;
   // What a run of it was told that another would be told otherwise (call_inputs.h).
   std::vector<std::byte> records;
-  std::uint32_t kept_for = 0;  // Results that may have to be made again from it.
-  Task* previous = nullptr;    // In a queue of calls that are ready, of a worker, or of those kept.
+  std::uint32_t kept_for = 0;       // Results that may have to be made again from it.
+  std::uint32_t lineage_entry = 0;  // While it is kept; not the machine's affair.
+  Task* previous = nullptr;  // In a queue of calls that are ready, of a worker, or of those kept.
   Task* next = nullptr;
 
   const SpecHeader& header() const { return spec->header(); }

@@ -56,6 +56,7 @@ void NodeMachine::NoteActor(NodeEventKind kind, const Actor& actor) {
                .worker = actor.worker != nullptr ? actor.worker->index : 0,
                .name = actor.construction->name,
                .kind = kind});
+  effects_->ActorChanged(actor);
 }
 
 void NodeMachine::NoteObject(NodeEventKind kind, const Object& object) {

@@ -47,6 +47,11 @@ struct RuntimeOptions {
   // "(name pid=N) " if `line_prefix`.
   std::function<void(const WorkerLine& line)> on_line;
   bool line_prefix = true;
+
+  // Where the control state is kept on the disk (control_state.h): jobs, actors, workers, events,
+  // and calls whose results may have to be made again. One process a folder at a time. "": in
+  // memory only, without the calls.
+  std::string control_folder;
 };
 
 }  // namespace menger
