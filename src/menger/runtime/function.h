@@ -43,8 +43,8 @@ struct CallFrame {
   ReferenceOwner* owner = nullptr;  // Adopts references in arguments.
   std::span<const EncodedValue> arguments;
   ResultSink* results = nullptr;
-  int result_count = 1;   // More than 1: of a std::tuple, each element by itself.
-  void* actor = nullptr;  // Of a method. A constructor leaves its new actor here.
+  int result_count = 1;            // More than 1: of a std::tuple, each element by itself.
+  void* actor = nullptr;           // Of a method. A constructor leaves its new actor here.
   const TaskSpec* spec = nullptr;  // The call as it was made.
 };
 

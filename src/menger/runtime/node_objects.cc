@@ -171,6 +171,7 @@ void NodeMachine::MakeAgain(Object& lost) {
     objects_.Lose(object);
     if (task != nullptr && task->state != Task::State::kDone) continue;  // It is being made.
     if (task == nullptr || task->kept_for == 0 || task->header().kind == CallKind::kConstruct) {
+      NoteObject(NodeEventKind::kObjectLost, object);
       Fill(object,
            ObjectValue::Failed(Encode({.kind = FailureKind::kObjectLost,
                                        .code = ErrorCode::kDataLoss,
@@ -182,6 +183,7 @@ void NodeMachine::MakeAgain(Object& lost) {
       continue;
     }
     ++counts_.rebuilt;
+    NoteObject(NodeEventKind::kObjectRebuilt, object);
     Revive(*task, gone);
   }
 }

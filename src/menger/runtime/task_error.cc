@@ -47,7 +47,8 @@ std::string TaskFailure::ToString() const {
 
 Payload Encode(const TaskFailure& failure) {
   std::string bytes = {static_cast<char>(failure.kind), static_cast<char>(failure.code)};
-  for (const std::string* text : {&failure.type, &failure.text, &failure.task, &failure.worker, &failure.value}) {
+  for (const std::string* text :
+       {&failure.type, &failure.text, &failure.task, &failure.worker, &failure.value}) {
     Append(bytes, *text);
   }
   return Payload::Copy(std::as_bytes(std::span(bytes)));

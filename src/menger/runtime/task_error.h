@@ -39,8 +39,8 @@ struct TaskFailure {
 Payload Encode(const TaskFailure& failure);
 TaskFailure DecodeFailure(const Payload& payload);  // Throws DataLoss.
 
-// What a Function throws that knows better what went wrong than what can be told of a C++ exception:
-// the failure becomes the call's as it is.
+// What a Function throws that knows better what went wrong than what can be told of a C++
+// exception: the failure becomes the call's as it is.
 struct ToldFailure {
   TaskFailure failure;
 };
