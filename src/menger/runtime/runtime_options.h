@@ -22,7 +22,7 @@ enum class Isolation {
 // A line that a worker process has printed.
 struct WorkerLine {
   int worker = -1;        // -1: of one that was started ahead and has no number yet.
-  std::string_view name;  // "worker 3", or of the actor that lives there.
+  std::string_view name;  // "worker 3", or of the actor that has come to live there.
   pid_t process = 0;
   std::string_view text;  // Without its end; a long line comes in pieces.
 };
