@@ -35,10 +35,11 @@ constexpr int kNodesMax = 1000;  // Of one job, in one process.
 std::string FolderOfJobs() {
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && *runtime == '/') return fmt::format("{}/menger", runtime);
-  return fmt::format("/tmp/menger-{}", getuid());
+  const std::filesystem::path temporary = std::filesystem::temp_directory_path();
+  return (temporary / fmt::format("menger-{}", getuid())).string();
 }
 
-// Others can write in /tmp, too.
+// Others can write in a temporary folder, too.
 void MakePrivateFolder(const std::string& folder) {
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw FromErrno(fmt::format("cannot make the folder {}", folder), errno);

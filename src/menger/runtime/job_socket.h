@@ -15,8 +15,8 @@
 namespace menger {
 
 // How one asks a running job: a Unix socket in a folder of the user's that nobody else may enter,
-// $XDG_RUNTIME_DIR/menger or else /tmp/menger-UID. Its name is "JOB-PROCESS.socket", with a number
-// where a process has several nodes of one job.
+// $XDG_RUNTIME_DIR/menger or else menger-UID in the temporary one. Its name is
+// "JOB-PROCESS.socket", with a number where a process has several nodes of one job.
 
 // A question is one connection: its text until the client has no more to say, then pieces of the
 // answer, each after its length (uint32, of this machine); length 0 is the end. kRefused instead of
