@@ -217,7 +217,7 @@ void Events(Report& report) {
   report.Add("an event", static_cast<double>(watch.nanoseconds()) / kEvents, "ns");
   watch.Restart();
   std::vector<NodeEvent> copied;
-  events.Copy(0, kEvents, copied);
+  events.tasks().Copy(0, kEvents, copied);
   report.Add(fmt::format("copying {} events", copied.size()), watch.seconds() * 1e3, "ms");
   watch.Restart();
   std::size_t bytes = 0;

@@ -2,7 +2,7 @@
 // call takes from the wish to its result; whether memory stays flat over many calls.
 //
 //   bench_runtime_tasks [--parts rate latency soak] [--isolation process thread] [--seconds S]
-//                       [--calls N]
+//                       [--calls N] [--control-folder FOLDER]
 //
 // By the default options, with reference counting. One driver thread; results are fetched.
 
@@ -31,6 +31,7 @@ struct Settings {
   double seconds = 1;
   int workers = 0;
   std::int64_t calls = 10'000'000;
+  std::string control_folder;
 };
 
 int Nothing(int x) { return x; }
@@ -111,12 +112,14 @@ int Main(int argc, char** argv) {
   app.add_option("--seconds", settings.seconds, "of each measurement");
   app.add_option("--workers", settings.workers, "0: one a CPU");
   app.add_option("--calls", settings.calls, "of the soak");
+  app.add_option("--control-folder", settings.control_folder, "keep the control state on the disk");
   CLI11_PARSE(app, argc, argv);
   for (const std::string& isolation : settings.isolations) {
     for (const std::string& part : settings.parts) {
       Runtime runtime(
           {.workers = settings.workers,
-           .isolation = isolation == "thread" ? Isolation::kThread : Isolation::kProcess});
+           .isolation = isolation == "thread" ? Isolation::kThread : Isolation::kProcess,
+           .control_folder = settings.control_folder});
       (part == "rate"      ? MeasureCalls
        : part == "latency" ? MeasureLatency
                            : MeasureMemory)(runtime, isolation, settings);

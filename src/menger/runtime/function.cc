@@ -72,6 +72,11 @@ FunctionId Identify(const void* address) {
 
 }  // namespace
 
+std::uint64_t ProgramBuild() {
+  static const std::uint64_t build = Identify(&newest_function).module;
+  return build;
+}
+
 Function::Function(void (*run)(CallFrame&), const char* compiler_name,
                    const ActorType* made_actor) noexcept
     : run_(run),

@@ -48,6 +48,9 @@ struct CallFrame {
   const TaskSpec* spec = nullptr;  // The call as it was made.
 };
 
+// The `module` of this program itself.
+std::uint64_t ProgramBuild();
+
 // What the runtime does with actors of a class. A class is checkpointable if it has a Serialize
 // (runtime/serialise.h): to restore an actor, it is constructed as it was, then loaded.
 struct ActorType {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "menger/base/log.h"
 #include "menger/runtime/process_team.h"
 #include "menger/runtime/thread_team.h"
 
@@ -16,6 +17,7 @@ constexpr std::size_t kMessagesMax = 64;
 constexpr std::uint32_t kDriverSegment = 0;
 constexpr std::chrono::milliseconds kLookAfter{1};
 constexpr std::chrono::milliseconds kLookAfterIdle{100};
+constexpr std::chrono::nanoseconds kGatherEvery{100'000'000};
 constexpr std::chrono::nanoseconds kSlice{50'000'000};  // Between two looks at whether all ends.
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
@@ -45,8 +47,10 @@ ThreadWorker* ThisWorker() {
 LocalNode::LocalNode(const RuntimeOptions& options)
     : Client(RootTask(options.job)),
       options_(options),
+      control_(options.job, options.control_folder),
       machine_(MachineOptions(options), *this),
       store_(StoreBytes(options)),
+      losses_([](std::string_view line) { LogWarning("{}", line); }),
       bell_memory_(AllocateSharedMemory("menger-bell", 4096)) {
   if (options.isolation == Isolation::kThread) {
     team_ = std::make_unique<ThreadTeam>(*this, machine_);
@@ -60,12 +64,15 @@ LocalNode::LocalNode(const RuntimeOptions& options)
     machine_.StartWorkers();
   }
   caretaker_ = Thread({.name = "node"}, [this] { LookAfter(); });
+  StartAnswering();
 }
 
 LocalNode::~LocalNode() {
+  socket_.reset();
   stopping_.store(true, std::memory_order_release);
   bell().Ring();
   caretaker_.Join();
+  control_.Finish();
   team_.reset();
   // Somebody reads a value still, as an array of an interpreter that goes on.
   if (pins_.load(std::memory_order_acquire) > 0) store_.LeaveMapped();
@@ -364,6 +371,7 @@ void LocalNode::AwaitWorkers(Waiter& waiter, const Deadline& deadline) {
 // short calls that a worker keeps while it does a long one.
 void LocalNode::LookAfter() {
   auto pause = std::chrono::nanoseconds(kLookAfter);
+  std::int64_t now = 0;
   while (!stopping()) {
     const std::uint32_t seen = bell().value();
     if (stopping()) return;
@@ -371,9 +379,23 @@ void LocalNode::LookAfter() {
     {
       const std::lock_guard lock(node_mutex_);
       pause = machine_.live_tasks() > 0 ? kLookAfter : kLookAfterIdle;
+      now = MonotonicNanoseconds();
+      finished_rate_.Look(now, machine_.counts().finished);
+      losses_.Tend(now);
     }
+    KeepControlState(now);
     bell().Wait(DoorbellRole::kNode, seen, Deadline::After(pause));
   }
+}
+
+void LocalNode::KeepControlState(std::int64_t now) {
+  if (now - gathered_at_ < kGatherEvery.count()) return;
+  gathered_at_ = now;
+  {
+    const std::lock_guard lock(node_mutex_);
+    control_.Gather(machine_);
+  }
+  control_.Write();
 }
 
 }  // namespace menger

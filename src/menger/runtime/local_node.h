@@ -12,8 +12,11 @@
 #include "menger/base/epoch_counter.h"
 #include "menger/base/thread.h"
 #include "menger/runtime/client.h"
+#include "menger/runtime/control_state.h"
 #include "menger/runtime/doorbell.h"
 #include "menger/runtime/executor.h"
+#include "menger/runtime/job_socket.h"
+#include "menger/runtime/loss_log.h"
 #include "menger/runtime/node_machine.h"
 #include "menger/runtime/runtime_options.h"
 #include "menger/runtime/value_store.h"
@@ -61,6 +64,12 @@ class LocalNode final : public Client, private NodeEffects {
   bool stopping() const { return stopping_.load(std::memory_order_acquire); }
 
   NodeMachine::Counts Counts();
+
+  // ---- For whoever looks at the job: any thread, for a moment at a time.
+  NodeStatus Status();
+  std::string Metrics();  // As Prometheus reads them.
+  void WriteTimeline(FunctionRef<void(std::string_view piece)> write);
+
   ActorInstances& actors() { return actors_; }
 
  private:
@@ -104,6 +113,15 @@ class LocalNode final : public Client, private NodeEffects {
   void Free(const ObjectValue& value) override;
   void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
   void Interrupt(Worker& worker, const Task& task) override { worker.host->Interrupt(task); }
+  void WorkerLost(const Worker& worker, const Task* ran, const TaskFailure& cause) override;
+  std::string NameOfFunction(FunctionId function) override;
+  void ActorChanged(const Actor& actor) override { control_.ActorChanged(actor.id); }
+  void ActorReleased(ActorId actor) override { control_.ActorChanged(actor); }
+  void SharedReady(const Object& object) override {
+    if (object.value.extent.bytes >= kLargeObjectBytes) control_.LargeObject(object.id);
+  }
+  void LineageKept(Task& task) override { control_.Keep(task); }
+  void LineageDropped(Task& task) override { control_.Forget(task); }
 
   ObjectHandle NewHandle(ObjectId id);
   void Send(Message message);
@@ -117,16 +135,24 @@ class LocalNode final : public Client, private NodeEffects {
   void AwaitSignal(Waiter& waiter, const Deadline& deadline);
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
+  void KeepControlState(std::int64_t now);
+  void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
+  void StartAnswering();
   Doorbell& bell() { return *reinterpret_cast<Doorbell*>(bell_memory_->data()); }
 
   const RuntimeOptions options_;
+  const std::int64_t started_at_ = MonotonicNanoseconds();
   ActorInstances actors_;                  // Of thread workers.
   std::atomic<bool> pending_work_{false};  // Somebody found the lock taken.
   Mutex node_mutex_{*this};
+  ControlState control_;             // Guarded by node_mutex_, but for what the caretaker writes.
   NodeMachine machine_;              // Guarded by node_mutex_.
   ValueStore store_;                 // Likewise.
   std::atomic<std::int64_t> pins_{0};  // Values in it that the driver reads.
   std::vector<Message> delivering_;  // Likewise; kept for its memory.
+  FunctionTable functions_;          // Likewise; for their names.
+  LossLog losses_;                   // Likewise.
+  RateMeter finished_rate_;          // Likewise.
   std::mutex queue_mutex_;
   std::vector<Message> queue_;            // Guarded by queue_mutex_.
   std::atomic<std::size_t> queued_{0};    // Messages in queue_.
@@ -135,7 +161,9 @@ class LocalNode final : public Client, private NodeEffects {
   std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
   std::mutex getting_;                         // Of the thread that listens to the bell.
   std::unique_ptr<WorkerTeam> team_;           // Guarded by node_mutex_.
+  std::int64_t gathered_at_ = 0;               // The caretaker's.
   Thread caretaker_;
+  std::unique_ptr<JobSocket> socket_;  // None where there is no place for one.
 };
 
 }  // namespace menger

@@ -33,7 +33,7 @@ bool NodeMachine::DeclareActor(Task& construction) {
     actor->name = construction.spec->name();
     actor_by_name_.emplace(actor->name, actor.get());
   }
-  actors_.emplace(header.actor, std::move(actor));
+  effects_->ActorChanged(*actors_.emplace(header.actor, std::move(actor)).first->second);
   return true;
 }
 
@@ -171,6 +171,7 @@ void NodeMachine::ActorCallDone(Task& task) {
   if (&task == actor.construction && actor.state != Actor::State::kDead) {
     if (actor.state == Actor::State::kRestarting) Replay(actor);
     actor.state = Actor::State::kAlive;
+    NoteActor(NodeEventKind::kActorStarted, actor);
   } else if (actor.checkpoint_every > 0 && task.header().kind == CallKind::kMethod) {
     task.logged = true;
   }
@@ -190,7 +191,7 @@ void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
     failure.kind = FailureKind::kActorDied;
     if (lost)
       failure.text += "; what a call had asked since the last checkpoint was too much to keep";
-    failure.task = actor.construction->spec->name();
+    failure.task = NameOf(*actor.construction);
     return ActorDead(actor, Encode(failure));
   }
   // What was to be done once more, if it is there, is done from the beginning.
@@ -203,6 +204,7 @@ void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
   --actor.restarts;
   ++counts_.actors_restarted;
   actor.state = Actor::State::kRestarting;
+  NoteActor(NodeEventKind::kActorRestarted, actor);
   Task& construction = *actor.construction;
   construction.state = Task::State::kWaiting;
   for (std::uint32_t i = 0; i < construction.references; ++i) {
@@ -224,7 +226,7 @@ void NodeMachine::KillActor(Actor& actor, bool may_restart) {
     effects_->EndWorker(*worker, "its actor was killed");
     return WorkerDied(*worker, cause);
   }
-  cause.task = actor.construction->spec->name();
+  cause.task = NameOf(*actor.construction);
   ActorDead(actor, Encode(cause));
   SpreadNews();
 }
@@ -275,6 +277,7 @@ void NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
 // From now on it is nowhere, and its name is free.
 void NodeMachine::EndLife(Actor& actor) {
   actor.state = Actor::State::kDead;
+  NoteActor(NodeEventKind::kActorEnded, actor);
   if (!actor.name.empty()) actor_by_name_.erase(actor.name);
   DropLog(actor);
   if (Object* const checkpoint = std::exchange(actor.checkpoint, nullptr)) {
@@ -284,7 +287,7 @@ void NodeMachine::EndLife(Actor& actor) {
   Worker& worker = *std::exchange(actor.worker, nullptr);
   effects_->EndWorker(worker, "its actor is dead");
   std::erase(worker.actors, &actor);
-  Retire(worker);
+  Retire(worker, "its actor is dead");
 }
 
 // Nobody refers to it any longer, and it has no calls: each held it.

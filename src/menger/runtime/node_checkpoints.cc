@@ -58,6 +58,7 @@ Task& NodeMachine::MakeUpkeep(Actor& actor, CallKind kind) {
   task.state = Task::State::kReady;
   task.actor = &actor;
   task.scheduling = construction.scheduling;
+  task.name = construction.name;
   task.times = &scheduler_.TimesOf({});
   return task;
 }
@@ -114,6 +115,7 @@ void NodeMachine::UpkeepDone(Task& task, std::span<TaskResult> results) {
   LeaveWorker(task);
   if (task.header().kind == CallKind::kSave) {
     ++counts_.checkpoints;
+    NoteActor(NodeEventKind::kActorCheckpointed, actor);
     Object* const before = std::exchange(actor.checkpoint, task.results.front());
     task.results.clear();
     Fill(*actor.checkpoint, std::move(results[0].value), results[0].contained);

@@ -12,14 +12,20 @@ namespace menger {
 
 void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
   if (worker.gone) return;
-  Retire(worker);
+  Retire(worker, cause.text);
   // What it had not begun is not to blame. Its queue is asked backwards: it began from the front.
   std::vector<std::pair<Task*, bool>> lost;
   while (Task* const task = worker.outstanding.back()) {
     const bool begun = !effects_->Recall(worker, *task);
+    if (begun) {
+      const std::int64_t ran = now_ - task->offered_at;
+      NoteTask(NodeEventKind::kTaskLost, worker, *task, static_cast<double>(ran), now_);
+    }
     scheduler_.Done(worker, *task, -1);
     lost.emplace_back(task, begun);
   }
+  const auto ran = std::find_if(lost.rbegin(), lost.rend(), [](auto& call) { return call.second; });
+  effects_->WorkerLost(worker, ran != lost.rend() ? ran->first : nullptr, cause);
   // The last call of an actor may be what still held it.
   const std::vector<Actor*> actors = worker.actors;
   for (const Actor* const actor : actors) objects_.Hold(*actor->object);
@@ -32,8 +38,9 @@ void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
   SpreadNews();
 }
 
-void NodeMachine::Retire(Worker& worker) {
+void NodeMachine::Retire(Worker& worker, std::string_view cause) {
   worker.gone = true;
+  NoteWorker(NodeEventKind::kWorkerDied, worker, cause);
   scheduler_.RemoveWorker(worker);
   retired_.push_back(worker.index);
 }
@@ -57,9 +64,11 @@ void NodeMachine::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
   if (IsUpkeep(task)) return UpkeepLost(task);
   if (task.cancelled) return Conclude(task);
   if (task.header().kind == CallKind::kConstruct) return;  // Counted by what its actor may do.
-  if (begun && ++task.lost > RunsMax(task)) {
+  // A run that needs more memory than there is would need it again: it is as one that threw.
+  const bool hopeless = cause.kind == FailureKind::kOutOfMemory && !task.header().retry_errors;
+  if (begun && (++task.lost > RunsMax(task) || hopeless)) {
     TaskFailure failure = cause;
-    failure.task = task.spec->name();
+    failure.task = NameOf(task);
     failure.text += fmt::format("; the call was begun {} times", task.lost);
     return SettleFailed(task, Encode(failure));
   }

@@ -26,15 +26,25 @@ Worker& NodeMachine::AddWorker(WorkerIndex index) {
   worker->index = index;
   worker->thread = options_.threads;
   worker->progress_at = now_;
+  worker->ended_at = now_;
   Worker& result = *worker;
   workers_.emplace(result.index, std::move(worker));
   scheduler_.AddWorker(result);
+  NoteWorker(NodeEventKind::kWorkerStarted, result);
   return result;
 }
 
 Worker* NodeMachine::FindWorker(WorkerIndex index) {
   const auto found = workers_.find(index);
   return found != workers_.end() && !found->second->gone ? found->second.get() : nullptr;
+}
+
+std::vector<WorkerIndex> NodeMachine::WorkerIndices() const {
+  std::vector<WorkerIndex> indices;
+  for (const auto& [index, worker] : workers_) {
+    if (!worker->gone) indices.push_back(index);
+  }
+  return indices;
 }
 
 bool NodeMachine::Speaks(ProcessIndex process) {
@@ -96,6 +106,7 @@ Task& NodeMachine::MakeTask(ProcessIndex process, SpecPointer spec) {
   const SpecHeader& header = task.header();
   task.caller = header.parent;
   task.times = &scheduler_.TimesOf(header.function);
+  task.name = NumberOfName(*task.times, *task.spec);
   for (std::uint32_t i = 0; i < header.results; ++i) {
     Object& result = objects_.FindOrMake(ResultOf(header.task, i));
     result.producer = &task;
@@ -170,12 +181,13 @@ Task* NodeMachine::FindLease(Worker& worker, LeaseNumber lease) {
 }
 
 void NodeMachine::Finished(Worker& worker, LeaseNumber lease, std::span<TaskResult> results,
-                           double nanoseconds) {
+                           double nanoseconds, std::int64_t ended_at) {
   Task* const task = FindLease(worker, lease);
   if (task == nullptr) {
     for (const TaskResult& result : results) effects_->Free(result.value);
     return;
   }
+  NoteTask(NodeEventKind::kTaskEnded, worker, *task, nanoseconds, ended_at);
   scheduler_.Done(worker, *task, nanoseconds);
   if (IsUpkeep(*task)) {
     UpkeepDone(*task, results);
@@ -186,10 +198,11 @@ void NodeMachine::Finished(Worker& worker, LeaseNumber lease, std::span<TaskResu
   SpreadNews();
 }
 
-void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure,
-                         double nanoseconds) {
+void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure, double nanoseconds,
+                         std::int64_t ended_at) {
   Task* const task = FindLease(worker, lease);
   if (task == nullptr) return;
+  NoteTask(NodeEventKind::kTaskFailed, worker, *task, nanoseconds, ended_at);
   scheduler_.Done(worker, *task, nanoseconds);
   const bool again = task->header().retry_errors && !task->cancelled &&
                      task->lost < task->header().retries && task->actor == nullptr;
@@ -198,7 +211,7 @@ void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure,
     ++counts_.retried;
     return scheduler_.Enqueue(*task);
   }
-  failure.task = task->spec->name();
+  failure.task = NameOf(*task);
   if (IsUpkeep(*task)) {
     UpkeepFailed(*task, Encode(failure));
   } else if (task->header().kind == CallKind::kConstruct) {
@@ -238,7 +251,7 @@ void NodeMachine::SettleFailed(Task& task, const Payload& error) {
 Payload NodeMachine::Describe(FailureKind kind, ErrorCode code, const Task& task,
                               std::string text) const {
   return Encode(TaskFailure{
-      .kind = kind, .code = code, .text = std::move(text), .task = std::string(task.spec->name())});
+      .kind = kind, .code = code, .text = std::move(text), .task = std::string(NameOf(task))});
 }
 
 // Its results are settled: what it held is no longer needed, except by an actor that may have to be

@@ -11,7 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "menger/runtime/node_events.h"
 #include "menger/runtime/node_records.h"
+#include "menger/runtime/node_status.h"
 #include "menger/runtime/object_table.h"
 #include "menger/runtime/scheduler.h"
 #include "menger/runtime/task_error.h"
@@ -34,6 +36,18 @@ class NodeEffects : public WorkerQueues {
   // Nobody refers to the actor any longer, and none of its calls runs. Where its worker was a
   // process, that has ended.
   virtual void ActorReleased(ActorId) {}
+  // Its state or place is another.
+  virtual void ActorChanged(const Actor&) {}
+  // A value in shared memory is ready.
+  virtual void SharedReady(const Object&) {}
+  // The call is kept to make its results again; later it is not, or it is being run again.
+  virtual void LineageKept(Task&) {}
+  virtual void LineageDropped(Task&) {}
+  // A worker is gone; `ran` is the call that it had begun, if any. `cause.worker` is "" where the
+  // node itself wished for its end.
+  virtual void WorkerLost(const Worker&, const Task* /*ran*/, const TaskFailure& /*cause*/) {}
+  // What people call the function; "" if nobody knows.
+  virtual std::string NameOfFunction(FunctionId) { return ""; }
 
  protected:
   ~NodeEffects() = default;
@@ -88,6 +102,7 @@ class NodeMachine : private ObjectTable::Listener {
   // It is gone, as `cause` says: what it ran is run again elsewhere or fails, its actors are made
   // again or die, its references are dropped. The record goes with the next Run.
   void WorkerDied(Worker& worker, const TaskFailure& cause);
+  std::vector<WorkerIndex> WorkerIndices() const;  // Of those that are not gone.
 
   // ---- Calls and values; `process` refers to what it makes.
   // A call that is known already is not made twice. What a worker says that is gone is ignored.
@@ -96,9 +111,11 @@ class NodeMachine : private ObjectTable::Listener {
            std::span<const ObjectId> contained);
 
   // ---- What has become of a call. An unknown lease is that of a call whose results are settled.
+  // `ended_at`: when, by the worker's clock, which is the node's; 0: now.
   void Finished(Worker& worker, LeaseNumber lease, std::span<TaskResult> results,
-                double nanoseconds);
-  void Failed(Worker& worker, LeaseNumber lease, TaskFailure failure, double nanoseconds);
+                double nanoseconds, std::int64_t ended_at = 0);
+  void Failed(Worker& worker, LeaseNumber lease, TaskFailure failure, double nanoseconds,
+              std::int64_t ended_at = 0);
   // What the call was told that a further run of it shall be told again.
   void Record(Worker& worker, LeaseNumber lease, std::span<const std::byte> bytes);
   void Block(Worker& worker);  // Its call waits for objects.
@@ -141,9 +158,17 @@ class NodeMachine : private ObjectTable::Listener {
     std::uint64_t replayed = 0;  // Calls of actors that were made again.
   };
   const Counts& counts() const { return counts_; }
+  const NodeEvents& events() const { return events_; }
+  NodeEvents& events() { return events_; }  // For what others have to add.
   std::size_t live_tasks() const { return tasks_.in_use(); }
   std::size_t lineage_bytes() const { return lineage_bytes_; }
   const Scheduler& scheduler() const { return scheduler_; }
+  // Its own name or its function's. Valid until the next call is made.
+  std::string_view NameOf(const Task& task) const { return events_.names()[task.name]; }
+  // For whoever looks at it: all but what only the outside knows of workers and the store.
+  void FillStatus(NodeStatus& status) const;
+  // What its workers do now, as events that have begun.
+  void CopyRunning(std::vector<NodeEvent>& events) const;
   std::size_t workers() const { return workers_.size(); }
 
  private:
@@ -178,9 +203,20 @@ class NodeMachine : private ObjectTable::Listener {
   void Revive(Task& task, std::vector<Object*>& gone);
   void End(Task& task, const Payload& error, bool force);
   void EndRunning(Task& task, const Payload& error, bool force);
-  void Retire(Worker& worker);
+  void Retire(Worker& worker, std::string_view cause);
   void RunAgain(Task& task, bool begun, const TaskFailure& cause);
   void CheckTimeLimits();
+
+  // node_watching.cc
+  std::uint16_t NumberOfName(FunctionTimes& times, const TaskSpec& spec);
+  void NoteTask(NodeEventKind kind, Worker& worker, const Task& task, double nanoseconds,
+                std::int64_t ended_at);
+  void NoteWorker(NodeEventKind kind, const Worker& worker, std::string_view cause = "");
+  void NoteActor(NodeEventKind kind, const Actor& actor);  // Its state has changed.
+  void NoteObject(NodeEventKind kind, const Object& object);
+  void FillActors(NodeStatus& status) const;
+  void FillTasks(NodeStatus& status) const;
+
   static std::optional<std::int64_t> TimeLimitOf(const Worker& worker);
 
   // node_actors.cc
@@ -232,6 +268,7 @@ class NodeMachine : private ObjectTable::Listener {
   std::deque<Object*> news_;            // Ready, but not told yet; each held.
   bool spreading_ = false;
   Counts counts_;
+  NodeEvents events_;
 };
 
 }  // namespace menger

@@ -24,6 +24,7 @@ void NodeMachine::Fill(Object& object, ObjectValue value, std::span<const Object
     return;
   }
   objects_.Fill(object, std::move(value), contained);
+  if (object.value.kind == ObjectValue::Kind::kShared) effects_->SharedReady(object);
   if (object.waiting.empty() && object.watches.empty()) return;
   objects_.Hold(object);
   news_.push_back(&object);
@@ -135,10 +136,12 @@ void NodeMachine::Keep(Task& task) {
   for (Object* const argument : task.arguments) objects_.HoldLineage(*argument);
   for (Object* const argument : task.arguments) objects_.Release(*argument);
   kept_.PushBack(&task);
+  effects_->LineageKept(task);
   lineage_bytes_ += LineageBytes(task);
 }
 
 void NodeMachine::DropLineage(Task& task) {
+  effects_->LineageDropped(task);
   kept_.Remove(&task);
   lineage_bytes_ -= LineageBytes(task);
   const std::vector<Object*> arguments = std::move(task.arguments);
@@ -174,6 +177,7 @@ void NodeMachine::MakeAgain(Object& lost) {
     const bool actor = task != nullptr && task->header().kind == CallKind::kConstruct;
     if (task != nullptr && !actor && task->state != Task::State::kDone) continue;  // Being made.
     if (task == nullptr || actor || task->kept_for == 0) {
+      NoteObject(NodeEventKind::kObjectLost, object);
       Fill(object,
            ObjectValue::Failed(Encode({.kind = FailureKind::kObjectLost,
                                        .code = ErrorCode::kDataLoss,
@@ -185,12 +189,14 @@ void NodeMachine::MakeAgain(Object& lost) {
       continue;
     }
     ++counts_.rebuilt;
+    NoteObject(NodeEventKind::kObjectRebuilt, object);
     Revive(*task, gone);
   }
 }
 
 // Makes a call that was kept one that is to be run, as it was when it was made.
 void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
+  effects_->LineageDropped(task);
   kept_.Remove(&task);
   lineage_bytes_ -= LineageBytes(task);
   task.state = Task::State::kWaiting;

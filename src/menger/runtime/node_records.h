@@ -60,6 +60,10 @@ struct Object {
 struct FunctionTimes {
   static constexpr double kUnknown = 1e6;
   double mean_nanoseconds = kUnknown;  // Exponential average.
+  // Of the last call: its own name, or none, and what NodeEvents calls it then.
+  std::string name;
+  std::uint16_t name_number = 0;
+  bool has_name_number = false;
 };
 
 // Calls that need the same resources: a worker that has them serves one call after the other.
@@ -79,6 +83,7 @@ struct Task {
   bool brief = false;         // Expected to take less than it costs to tell of it.
   bool unrepeatable = false;  // What a run of it was told was too much to keep.
   bool logged = false;        // Done, and part of what its actor has become (Actor::log).
+  std::uint16_t name = 0;     // See NodeEvents.
   std::uint32_t pending = 0;  // Arguments that are not ready.
   SpecPointer spec;
   Worker* worker = nullptr;
@@ -97,8 +102,9 @@ struct Task {
   std::vector<Object*> children;
   // What a run of it was told that another would be told otherwise (call_inputs.h).
   std::vector<std::byte> records;
-  std::uint32_t kept_for = 0;  // Results that may have to be made again from it.
-  Task* previous = nullptr;    // In a queue of calls that are ready, of a worker, or of those kept.
+  std::uint32_t kept_for = 0;       // Results that may have to be made again from it.
+  std::uint32_t lineage_entry = 0;  // While it is kept; not the machine's affair.
+  Task* previous = nullptr;  // In a queue of calls that are ready, of a worker, or of those kept.
   Task* next = nullptr;
 
   const SpecHeader& header() const { return spec->header(); }
@@ -117,6 +123,7 @@ struct Worker {
   LeaseNumber leases = 0;
   double queued_nanoseconds = 0;
   std::int64_t progress_at = 0;
+  std::int64_t ended_at = 0;  // When it ended its last call, as it says.
   std::vector<Actor*> actors;
 };
 

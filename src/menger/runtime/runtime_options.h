@@ -19,6 +19,14 @@ enum class Isolation {
   kThread,   // On threads of this process: less than a microsecond a call, no protection.
 };
 
+// A line that a worker process has printed.
+struct WorkerLine {
+  int worker = -1;        // -1: of one that was started ahead and has no number yet.
+  std::string_view name;  // "worker 3", or of the actor that has come to live there.
+  pid_t process = 0;
+  std::string_view text;  // Without its end; a long line comes in pieces.
+};
+
 struct RuntimeOptions {
   int workers = 0;  // That run at once; 0: one a CPU that this process may use.
   Isolation isolation = Isolation::kProcess;
@@ -27,11 +35,23 @@ struct RuntimeOptions {
   std::uint64_t store_bytes_max = 0;
   std::uint64_t job = 1;  // Names the job: ids follow from it.
 
-  // Of worker processes.
+  // Of worker processes. With `memory_bytes_max` one may have so much memory of its own (resident,
+  // without values in shared memory); looked at four times a second. One that has more is killed:
+  // its call fails with kOutOfMemory and is run again only if it has `retry_errors`; its actor is
+  // made again as after any death.
   WorkerProgram worker_program;  // Interpreters have workers of their own.
   int workers_ahead = 0;         // Processes that wait to become workers, where starts are slow.
-  // Gets every line that a worker prints, on a thread of the runtime; unset: standard error does.
-  std::function<void(int worker, pid_t process, std::string_view line)> on_line;
+
+  // What worker processes print: told here, on a thread of the runtime, which the function must
+  // neither keep waiting nor use to call the runtime. None: it goes to standard error, after
+  // "(name pid=N) " if `line_prefix`.
+  std::function<void(const WorkerLine& line)> on_line;
+  bool line_prefix = true;
+
+  // Where the control state is kept on the disk (control_state.h): jobs, actors, workers, events,
+  // and calls whose results may have to be made again. One process a folder at a time. "": in
+  // memory only, without the calls.
+  std::string control_folder;
 };
 
 }  // namespace menger

@@ -37,7 +37,16 @@ class WorkerQueues {
 //
 // Part of the node's state machine: no I/O, no lock, no clock.
 class Scheduler {
+ private:
+  struct FunctionHash {
+    std::size_t operator()(const FunctionId& id) const {
+      return id.module ^ (id.offset * 0x9e3779b97f4a7c15ULL);
+    }
+  };
+
  public:
+  using Functions = std::unordered_map<FunctionId, FunctionTimes, FunctionHash>;
+
   Scheduler(Resources total, int workers, WorkerQueues& queues);
 
   const Resources& total() const { return total_; }
@@ -49,6 +58,7 @@ class Scheduler {
   // that cannot be read or needs that the node never has.
   SchedulingClass& ClassFor(std::string_view text);
   FunctionTimes& TimesOf(FunctionId function);
+  const Functions& functions() const { return times_; }  // That were called.
 
   void AddWorker(Worker& worker);
   void StartAll() {
@@ -110,12 +120,7 @@ class Scheduler {
   WorkerQueues* queues_;
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;
-  struct FunctionHash {
-    std::size_t operator()(const FunctionId& id) const {
-      return id.module ^ (id.offset * 0x9e3779b97f4a7c15ULL);
-    }
-  };
-  std::unordered_map<FunctionId, FunctionTimes, FunctionHash> times_;
+  Functions times_;
   std::vector<Worker*> idle_;  // In the pool, serving no class.
   std::vector<Worker*> all_;   // Of the pool.
   std::size_t ready_ = 0;

@@ -97,7 +97,8 @@ struct FinishedMessage {
   ToNode kind = ToNode::kFinished;
   std::uint32_t results = 0;
   std::uint64_t lease = 0;
-  double nanoseconds = 0;
+  double nanoseconds = 0;     // That it took.
+  std::int64_t ended_at = 0;  // In MonotonicNanoseconds.
 };
 struct ResultMessage {
   ValueHeader value;

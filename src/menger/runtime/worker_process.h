@@ -25,7 +25,7 @@ namespace menger {
 // `process` is 0 where it could not be started.
 struct WorkerEvents {
   std::function<void(int worker, pid_t process, std::string_view line)> on_line;
-  std::function<void(int worker, pid_t process, const std::string& cause)> on_end;  // Once, last.
+  std::function<void(int worker, pid_t process, const ChildEnd& end)> on_end;  // Once, last.
 };
 
 // The worker processes of a node. How they are started, watched and ended is ChildProcesses'
@@ -49,6 +49,9 @@ class WorkerProcesses {
 
   // The worker has said that it runs; before that it has the deadline of the constructor.
   void Connected(int worker);
+
+  // 0 where it has none yet or any more.
+  pid_t ProcessOf(int worker);
 
   // As ChildProcesses::KillAfter.
   void KillAfter(int worker, std::chrono::nanoseconds delay, std::string because = "");

@@ -77,8 +77,8 @@ RuntimeOptions OptionsOf(const menger_runtime_options& from) {
   program.folder = from.folder;
   program.memory_bytes_max = from.memory_bytes_max;
   if (from.on_line != nullptr) {
-    options.on_line = [tell = from.on_line](int worker, pid_t process, std::string_view line) {
-      tell(worker, process, line.data(), line.size());
+    options.on_line = [tell = from.on_line](const WorkerLine& line) {
+      tell(line.worker, line.process, line.text.data(), line.text.size());
     };
   }
   return options;
