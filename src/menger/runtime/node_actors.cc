@@ -267,6 +267,7 @@ void NodeMachine::ReleaseActor(Actor& actor) {
   construction.actor = nullptr;
   construction.state = Task::State::kDone;
   StopWaiting(construction);
+  scheduler_.StopReading(construction);
   std::erase(waiting_actors_, &actor);
   actors_.erase(actor.id);
   for (Object* const argument : std::exchange(construction.arguments, {})) {

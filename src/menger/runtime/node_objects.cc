@@ -64,9 +64,12 @@ void NodeMachine::FailWaiting(Task& task, const Payload& error) {
   SettleFailed(task, error);
 }
 
-bool NodeMachine::WatchObject(const Watch& watch, Object& object) {
+bool NodeMachine::WatchObject(const Watch& watch, Object& object, bool with_value) {
   if (object.state == Object::State::kFreed) Lose(object);
-  if (object.state == Object::State::kReady) return true;
+  if (object.state == Object::State::kReady) {
+    if (!with_value || object.value.kind != ObjectValue::Kind::kSpilled) return true;
+    effects_->Restore(object);
+  }
   objects_.AddWatch(watch, object);
   return false;
 }
@@ -97,7 +100,8 @@ bool NodeMachine::MayBeNeededAgain(const Task& task) const {
   const SpecHeader& header = task.header();
   if (header.kind != CallKind::kFunction || header.retries == 0 || task.cancelled) return false;
   return std::any_of(task.results.begin(), task.results.end(), [](const Object* result) {
-    return result->value.kind == ObjectValue::Kind::kShared;
+    return result->value.kind == ObjectValue::Kind::kShared ||
+           result->value.kind == ObjectValue::Kind::kSpilled;
   });
 }
 
