@@ -101,7 +101,8 @@ bool Spiller::GiveRoom() {
 
 // True if there is more room at once; what is being written gives some later.
 bool Spiller::MakeRoom(const WaitingRequest& request) {
-  if (!disk_error_.empty() || request.bytes > store_.bytes_max()) return false;
+  if (request.bytes > store_.bytes_max()) return false;
+  if (!disk_error_.empty()) return DropFromMemory();
   const auto missing = [&](std::uint64_t bytes) {
     return store_.bytes_used() + bytes > store_.bytes_max() + coming_bytes_;
   };
@@ -159,6 +160,14 @@ TaskFailure Spiller::Full(const WaitingRequest& request) const {
 }
 
 // ---- To the disk.
+
+// What the disk has already can go even if that is full.
+bool Spiller::DropFromMemory() {
+  Object* object = machine_.objects().LeastRecentlyRead();
+  while (object != nullptr && object->value.spilled_at == 0) object = object->next;
+  if (object != nullptr) MoveToDisk(*object, object->value.spilled_at);
+  return object != nullptr;
+}
 
 void Spiller::Spill(Object& object) {
   machine_.objects().Pin(kDriver, object);

@@ -95,6 +95,7 @@ class Spiller {
   bool MakeRoom(const WaitingRequest& request);
   bool RefuseHopeless();
   bool IsHopeless(const WaitingRequest& request) const;
+  bool DropFromMemory();
   void Spill(Object& object);
   void MoveToDisk(Object& object, std::uint64_t number);
   void StartRestoring(Object& object);
