@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # all.sh [FILE [PART...]]  runs every benchmark whose figures stand in docs/performance.md, one after the other, or the parts
-# named (classic, pixels, mujoco, hosting), and prints Markdown ready to paste; FILE (default runs/benchmarks.md) gets the
+# named (classic, pixels, mujoco, hosting, runtime), and prints Markdown ready to paste; FILE (default runs/benchmarks.md) gets the
 # same as it goes, FILE.jsonl every single result.
 #
-# At most 45 minutes: 25 for classic, most of it SB3's 20 seeds. Each part has a limit of its own; a part that fails or is cut short says so
+# At most 75 minutes: 25 for classic, most of it SB3's 20 seeds, 25 for runtime, most of it Ray's. Each part has a limit of its own; a part that fails or is cut short says so
 # and the others still run. Leave the machine alone meanwhile: the column "other" says how much else was running.
 # docs/performance.md says how to put FILE into it. `make bench-all` builds first. The peers' environments are made if
 # they are missing (not counted; 5 minutes, with PufferLib 10).
@@ -43,6 +43,7 @@ wanted classic && programs+=(bench/bench_{environment_steps,ppo_breakdown,collec
 wanted pixels && programs+=(menger-atari-host bench/bench_{atari_steps,cnn})
 wanted mujoco && programs+=(bench/bench_mujoco)
 wanted hosting && programs+=(bench/bench_hosting)
+wanted runtime && programs+=(bench/bench_runtime_{calls,tasks,objects,start,control})
 for program in menger "${programs[@]}"; do
   [[ -x $build/$program ]] || { echo "*** $build/$program is missing: make atari mujoco bench-all builds it" >&2; exit 1; }
 done
@@ -72,4 +73,5 @@ if wanted pixels; then
 fi
 wanted mujoco && run 300 "MuJoCo: steps" "" bench/mujoco.py
 wanted hosting && run 300 "Python environments: the cost of hosting" "" bench/hosting.py
+wanted runtime && run 1500 "The runtime beside Ray" "" bench/runtime.py
 exit $failed

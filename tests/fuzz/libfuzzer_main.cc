@@ -5,7 +5,6 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <new>
 #include <string>
 
 #include "fuzz.h"
@@ -24,12 +23,9 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
-  // Exactly as long, so that reading beyond the end is seen; aligned, as messages are.
-  const auto free = [size](std::byte* memory) {
-    ::operator delete[](memory, size, std::align_val_t(16));
-  };
-  const std::unique_ptr<std::byte[], decltype(free)> copy(
-      static_cast<std::byte*>(::operator new[](size, std::align_val_t(16))), free);
+  // Exactly as long, so that reading beyond the end is seen; aligned to 16, as all that `new`
+  // gives.
+  const std::unique_ptr<std::byte[]> copy(new std::byte[size]);
   if (size > 0) std::memcpy(copy.get(), data, size);
   try {
     menger::fuzz::Read({copy.get(), size});

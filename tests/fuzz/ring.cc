@@ -36,14 +36,13 @@ class Ends {
   Ends() : memory_((RingBytes(kCapacity) + 63) / 64), writer_(bytes()), reader_(bytes()) {}
 
   void Do(const Step& step) {
-    if (step.where / 8 * 8 + 8 <= bytes().size()) {
-      std::memcpy(bytes().data() + step.where / 8 * 8, &step.number, 8);
-    }
+    const std::size_t where = std::size_t{step.where} / 8 * 8;
+    if (where < bytes().size()) std::memcpy(bytes().data() + where, &step.number, 8);
     switch (step.action % 7) {
       case 0:
       case 1: {
         const auto kind = step.action % 7 == 0 ? RingEntryKind::kPlain : RingEntryKind::kClaimable;
-        const std::span<std::byte> room = writer_.Reserve(step.bytes % 300, kind);
+        const std::span<std::byte> room = writer_.Reserve(step.bytes % (kCapacity / 4 + 1), kind);
         std::fill(room.begin(), room.end(), std::byte{1});
         break;
       }

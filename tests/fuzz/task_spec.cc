@@ -32,7 +32,8 @@ std::vector<Bytes> Seeds() {
   std::vector<Bytes> seeds;
   const std::array<ObjectId, 2> contained = {ResultOf(RootTask(1), 0), ResultOf(RootTask(2), 0)};
   for (const CallKind kind : {CallKind::kFunction, CallKind::kConstruct, CallKind::kMethod}) {
-    const SpecHeader header{.kind = kind, .task = ChildTask(RootTask(1), 7)};
+    const TaskId task = ChildTask(RootTask(1), 7);
+    const SpecHeader header{.kind = kind, .task = task, .actor = ActorOf(task)};
     SpecBuilder builder(header, 3, contained, "cpu=1.000 gpu=2.000", "a call",
                         SpecBuilder::AlignedSize(5) + SpecBuilder::AlignedSize(40));
     builder.AddReference(contained[0]);

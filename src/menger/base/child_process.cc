@@ -26,18 +26,6 @@ constexpr int kReadsAtEnd = 1024;
 constexpr std::chrono::milliseconds kLookEvery{250};  // Also finds ends where there is no pidfd.
 constexpr std::chrono::seconds kStopAtMost{10};       // One that waits in the kernel stays.
 
-// The memory that is this process's alone, by /proc/N/statm; 0 if it is gone.
-std::uint64_t OwnMemory(pid_t process) {
-  const FileDescriptor file(
-      open(fmt::format("/proc/{}/statm", process).c_str(), O_RDONLY | O_CLOEXEC));
-  char text[256] = {};
-  if (read(file.get(), text, sizeof(text) - 1) <= 0) return 0;
-  unsigned long resident = 0;
-  unsigned long shared = 0;
-  if (std::sscanf(text, "%*u %lu %lu", &resident, &shared) != 2 || resident < shared) return 0;
-  return std::uint64_t{resident - shared} * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 }  // namespace
 
 struct ChildProcesses::Child {
@@ -48,6 +36,7 @@ struct ChildProcesses::Child {
   FileDescriptor output;
   FileDescriptor pidfd;  // None where the kernel has no such thing.
   std::string line;      // What has no end yet.
+  bool over_memory = false;
 
   // Guarded by mutex_.
   pid_t process =
@@ -200,6 +189,7 @@ void ChildProcesses::Tend(ChildId id, Child& child, bool look) {
   if (look && child.memory_max != 0) {
     const std::uint64_t used = OwnMemory(child.process);
     if (used > child.memory_max) {
+      child.over_memory = true;
       KillAfter(id, {},
                 fmt::format("it held {:.1f} MiB of memory, more than the {:.1f} MiB of its budget",
                             static_cast<double>(used) / (1 << 20),
@@ -261,6 +251,7 @@ void ChildProcesses::Finish(ChildId id, Child& child, bool zombie) {
       const bool killed = WIFSIGNALED(end.wait_status) && WTERMSIG(end.wait_status) == SIGKILL;
       end.cause = killed && !child.killed_because.empty() ? "was killed: " + child.killed_because
                                                           : ExitCause(end.wait_status);
+      end.over_memory = killed && child.over_memory;
     } else {
       end.cause = "has ended, and something else in this process took its exit status";
     }
@@ -277,6 +268,17 @@ void ChildProcesses::Erase(ChildId id, Child& child, const ChildEnd& end) {
     gone = children_.extract(id);
   }
   ended_.notify_all();
+}
+
+std::uint64_t OwnMemory(pid_t process) {
+  const FileDescriptor file(
+      open(fmt::format("/proc/{}/statm", process).c_str(), O_RDONLY | O_CLOEXEC));
+  char text[256] = {};
+  if (read(file.get(), text, sizeof(text) - 1) <= 0) return 0;
+  unsigned long resident = 0;
+  unsigned long shared = 0;
+  if (std::sscanf(text, "%*u %lu %lu", &resident, &shared) != 2 || resident < shared) return 0;
+  return std::uint64_t{resident - shared} * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::string ExitCause(int wait_status) {

@@ -24,9 +24,10 @@ namespace menger {
 
 // How a child ended.
 struct ChildEnd {
-  bool started = false;  // Otherwise the cause says why it could not be.
-  int wait_status = -1;  // As waitpid gives it; -1 where nobody can know it.
-  std::string cause;     // "was killed by SIGSEGV (Segmentation fault)"
+  bool started = false;      // Otherwise the cause says why it could not be.
+  int wait_status = -1;      // As waitpid gives it; -1 where nobody can know it.
+  std::string cause;         // "was killed by SIGSEGV (Segmentation fault)"
+  bool over_memory = false;  // It was killed because of LimitMemory.
 };
 
 // What a child does. Each is called by the thread that watches: let it be short and throw nothing.
@@ -94,6 +95,10 @@ class ChildProcesses {
   Deadline next_look_ = Deadline::After({});
   Thread watcher_;  // Starts them, too: the kernel takes its end for that of this process.
 };
+
+// Memory of a process that it alone has (resident, not shared with files or others); 0 if it is
+// gone.
+std::uint64_t OwnMemory(pid_t process);
 
 // "ended with exit status 3", from the status that waitpid gives.
 std::string ExitCause(int wait_status);

@@ -186,6 +186,7 @@ TEST(ChildProcessTest, OverItsMemoryBudgetItIsKilledAndTheCauseNamesUseAndBudget
   EXPECT_THAT(story.end.cause,
               testing::MatchesRegex("was killed: it held [0-9.]+ MiB of memory, more than the "
                                     "20.0 MiB of its budget"));
+  EXPECT_TRUE(story.end.over_memory);
 }
 
 TEST(ChildProcessTest, ItEndsWithItsOwner) {

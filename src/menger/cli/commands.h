@@ -24,6 +24,8 @@ void AddEvaluateCommand(CLI::App& app, CommandContext& context);
 void AddRolloutCommand(CLI::App& app, CommandContext& context);
 void AddListCommand(CLI::App& app, CommandContext& context);
 void AddDescribeCommand(CLI::App& app, CommandContext& context);
+void AddStatusCommand(CLI::App& app, CommandContext& context);
+void AddTimelineCommand(CLI::App& app, CommandContext& context);
 void AddCompletionCommand(CLI::App& app, CommandContext& context);
 
 // Runs the program: parses the line, does the work, and turns errors into one line on standard

@@ -31,6 +31,8 @@ _menger() {
     rollout) words="$(menger list environments --names 2>/dev/null)" ;;
     describe) words="$(menger list --names 2>/dev/null) $sections" ;;
     list) words="all environments algorithms recipes" ;;
+    status) words="$(menger status --names 2>/dev/null)" ;;
+    timeline) files=-f ;;
     completion) words="bash zsh fish" ;;
     evaluate) files=-d; [[ -z $word && -d runs ]] && word=runs/ ;;
   esac
@@ -40,8 +42,9 @@ _menger() {
       evaluate) words="--episodes --seed --threads --checkpoint --device --record --fps --help" ;;
       rollout) words="--policy --seed --steps --out --help" ;;
       list) words="--names --help" ;;
-      describe|completion) words="--help" ;;
-      *) words="train evaluate rollout list describe completion --version --log --help" ;;
+      status) words="--metrics --json --names --help" ;;
+      describe|timeline|completion) words="--help" ;;
+      *) words="train evaluate rollout list describe status timeline completion --version --log --help" ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
@@ -71,6 +74,8 @@ _menger() {
     'rollout:Step one environment and write a CSV'
     'list:List the environments, algorithms and recipes'
     'describe:Explain an environment, an algorithm, a recipe or a section'
+    'status:Look at a running job of the runtime'
+    'timeline:Write what a running job did last, as a trace'
     'completion:Print a completion script'
   )
   _arguments -C $help '(- *)--version[print what this program was built from]' \
@@ -100,6 +105,11 @@ _menger() {
     describe)
       _arguments $help '1:name:($(menger list --names 2>/dev/null) experiment collector runtime network
         optimiser transforms evaluation checkpoint progress atari host)' ;;
+    status)
+      _arguments $help '(--json --names)--metrics[as Prometheus reads it]' '(--metrics --names)--json[as JSON]' \
+        '(--metrics --json)--names[names of the jobs alone]' '1:job:($(menger status --names 2>/dev/null))' ;;
+    timeline)
+      _arguments $help '1:file to write:_files' '2:job:($(menger status --names 2>/dev/null))' ;;
     completion) _arguments $help '1:shell:(bash zsh fish)' ;;
   esac
 }
@@ -114,7 +124,7 @@ fi
 constexpr const char* kFish = R"SCRIPT(# menger completion for fish: menger completion fish | source
 # Whether the line so far has one of these commands; without arguments, whether it has none yet.
 function __menger_command
-  set -l commands train evaluate rollout list describe completion
+  set -l commands train evaluate rollout list describe status timeline completion
   for word in (commandline -opc)[2..]
     if contains -- $word $commands
       test (count $argv) -gt 0; and contains -- $word $argv
@@ -132,6 +142,8 @@ complete -c menger -n __menger_command -a evaluate -d "Play greedy episodes with
 complete -c menger -n __menger_command -a rollout -d "Step one environment and write a CSV"
 complete -c menger -n __menger_command -a list -d "List environments, algorithms and recipes"
 complete -c menger -n __menger_command -a describe -d "Explain one of them, or a section"
+complete -c menger -n __menger_command -a status -d "Look at a running job of the runtime"
+complete -c menger -n __menger_command -a timeline -d "Write what a running job did last"
 complete -c menger -n __menger_command -a completion -d "Print a completion script"
 complete -c menger -n "__menger_command train" -F -a "(menger list recipes --names 2>/dev/null)"
 complete -c menger -n "__menger_command train" -l set -x -d "section.key=value"
@@ -156,6 +168,11 @@ complete -c menger -n "__menger_command list" -l names -d "names alone, one a li
 complete -c menger -n "__menger_command describe" -a "(menger list --names 2>/dev/null)"
 complete -c menger -n "__menger_command describe" -a "experiment collector runtime network optimiser"
 complete -c menger -n "__menger_command describe" -a "transforms evaluation checkpoint progress atari host"
+complete -c menger -n "__menger_command status" -a "(menger status --names 2>/dev/null)"
+complete -c menger -n "__menger_command status" -l metrics -d "as Prometheus reads it"
+complete -c menger -n "__menger_command status" -l json -d "as JSON"
+complete -c menger -n "__menger_command status" -l names -d "names of the jobs alone, one a line"
+complete -c menger -n "__menger_command timeline" -F -a "(menger status --names 2>/dev/null)"
 complete -c menger -n "__menger_command completion" -a "bash zsh fish"
 )SCRIPT";
 

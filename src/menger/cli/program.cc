@@ -73,6 +73,8 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
   AddRolloutCommand(app, context);
   AddListCommand(app, context);
   AddDescribeCommand(app, context);
+  AddStatusCommand(app, context);
+  AddTimelineCommand(app, context);
   AddCompletionCommand(app, context);
   try {
     app.parse(argc, argv);

@@ -18,13 +18,15 @@
 
 namespace menger {
 
+class CallInputs;
 class Client;
 
 // Who calls: the driver, or one call that runs. Names its calls by counting them.
 struct CallContext {
   TaskId task;
   std::atomic<std::uint64_t> calls{0};
-  void* execution = nullptr;  // Of whoever runs the call; null for the driver.
+  void* execution = nullptr;     // Of whoever runs the call; null for the driver.
+  CallInputs* inputs = nullptr;  // Null where no further run is to be told the same.
 
   TaskId NextCall() { return ChildTask(task, calls.fetch_add(1, std::memory_order_relaxed)); }
 };
@@ -45,6 +47,7 @@ class PinnedBytes {
   ~PinnedBytes();
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  bool shared() const { return client_ != nullptr; }  // They lie in shared memory.
 
  private:
   void Swap(PinnedBytes& other) noexcept {

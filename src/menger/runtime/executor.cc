@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "menger/runtime/pretty_name.h"
 #include "menger/runtime/runtime.h"
 
 namespace menger {
@@ -68,15 +69,31 @@ void RunCall(const TaskSpec& spec, std::span<const EncodedValue> by_reference, C
                   .owner = &client,
                   .arguments = arguments,
                   .results = &results,
-                  .result_count = header.results};
+                  .result_count = header.results,
+                  .spec = &spec};
   if (header.kind == CallKind::kMethod) {
-    frame.actor = actors.Find(header.actor);
-    if (frame.actor == nullptr) throw Internal("actor {} is not here", ToString(header.actor));
+    frame.actor = actors.Get(header.actor).actor;
   }
   function.Run(frame);
   if (header.kind == CallKind::kConstruct) {
     actors.Insert(header.actor, {frame.actor, function.made_actor()});
   }
+}
+
+void SaveOrLoad(const TaskSpec& spec, std::span<const EncodedValue> by_reference, Client& client,
+                ActorInstances& actors, Results& results) {
+  const ActorInstances::Instance instance = actors.Get(spec.header().actor);
+  const ActorType& type = *instance.type;
+  if (!type.checkpointable()) {
+    throw FailedPrecondition("an actor of class {} cannot be saved: give the class a Serialize",
+                             PrettyName(type.compiler_name));
+  }
+  if (spec.header().kind == CallKind::kLoad) {
+    return type.load(instance.actor, by_reference.front(), &client);
+  }
+  std::vector<ObjectHandle> references;
+  const std::size_t size = type.state_size(instance.actor, &references);
+  type.save(instance.actor, results.Allocate(0, size, references));
 }
 
 }  // namespace
@@ -85,10 +102,11 @@ ActorInstances::~ActorInstances() {
   for (const auto& [id, instance] : instances_) instance.type->destroy(instance.actor);
 }
 
-void* ActorInstances::Find(ActorId id) const {
+ActorInstances::Instance ActorInstances::Get(ActorId id) const {
   const std::lock_guard lock(mutex_);
   const auto found = instances_.find(id);
-  return found != instances_.end() ? found->second.actor : nullptr;
+  if (found == instances_.end()) throw Internal("actor {} is not here", ToString(id));
+  return found->second;
 }
 
 void ActorInstances::Insert(ActorId id, Instance instance) {
@@ -109,14 +127,23 @@ void ActorInstances::Erase(ActorId id) {
 }
 
 CallOutcome Execute(const TaskSpec& spec, std::span<const EncodedValue> by_reference,
-                    Client& client, void* execution, ActorInstances& actors, ResultStore& store) {
+                    Client& client, void* execution, CallInputs* inputs, ActorInstances& actors,
+                    ResultStore& store) {
   CallOutcome outcome;
   outcome.results.resize(spec.header().results);
-  CallContext context{.task = spec.task(), .execution = execution};
+  CallContext context{.task = spec.task(), .execution = execution, .inputs = inputs};
   const Calling calling(context);
   try {
     Results results(outcome, store);
-    RunCall(spec, by_reference, client, actors, results);
+    const CallKind kind = spec.header().kind;
+    if (kind == CallKind::kSave || kind == CallKind::kLoad) {
+      SaveOrLoad(spec, by_reference, client, actors, results);
+    } else {
+      RunCall(spec, by_reference, client, actors, results);
+    }
+  } catch (ToldFailure& told) {
+    outcome.failed = true;
+    outcome.failure = std::move(told.failure);
   } catch (const TaskError& error) {
     // Of a call that this one waited for: what that one says is what went wrong.
     outcome.failed = true;

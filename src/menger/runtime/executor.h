@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "menger/runtime/call_inputs.h"
 #include "menger/runtime/client.h"
 #include "menger/runtime/node_machine.h"
 #include "menger/runtime/task_error.h"
@@ -42,7 +43,7 @@ class ActorInstances {
   };
 
   ~ActorInstances();
-  void* Find(ActorId id) const;
+  Instance Get(ActorId id) const;  // Throws Internal where it is not.
   void Insert(ActorId id, Instance instance);
   void Erase(ActorId id);
 
@@ -52,9 +53,11 @@ class ActorInstances {
 };
 
 // Does one call: finds the function, reads the arguments in place, runs it, writes the results
-// where they belong. `by_reference` has the values of the arguments that are references, in order.
-// Never throws: whatever goes wrong is the outcome.
+// where they belong; or saves an actor as the result, or loads it from the argument. `by_reference`
+// has the values of the arguments that are references, in order; `inputs` is null where no run of
+// the call is to be told what another was. Never throws: whatever goes wrong is the outcome.
 CallOutcome Execute(const TaskSpec& spec, std::span<const std::span<const std::byte>> by_reference,
-                    Client& client, void* execution, ActorInstances& actors, ResultStore& store);
+                    Client& client, void* execution, CallInputs* inputs, ActorInstances& actors,
+                    ResultStore& store);
 
 }  // namespace menger

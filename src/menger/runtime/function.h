@@ -11,6 +11,7 @@
 namespace menger {
 
 class Runtime;
+class TaskSpec;
 
 // Names what a call runs, in every process of one build: the module (program or library), and where
 // in it the callable's Function lies. Two builds never agree by accident.
@@ -42,8 +43,9 @@ struct CallFrame {
   ReferenceOwner* owner = nullptr;  // Adopts references in arguments.
   std::span<const EncodedValue> arguments;
   ResultSink* results = nullptr;
-  int result_count = 1;   // More than 1: of a std::tuple, each element by itself.
-  void* actor = nullptr;  // Of a method. A constructor leaves its new actor here.
+  int result_count = 1;            // More than 1: of a std::tuple, each element by itself.
+  void* actor = nullptr;           // Of a method. A constructor leaves its new actor here.
+  const TaskSpec* spec = nullptr;  // The call as it was made.
 };
 
 // What the runtime does with actors of a class. A class is checkpointable if it has a Serialize

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -19,7 +18,10 @@ struct Id {
   std::uint64_t low = 0;
 
   bool valid() const { return (high | low) != 0; }
-  auto operator<=>(const Id&) const = default;
+  bool operator==(const Id&) const = default;
+  bool operator<(const Id& other) const {
+    return high != other.high ? high < other.high : low < other.low;
+  }
 };
 
 struct TaskId : Id {};    // One call: of a function, of an actor's constructor or method.

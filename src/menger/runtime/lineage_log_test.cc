@@ -241,7 +241,8 @@ TEST(LineageLogTest, AMillionShortLivesKeepMemoryAndStoreFlat) {
   for (const auto& entry : std::filesystem::directory_iterator(folder / "store")) {
     file_bytes += entry.path().extension() == ".log" ? entry.file_size() : 0;
   }
-  EXPECT_LE(file_bytes, 4'500'000u);
+  // Begun anew when it has passed 4 MiB; by how much depends on how far the log's thread is behind.
+  EXPECT_LE(file_bytes, 2u * (4 << 20));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "menger/base/log.h"
 #include "menger/runtime/process_team.h"
 #include "menger/runtime/thread_team.h"
 
@@ -47,6 +48,7 @@ LocalNode::LocalNode(const RuntimeOptions& options)
       options_(options),
       machine_(MachineOptions(options), *this),
       store_(StoreBytes(options)),
+      losses_([](std::string_view line) { LogWarning("{}", line); }),
       bell_memory_(AllocateSharedMemory("menger-bell", 4096)),
       spiller_(std::make_unique<Spiller>(
           Spiller::Options{.folder = options.spill_folder,
@@ -66,9 +68,11 @@ LocalNode::LocalNode(const RuntimeOptions& options)
     machine_.StartWorkers();
   }
   caretaker_ = Thread({.name = "node"}, [this] { LookAfter(); });
+  StartAnswering();
 }
 
 LocalNode::~LocalNode() {
+  socket_.reset();
   stopping_.store(true, std::memory_order_release);
   bell().Ring();
   caretaker_.Join();
@@ -452,6 +456,9 @@ void LocalNode::LookAfter() {
     {
       const std::lock_guard lock(node_mutex_);
       pause = machine_.live_tasks() > 0 ? kLookAfter : kLookAfterIdle;
+      const std::int64_t now = MonotonicNanoseconds();
+      finished_rate_.Look(now, machine_.counts().finished);
+      losses_.Tend(now);
     }
     bell().Wait(DoorbellRole::kNode, seen, Deadline::After(pause));
   }

@@ -15,6 +15,8 @@
 #include "menger/runtime/client.h"
 #include "menger/runtime/doorbell.h"
 #include "menger/runtime/executor.h"
+#include "menger/runtime/job_socket.h"
+#include "menger/runtime/loss_log.h"
 #include "menger/runtime/node_machine.h"
 #include "menger/runtime/runtime_options.h"
 #include "menger/runtime/spiller.h"
@@ -70,6 +72,12 @@ class LocalNode final : public Client, private NodeEffects {
     Spiller::Counts spiller;
   };
   StoreUse Store();
+
+  // ---- For whoever looks at the job: any thread, for a moment at a time.
+  NodeStatus Status();
+  std::string Metrics();  // As Prometheus reads them.
+  void WriteTimeline(FunctionRef<void(std::string_view piece)> write);
+
   ActorInstances& actors() { return actors_; }
 
  private:
@@ -116,6 +124,8 @@ class LocalNode final : public Client, private NodeEffects {
   void Free(const ObjectValue& value) override;
   void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
   void Interrupt(Worker& worker, const Task& task) override { worker.host->Interrupt(task); }
+  void WorkerLost(const Worker& worker, const Task* ran, const TaskFailure& cause) override;
+  std::string NameOfFunction(FunctionId function) override;
 
   ObjectHandle NewHandle(ObjectId id);
   void Send(Message message);
@@ -136,15 +146,21 @@ class LocalNode final : public Client, private NodeEffects {
   void AwaitSignal(Waiter& waiter, const Deadline& deadline);
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
+  void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
+  void StartAnswering();
   Doorbell& bell() { return *reinterpret_cast<Doorbell*>(bell_memory_->data()); }
 
   const RuntimeOptions options_;
+  const std::int64_t started_at_ = MonotonicNanoseconds();
   ActorInstances actors_;                  // Of thread workers.
   std::atomic<bool> pending_work_{false};  // Somebody found the lock taken.
   Mutex node_mutex_{*this};
   NodeMachine machine_;              // Guarded by node_mutex_.
   ValueStore store_;                 // Likewise.
   std::vector<Message> delivering_;  // Likewise; kept for its memory.
+  FunctionTable functions_;          // Likewise; for their names.
+  LossLog losses_;                   // Likewise.
+  RateMeter finished_rate_;          // Likewise.
   std::mutex queue_mutex_;
   std::vector<Message> queue_;            // Guarded by queue_mutex_.
   std::atomic<std::size_t> queued_{0};    // Messages in queue_.
@@ -155,6 +171,7 @@ class LocalNode final : public Client, private NodeEffects {
   std::mutex getting_;                         // Of the thread that listens to the bell.
   std::unique_ptr<WorkerTeam> team_;           // Guarded by node_mutex_.
   Thread caretaker_;
+  std::unique_ptr<JobSocket> socket_;  // None where there is no place for one.
 };
 
 }  // namespace menger

@@ -35,6 +35,30 @@ class DurationHistogram {
   std::uint64_t sum_ = 0;  // Nanoseconds: enough for 584 years.
 };
 
+// How fast a count grows, over the last second or two.
+class RateMeter {
+ public:
+  // Several times a second. `now` in nanoseconds, more than 0.
+  void Look(std::int64_t now, std::uint64_t count) {
+    if (now - newest_.time < 1'000'000'000) return;
+    older_ = newest_.time == 0 ? Sample{now, count} : newest_;
+    newest_ = {now, count};
+  }
+
+  double PerSecond(std::int64_t now, std::uint64_t count) const {
+    if (older_.time == 0 || now <= older_.time) return 0;
+    return static_cast<double>(count - older_.count) * 1e9 / static_cast<double>(now - older_.time);
+  }
+
+ private:
+  struct Sample {
+    std::int64_t time = 0;
+    std::uint64_t count = 0;
+  };
+  Sample older_;
+  Sample newest_;
+};
+
 enum class MetricKind { kCounter, kGauge, kHistogram };
 
 // Writes metrics as text that Prometheus reads (exposition format, version 0.0.4):

@@ -27,6 +27,7 @@ bool NodeMachine::DeclareActor(Task& construction) {
   actor->construction = &construction;
   actor->object = construction.results.front();
   actor->restarts = header.restarts;
+  if (!options_.threads) actor->checkpoint_every = header.checkpoint_every;  // Threads do not die.
   construction.actor = actor.get();
   if (header.named) {
     actor->name = construction.spec->name();
@@ -125,10 +126,11 @@ bool NodeMachine::FindHome(Actor& actor) {
 }
 
 void NodeMachine::ServeActor(Actor& actor) {
-  if (actor.state == Actor::State::kDead || actor.mailbox.empty()) return;
+  if (actor.state == Actor::State::kDead) return;
+  if (NeedsCheckpoint(actor)) actor.mailbox.PushFront(&MakeUpkeep(actor, CallKind::kSave));
   // Until it lives, only its construction may go.
   const bool living = actor.state == Actor::State::kAlive;
-  if (!living && actor.mailbox.front() != actor.construction) return;
+  if (actor.mailbox.empty() || (!living && actor.mailbox.front() != actor.construction)) return;
   if (!FindHome(actor)) return ServeLater(actor);
   std::size_t offered = 0;
   while (!actor.mailbox.empty() && (living || offered == 0)) {
@@ -139,6 +141,8 @@ void NodeMachine::ServeActor(Actor& actor) {
     }
     ++actor.in_flight;
     ++offered;
+    if (task->header().kind == CallKind::kMethod) ++actor.unsaved_calls;
+    if (NeedsCheckpoint(actor)) actor.mailbox.PushFront(&MakeUpkeep(actor, CallKind::kSave));
   }
   if (offered > 0) effects_->Announce(*actor.worker);
   if (!actor.mailbox.empty() && actor.in_flight == 0) ServeLater(actor);
@@ -165,7 +169,11 @@ void NodeMachine::ActorCallDone(Task& task) {
   Actor& actor = *task.actor;
   LeaveWorker(task);
   if (&task == actor.construction && actor.state != Actor::State::kDead) {
+    if (actor.state == Actor::State::kRestarting) Replay(actor);
     actor.state = Actor::State::kAlive;
+    NoteActor(NodeEventKind::kActorStarted, actor);
+  } else if (actor.checkpoint_every > 0 && task.header().kind == CallKind::kMethod) {
+    task.logged = true;
   }
   ServeActor(actor);
 }
@@ -176,15 +184,27 @@ void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
   actor.worker = nullptr;
   actor.in_flight = 0;
   if (actor.state == Actor::State::kDead) return;
-  if (actor.restarts == 0) {
+  const bool lost = std::any_of(actor.log.begin(), actor.log.end(),
+                                [](const Task* task) { return task->unrepeatable; });
+  if (actor.restarts == 0 || lost) {
     TaskFailure failure = cause;
     failure.kind = FailureKind::kActorDied;
-    failure.task = actor.construction->spec->name();
+    if (lost)
+      failure.text += "; what a call had asked since the last checkpoint was too much to keep";
+    failure.task = NameOf(*actor.construction);
     return ActorDead(actor, Encode(failure));
+  }
+  // What was to be done once more, if it is there, is done from the beginning.
+  for (Task* task = actor.mailbox.front(); task != nullptr;) {
+    Task& upkeep = *std::exchange(task, task->next);
+    if (!IsUpkeep(upkeep)) continue;
+    actor.mailbox.Remove(&upkeep);
+    UpkeepLost(upkeep);
   }
   --actor.restarts;
   ++counts_.actors_restarted;
   actor.state = Actor::State::kRestarting;
+  NoteActor(NodeEventKind::kActorRestarted, actor);
   Task& construction = *actor.construction;
   construction.state = Task::State::kWaiting;
   for (std::uint32_t i = 0; i < construction.references; ++i) {
@@ -206,7 +226,7 @@ void NodeMachine::KillActor(Actor& actor, bool may_restart) {
     effects_->EndWorker(*worker, "its actor was killed");
     return WorkerDied(*worker, cause);
   }
-  cause.task = actor.construction->spec->name();
+  cause.task = NameOf(*actor.construction);
   ActorDead(actor, Encode(cause));
   SpreadNews();
 }
@@ -227,41 +247,56 @@ void NodeMachine::ActorDead(Actor& actor, const Payload& death) {
   objects_.Release(object);
 }
 
-// Those that it has not begun.
+// Those that it has not begun; where its worker ends with it, all.
 void NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
-  if (actor.worker != nullptr && actor.worker->thread) {
-    Task* before = nullptr;
-    for (Task* task = actor.worker->outstanding.back(); task != nullptr; task = before) {
-      before = task->previous;
-      if (task->actor != &actor || !effects_->Recall(*actor.worker, *task)) continue;
-      scheduler_.Done(*actor.worker, *task, -1);
-      LeaveWorker(*task);
-      calls.insert(calls.begin(), task);
+  Task& construction = *actor.construction;
+  const auto take = [&](Task& task) {
+    task.state = Task::State::kWaiting;
+    if (IsUpkeep(task)) {
+      UpkeepLost(task);
+    } else if (&task != &construction) {
+      calls.push_back(&task);
     }
+  };
+  Worker* const worker = actor.worker;
+  Task* next = worker != nullptr ? worker->outstanding.front() : nullptr;
+  while (next != nullptr) {
+    Task& task = *std::exchange(next, next->next);
+    if (task.actor != &actor || (worker->thread && !effects_->Recall(*worker, task))) continue;
+    scheduler_.Done(*worker, task, -1);
+    LeaveWorker(task);
+    take(task);
   }
-  while (Task* const task = actor.mailbox.PopFront()) calls.push_back(task);
+  while (Task* const task = actor.mailbox.PopFront()) take(*task);
   for (auto& [caller, line] : std::exchange(actor.held_back, {})) {
     calls.insert(calls.end(), line.begin(), line.end());
   }
-  Task& construction = *actor.construction;
   if (construction.state == Task::State::kWaiting) calls.push_back(&construction);
 }
 
 // From now on it is nowhere, and its name is free.
 void NodeMachine::EndLife(Actor& actor) {
   actor.state = Actor::State::kDead;
+  NoteActor(NodeEventKind::kActorEnded, actor);
   if (!actor.name.empty()) actor_by_name_.erase(actor.name);
+  DropLog(actor);
+  if (Object* const checkpoint = std::exchange(actor.checkpoint, nullptr)) {
+    objects_.Release(*checkpoint);
+  }
   if (actor.worker == nullptr || actor.worker->thread) return;
   Worker& worker = *std::exchange(actor.worker, nullptr);
   effects_->EndWorker(worker, "its actor is dead");
-  while (Task* const task = worker.outstanding.front()) scheduler_.Done(worker, *task, -1);
   std::erase(worker.actors, &actor);
-  Retire(worker);
+  Retire(worker, "its actor is dead");
 }
 
 // Nobody refers to it any longer, and it has no calls: each held it.
 void NodeMachine::ReleaseActor(Actor& actor) {
-  if (actor.state != Actor::State::kDead) EndLife(actor);
+  if (actor.state != Actor::State::kDead) {
+    std::vector<Task*> none;
+    TakeCalls(actor, none);
+    EndLife(actor);
+  }
   effects_->ActorReleased(actor.id);
   Task& construction = *actor.construction;
   construction.actor = nullptr;
@@ -270,9 +305,10 @@ void NodeMachine::ReleaseActor(Actor& actor) {
   scheduler_.StopReading(construction);
   std::erase(waiting_actors_, &actor);
   actors_.erase(actor.id);
-  for (Object* const argument : std::exchange(construction.arguments, {})) {
-    objects_.Release(*argument);
-  }
+  const std::vector<Object*> arguments = std::exchange(construction.arguments, {});
+  const std::vector<Object*> children = std::exchange(construction.children, {});
+  for (Object* const argument : arguments) objects_.Release(*argument);
+  for (Object* const child : children) objects_.Release(*child);
 }
 
 }  // namespace menger

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "menger/runtime/node_machine.h"
@@ -11,14 +12,20 @@ namespace menger {
 
 void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
   if (worker.gone) return;
-  Retire(worker);
+  Retire(worker, cause.text);
   // What it had not begun is not to blame. Its queue is asked backwards: it began from the front.
   std::vector<std::pair<Task*, bool>> lost;
   while (Task* const task = worker.outstanding.back()) {
     const bool begun = !effects_->Recall(worker, *task);
+    if (begun) {
+      const std::int64_t ran = now_ - task->offered_at;
+      NoteTask(NodeEventKind::kTaskLost, worker, *task, static_cast<double>(ran), now_);
+    }
     scheduler_.Done(worker, *task, -1);
     lost.emplace_back(task, begun);
   }
+  const auto ran = std::find_if(lost.rbegin(), lost.rend(), [](auto& call) { return call.second; });
+  effects_->WorkerLost(worker, ran != lost.rend() ? ran->first : nullptr, cause);
   // The last call of an actor may be what still held it.
   const std::vector<Actor*> actors = worker.actors;
   for (const Actor* const actor : actors) objects_.Hold(*actor->object);
@@ -31,18 +38,37 @@ void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
   SpreadNews();
 }
 
-void NodeMachine::Retire(Worker& worker) {
+void NodeMachine::Retire(Worker& worker, std::string_view cause) {
   worker.gone = true;
+  NoteWorker(NodeEventKind::kWorkerDied, worker, cause);
   scheduler_.RemoveWorker(worker);
   retired_.push_back(worker.index);
 }
 
+namespace {
+
+constexpr std::uint32_t kReplaysMax = 3;
+
+// How many workers a call may lose. For one of a checkpointed actor that costs nothing but time,
+// unless it is what kills them; of an actor that ends with its worker all calls say so.
+std::uint32_t RunsMax(const Task& task) {
+  const std::uint32_t retries = task.header().retries;
+  if (task.actor == nullptr) return retries;
+  if (task.actor->restarts == 0) return std::numeric_limits<std::uint32_t>::max();
+  return task.actor->checkpoint_every > 0 ? std::max(retries, kReplaysMax) : retries;
+}
+
+}  // namespace
+
 void NodeMachine::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
+  if (IsUpkeep(task)) return UpkeepLost(task);
   if (task.cancelled) return Conclude(task);
   if (task.header().kind == CallKind::kConstruct) return;  // Counted by what its actor may do.
-  if (begun && ++task.lost > task.header().retries) {
+  // A run that needs more memory than there is would need it again: it is as one that threw.
+  const bool hopeless = cause.kind == FailureKind::kOutOfMemory && !task.header().retry_errors;
+  if (begun && (++task.lost > RunsMax(task) || hopeless)) {
     TaskFailure failure = cause;
-    failure.task = task.spec->name();
+    failure.task = NameOf(task);
     failure.text += fmt::format("; the call was begun {} times", task.lost);
     return SettleFailed(task, Encode(failure));
   }
@@ -138,7 +164,7 @@ void NodeMachine::CheckTimeLimits() {
 std::optional<std::int64_t> NodeMachine::TimeLimitOf(const Worker& worker) {
   const Task* const task = worker.outstanding.front();
   if (task == nullptr || task->header().time_limit == 0 || task->cancelled) return std::nullopt;
-  if (task->header().kind == CallKind::kConstruct) return std::nullopt;
+  if (task->header().kind == CallKind::kConstruct || IsUpkeep(*task)) return std::nullopt;
   return task->offered_at + task->header().time_limit;
 }
 

@@ -15,18 +15,17 @@ constexpr std::uint16_t kOther = UINT16_MAX;
 
 const char* NodeEventKindName(NodeEventKind kind) {
   static constexpr const char* kNames[kNodeEventKinds] = {
-      "task_started",  "task_ended",      "task_failed",       "task_lost",   "worker_started",
-      "worker_died",   "object_spilled",  "object_restored",   "object_lost", "object_rebuilt",
-      "actor_started", "actor_restarted", "actor_checkpointed"};
+      "task_started",  "task_ended",      "task_failed",        "task_lost",   "worker_started",
+      "worker_died",   "object_spilled",  "object_restored",    "object_lost", "object_rebuilt",
+      "actor_started", "actor_restarted", "actor_checkpointed", "actor_ended"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-NodeEvents::NodeEvents(std::size_t capacity)
+EventRing::EventRing(std::size_t capacity)
     : capacity_(capacity), events_(std::make_unique_for_overwrite<NodeEvent[]>(capacity)) {
   if (!std::has_single_bit(capacity)) {
     throw InvalidArgument("a node is to keep {} events; it must be a power of two", capacity);
   }
-  Intern("");
 }
 
 std::uint16_t NodeEvents::Intern(std::string_view name) {
@@ -42,8 +41,8 @@ std::uint16_t NodeEvents::Intern(std::string_view name) {
   return number;
 }
 
-std::uint64_t NodeEvents::Copy(std::uint64_t from, std::size_t limit,
-                               std::vector<NodeEvent>& events) const {
+std::uint64_t EventRing::Copy(std::uint64_t from, std::size_t limit,
+                              std::vector<NodeEvent>& events) const {
   from = std::max(from, written_ - std::min<std::uint64_t>(written_, capacity_));
   while (from < written_ && limit-- > 0) events.push_back(events_[from++ & (capacity_ - 1)]);
   return from;
@@ -53,6 +52,7 @@ void AddMetrics(const NodeEvents& events, MetricsText& text) {
   text.Family("menger_node_events_total", MetricKind::kCounter, "What has happened on this node.");
   for (int i = 0; i < kNodeEventKinds; ++i) {
     const auto kind = static_cast<NodeEventKind>(i);
+    if (kind == NodeEventKind::kTaskStarted) continue;
     text.Sample({{"event", NodeEventKindName(kind)}}, static_cast<double>(events.count(kind)));
   }
   text.Family("menger_task_seconds", MetricKind::kHistogram,

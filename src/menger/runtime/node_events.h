@@ -14,7 +14,7 @@
 namespace menger {
 
 enum class NodeEventKind : std::uint8_t {
-  kTaskStarted,
+  kTaskStarted,  // Only of what still runs, made when somebody asks: an end knows its beginning.
   kTaskEnded,
   kTaskFailed,  // It threw.
   kTaskLost,    // Its worker died; it may be run again.
@@ -27,10 +27,13 @@ enum class NodeEventKind : std::uint8_t {
   kActorStarted,
   kActorRestarted,
   kActorCheckpointed,
+  kActorEnded,  // It died, or nobody needs it any longer.
 };
-inline constexpr int kNodeEventKinds = 13;
+inline constexpr int kNodeEventKinds = 14;
 const char* NodeEventKindName(NodeEventKind kind);  // "task_started", ...
-bool EndsTask(NodeEventKind kind);                  // kTaskEnded, kTaskFailed, kTaskLost.
+inline bool EndsTask(NodeEventKind kind) {
+  return kind >= NodeEventKind::kTaskEnded && kind <= NodeEventKind::kTaskLost;
+}
 
 // Plain bytes.
 struct NodeEvent {
@@ -44,33 +47,55 @@ struct NodeEvent {
 };
 static_assert(sizeof(NodeEvent) == 32);
 
-// What has happened on a node: the last `capacity` events, and counts of all. Always on: an event
-// costs a few nanoseconds and no allocation. Not for several threads at once: the node's mutex
-// guards it.
-class NodeEvents {
+// The last `capacity` events of those that were added.
+class EventRing {
  public:
   // A power of two; 32 bytes each, of which those pages are used that events have reached. Throws
   // InvalidArgument for another.
-  explicit NodeEvents(std::size_t capacity = std::size_t{1} << 18);
+  explicit EventRing(std::size_t capacity);
+
+  void Add(const NodeEvent& event) { events_[written_++ & (capacity_ - 1)] = event; }
+
+  std::uint64_t written() const { return written_; }
+
+  // Appends up to `limit` events from number `from` (they count from 0) on, less those that are
+  // overwritten, and returns the number of the next. So a reader need not hold the mutex for all.
+  std::uint64_t Copy(std::uint64_t from, std::size_t limit, std::vector<NodeEvent>& events) const;
+
+ private:
+  std::size_t capacity_;
+  std::unique_ptr<NodeEvent[]> events_;  // Event n at n % capacity_.
+  std::uint64_t written_ = 0;
+};
+
+// What has happened on a node: the ends of the last runs of tasks and, so that these do not push
+// out what is rare, the last of all other events by themselves; and counts of all. Always on: an
+// event costs a few nanoseconds and no allocation. Not for several threads at once: the node's
+// mutex guards it.
+class NodeEvents {
+ public:
+  explicit NodeEvents(std::size_t tasks_kept = std::size_t{1} << 18,
+                      std::size_t others_kept = std::size_t{1} << 14)
+      : tasks_(tasks_kept), others_(others_kept) {
+    Intern("");
+  }
 
   // A number for the name, the same each time. Not for every event: callers keep the number. Names
   // are cut at 200 bytes; after 65,534 of them all others are "(other)". 0 is the empty name.
   std::uint16_t Intern(std::string_view name);
 
   void Add(const NodeEvent& event) {
-    events_[written_++ & (capacity_ - 1)] = event;
     ++counts_[static_cast<std::size_t>(event.kind)];
-    if (EndsTask(event.kind)) task_durations_.Add(event.duration);
+    if (!EndsTask(event.kind)) return others_.Add(event);
+    tasks_.Add(event);
+    task_durations_.Add(event.duration);
   }
 
-  std::uint64_t written() const { return written_; }
+  const EventRing& tasks() const { return tasks_; }
+  const EventRing& others() const { return others_; }
   std::uint64_t count(NodeEventKind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   const DurationHistogram& task_durations() const { return task_durations_; }
   const std::vector<std::string>& names() const { return names_; }  // By number.
-
-  // Appends up to `limit` events from number `from` (they count from 0) on, less those that are
-  // overwritten, and returns the number of the next. So a reader need not hold the mutex for all.
-  std::uint64_t Copy(std::uint64_t from, std::size_t limit, std::vector<NodeEvent>& events) const;
 
  private:
   struct TextHash {
@@ -80,18 +105,13 @@ class NodeEvents {
     }
   };
 
-  const std::size_t capacity_;
-  const std::unique_ptr<NodeEvent[]> events_;  // Event n at n % capacity_.
-  std::uint64_t written_ = 0;
+  EventRing tasks_;
+  EventRing others_;
   std::array<std::uint64_t, kNodeEventKinds> counts_{};
   DurationHistogram task_durations_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::uint16_t, TextHash, std::equal_to<>> numbers_;
 };
-
-inline bool EndsTask(NodeEventKind kind) {
-  return kind >= NodeEventKind::kTaskEnded && kind <= NodeEventKind::kTaskLost;
-}
 
 // menger_node_events_total by kind, and menger_task_seconds.
 void AddMetrics(const NodeEvents& events, MetricsText& text);

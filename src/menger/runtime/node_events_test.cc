@@ -23,7 +23,7 @@ std::vector<std::int64_t> Times(const std::vector<NodeEvent>& events) {
 }
 
 TEST(NodeEventsTest, TheLastOnesAreKeptAndCopiedPartByPart) {
-  NodeEvents events(/*capacity=*/4);
+  EventRing events(/*capacity=*/4);
   for (int i = 0; i < 3; ++i) events.Add(At(i));
   std::vector<NodeEvent> copied;
   std::uint64_t next = events.Copy(0, 2, copied);
@@ -36,7 +36,7 @@ TEST(NodeEventsTest, TheLastOnesAreKeptAndCopiedPartByPart) {
 }
 
 TEST(NodeEventsTest, ANameHasOneNumberAndThereIsABound) {
-  NodeEvents events(/*capacity=*/1);
+  NodeEvents events;
   EXPECT_EQ(events.Intern(""), 0);
   const std::uint16_t a = events.Intern("a");
   EXPECT_EQ(events.Intern("a"), a);
@@ -50,11 +50,13 @@ TEST(NodeEventsTest, ANameHasOneNumberAndThereIsABound) {
 }
 
 TEST(NodeEventsTest, CountsAreOfAllEventsThatThereWere) {
-  NodeEvents events(/*capacity=*/2);
+  NodeEvents events(/*tasks_kept=*/2, /*others_kept=*/1);
   for (int i = 0; i < 10; ++i) {
     events.Add({.duration = 1'000'000, .kind = NodeEventKind::kTaskEnded});
   }
   events.Add({.kind = NodeEventKind::kWorkerDied});
+  EXPECT_EQ(events.tasks().written(), 10u);
+  EXPECT_EQ(events.others().written(), 1u);
   MetricsText text;
   AddMetrics(events, text);
   EXPECT_THAT(text.text(), HasSubstr("menger_node_events_total{event=\"task_ended\"} 10\n"));
@@ -64,7 +66,7 @@ TEST(NodeEventsTest, CountsAreOfAllEventsThatThereWere) {
 }
 
 TEST(NodeEventsTest, ACapacityThatIsNoPowerOfTwoIsRefused) {
-  EXPECT_THAT(testing_files::ErrorText(ErrorCode::kInvalidArgument, [] { NodeEvents events(3); }),
+  EXPECT_THAT(testing_files::ErrorText(ErrorCode::kInvalidArgument, [] { EventRing events(3); }),
               HasSubstr("3 events"));
 }
 

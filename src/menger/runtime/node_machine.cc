@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace menger {
+namespace {
+
+// Of one call: it must fit into a message with the call. 20 bytes an answer of a clock.
+constexpr std::size_t kRecordBytesMax = 64 * 1024;
+
+}  // namespace
 
 NodeMachine::NodeMachine(NodeMachineOptions options, NodeEffects& effects)
     : options_(std::move(options)),
@@ -20,9 +26,11 @@ Worker& NodeMachine::AddWorker(WorkerIndex index) {
   worker->index = index;
   worker->thread = options_.threads;
   worker->progress_at = now_;
+  worker->ended_at = now_;
   Worker& result = *worker;
   workers_.emplace(result.index, std::move(worker));
   scheduler_.AddWorker(result);
+  NoteWorker(NodeEventKind::kWorkerStarted, result);
   return result;
 }
 
@@ -90,6 +98,7 @@ Task& NodeMachine::MakeTask(ProcessIndex process, SpecPointer spec) {
   const SpecHeader& header = task.header();
   task.caller = header.parent;
   task.times = &scheduler_.TimesOf(header.function);
+  task.name = NumberOfName(*task.times, *task.spec);
   for (std::uint32_t i = 0; i < header.results; ++i) {
     Object& result = objects_.FindOrMake(ResultOf(header.task, i));
     result.producer = &task;
@@ -106,13 +115,19 @@ void NodeMachine::AdoptChild(Worker& worker, Task& child) {
   for (Task* parent = worker.outstanding.front(); parent != nullptr; parent = parent->next) {
     if (parent->header().task != child.header().parent) continue;
     if (parent->actor != nullptr) child.caller = parent->actor->id;
-    if (parent->header().retries == 0) return;
+    if (!MayRunAgain(*parent)) return;
     for (Object* const result : child.results) {
       objects_.Hold(*result);
       parent->children.push_back(result);
     }
     return;
   }
+}
+
+bool NodeMachine::MayRunAgain(const Task& task) {
+  const SpecHeader& header = task.header();
+  return header.retries > 0 || header.restarts > 0 ||
+         (task.actor != nullptr && task.actor->checkpoint_every > 0);
 }
 
 void NodeMachine::HoldArgument(Task& task, ObjectId id, bool needs_value) {
@@ -144,6 +159,9 @@ void NodeMachine::Start(Task& task) {
       return Construct(task);
     case CallKind::kMethod:
       return CallReady(task);
+    case CallKind::kSave:
+    case CallKind::kLoad:
+      return;  // They are not submitted.
   }
 }
 
@@ -155,22 +173,28 @@ Task* NodeMachine::FindLease(Worker& worker, LeaseNumber lease) {
 }
 
 void NodeMachine::Finished(Worker& worker, LeaseNumber lease, std::span<TaskResult> results,
-                           double nanoseconds) {
+                           double nanoseconds, std::int64_t ended_at) {
   Task* const task = FindLease(worker, lease);
   if (task == nullptr) {
     for (const TaskResult& result : results) effects_->Free(result.value);
     return;
   }
+  NoteTask(NodeEventKind::kTaskEnded, worker, *task, nanoseconds, ended_at);
   scheduler_.Done(worker, *task, nanoseconds);
-  if (task->actor != nullptr) ActorCallDone(*task);
-  Settle(*task, results);
+  if (IsUpkeep(*task)) {
+    UpkeepDone(*task, results);
+  } else {
+    if (task->actor != nullptr) ActorCallDone(*task);
+    Settle(*task, results);
+  }
   SpreadNews();
 }
 
-void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure,
-                         double nanoseconds) {
+void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure, double nanoseconds,
+                         std::int64_t ended_at) {
   Task* const task = FindLease(worker, lease);
   if (task == nullptr) return;
+  NoteTask(NodeEventKind::kTaskFailed, worker, *task, nanoseconds, ended_at);
   scheduler_.Done(worker, *task, nanoseconds);
   const bool again = task->header().retry_errors && !task->cancelled &&
                      task->lost < task->header().retries && task->actor == nullptr;
@@ -179,8 +203,10 @@ void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure,
     ++counts_.retried;
     return scheduler_.Enqueue(*task);
   }
-  failure.task = task->spec->name();
-  if (task->header().kind == CallKind::kConstruct) {
+  failure.task = NameOf(*task);
+  if (IsUpkeep(*task)) {
+    UpkeepFailed(*task, Encode(failure));
+  } else if (task->header().kind == CallKind::kConstruct) {
     LeaveWorker(*task);
     ActorDead(*task->actor, Encode(failure));
   } else {
@@ -217,7 +243,7 @@ void NodeMachine::SettleFailed(Task& task, const Payload& error) {
 Payload NodeMachine::Describe(FailureKind kind, ErrorCode code, const Task& task,
                               std::string text) const {
   return Encode(TaskFailure{
-      .kind = kind, .code = code, .text = std::move(text), .task = std::string(task.spec->name())});
+      .kind = kind, .code = code, .text = std::move(text), .task = std::string(NameOf(task))});
 }
 
 // Its results are settled: what it held is no longer needed, except by an actor that may have to be
@@ -227,10 +253,15 @@ void NodeMachine::Conclude(Task& task) {
   task.state = Task::State::kDone;
   const bool again = MayBeNeededAgain(task);
   const std::vector<Object*> results = std::exchange(task.results, {});
+  Object* own_actor = nullptr;
   if (task.header().kind == CallKind::kConstruct && task.actor != nullptr) {
     task.kept_for = 1;
   } else if (again) {
     Keep(task);
+  } else if (task.logged) {
+    for (Object* const result : results) result->producer = nullptr;
+    own_actor = task.actor->object;
+    Log(task);
   } else {
     for (Object* const result : results) result->producer = nullptr;
     const std::vector<Object*> arguments = std::move(task.arguments);
@@ -241,6 +272,18 @@ void NodeMachine::Conclude(Task& task) {
   }
   // Last: the end of the last result may end a call that is kept.
   for (Object* const result : results) objects_.Release(*result);
+  if (own_actor != nullptr) objects_.Release(*own_actor);
+}
+
+void NodeMachine::Record(Worker& worker, LeaseNumber lease, std::span<const std::byte> bytes) {
+  Task* const task = FindLease(worker, lease);
+  if (task == nullptr) return;
+  if (task->records.size() + bytes.size() > kRecordBytesMax) {
+    task->unrepeatable = true;
+    task->records = {};
+  } else if (!task->unrepeatable) {
+    task->records.insert(task->records.end(), bytes.begin(), bytes.end());
+  }
 }
 
 void NodeMachine::Block(Worker& worker) {

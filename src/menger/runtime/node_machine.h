@@ -11,7 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "menger/runtime/node_events.h"
 #include "menger/runtime/node_records.h"
+#include "menger/runtime/node_status.h"
 #include "menger/runtime/object_table.h"
 #include "menger/runtime/scheduler.h"
 #include "menger/runtime/task_error.h"
@@ -34,6 +36,11 @@ class NodeEffects : public WorkerQueues {
   // Nobody refers to the actor any longer, and none of its calls runs. Where its worker was a
   // process, that has ended.
   virtual void ActorReleased(ActorId) {}
+  // A worker is gone; `ran` is the call that it had begun, if any. `cause.worker` is "" where the
+  // node itself wished for its end.
+  virtual void WorkerLost(const Worker&, const Task* /*ran*/, const TaskFailure& /*cause*/) {}
+  // What people call the function; "" if nobody knows.
+  virtual std::string NameOfFunction(FunctionId) { return ""; }
 
  protected:
   ~NodeEffects() = default;
@@ -52,6 +59,9 @@ struct NodeMachineOptions {
   // Of the calls that are kept so that their results can be made again; beyond that the oldest are
   // dropped, and what is lost of their results is lost for good.
   std::size_t lineage_bytes_max = std::size_t{256} << 20;
+  // Of the calls that an actor has done since its last checkpoint, with their arguments: beyond
+  // that the next checkpoint comes early.
+  std::size_t log_bytes_max = std::size_t{16} << 20;
 };
 
 // The node's logic: which calls there are, what each waits for, where it runs, what it gave, who
@@ -93,14 +103,19 @@ class NodeMachine : private ObjectTable::Listener {
            std::span<const ObjectId> contained);
 
   // ---- What has become of a call. An unknown lease is that of a call whose results are settled.
+  // `ended_at`: when, by the worker's clock, which is the node's; 0: now.
   void Finished(Worker& worker, LeaseNumber lease, std::span<TaskResult> results,
-                double nanoseconds);
-  void Failed(Worker& worker, LeaseNumber lease, TaskFailure failure, double nanoseconds);
+                double nanoseconds, std::int64_t ended_at = 0);
+  void Failed(Worker& worker, LeaseNumber lease, TaskFailure failure, double nanoseconds,
+              std::int64_t ended_at = 0);
+  // What the call was told that a further run of it shall be told again.
+  void Record(Worker& worker, LeaseNumber lease, std::span<const std::byte> bytes);
   void Block(Worker& worker);  // Its call waits for objects.
   void Unblock(Worker& worker);
 
   // ---- Objects.
   ObjectTable& objects() { return objects_; }
+  const ObjectTable& objects() const { return objects_; }
   // True if the object is ready; otherwise effects.Ready comes once, unless Unwatch comes first.
   // The caller refers to the object, or somebody does for it.
   // `with_value`: one whose value is on the disk is not, until that is in memory.
@@ -140,11 +155,21 @@ class NodeMachine : private ObjectTable::Listener {
     std::uint64_t retried = 0;
     std::uint64_t rebuilt = 0;
     std::uint64_t actors_restarted = 0;
+    std::uint64_t checkpoints = 0;
+    std::uint64_t replayed = 0;  // Calls of actors that were made again.
   };
   const Counts& counts() const { return counts_; }
+  const NodeEvents& events() const { return events_; }
+  NodeEvents& events() { return events_; }  // For what others have to add.
   std::size_t live_tasks() const { return tasks_.in_use(); }
   std::size_t lineage_bytes() const { return lineage_bytes_; }
   const Scheduler& scheduler() const { return scheduler_; }
+  // Its own name or its function's. Valid until the next call is made.
+  std::string_view NameOf(const Task& task) const { return events_.names()[task.name]; }
+  // For whoever looks at it: all but what only the outside knows of workers and the store.
+  void FillStatus(NodeStatus& status) const;
+  // What its workers do now, as events that have begun.
+  void CopyRunning(std::vector<NodeEvent>& events) const;
   std::size_t workers() const { return workers_.size(); }
 
  private:
@@ -158,6 +183,7 @@ class NodeMachine : private ObjectTable::Listener {
   void HoldArgument(Task& task, ObjectId id, bool needs_value);
   void AwaitArgument(Task& task, Object& object);
   void AdoptChild(Worker& worker, Task& child);
+  static bool MayRunAgain(const Task& task);
   void Start(Task& task);  // Its arguments are ready.
   void Settle(Task& task, std::span<TaskResult> results);
   void SettleFailed(Task& task, const Payload& error);
@@ -180,9 +206,20 @@ class NodeMachine : private ObjectTable::Listener {
   void Revive(Task& task, std::vector<Object*>& gone);
   void End(Task& task, const Payload& error, bool force);
   void EndRunning(Task& task, const Payload& error, bool force);
-  void Retire(Worker& worker);
+  void Retire(Worker& worker, std::string_view cause);
   void RunAgain(Task& task, bool begun, const TaskFailure& cause);
   void CheckTimeLimits();
+
+  // node_watching.cc
+  std::uint16_t NumberOfName(FunctionTimes& times, const TaskSpec& spec);
+  void NoteTask(NodeEventKind kind, Worker& worker, const Task& task, double nanoseconds,
+                std::int64_t ended_at);
+  void NoteWorker(NodeEventKind kind, const Worker& worker, std::string_view cause = "");
+  void NoteActor(NodeEventKind kind, const Actor& actor);
+  void NoteObject(NodeEventKind kind, const Object& object);
+  void FillActors(NodeStatus& status) const;
+  void FillTasks(NodeStatus& status) const;
+
   static std::optional<std::int64_t> TimeLimitOf(const Worker& worker);
 
   // node_actors.cc
@@ -205,6 +242,18 @@ class NodeMachine : private ObjectTable::Listener {
   void TakeCalls(Actor& actor, std::vector<Task*>& calls);
   void ReleaseActor(Actor& actor);
 
+  // node_checkpoints.cc
+  static bool IsUpkeep(const Task& task);
+  Task& MakeUpkeep(Actor& actor, CallKind kind);
+  void DropUpkeep(Task& task);
+  bool NeedsCheckpoint(const Actor& actor) const;
+  void Log(Task& task);
+  void DropLog(Actor& actor);
+  void UpkeepDone(Task& task, std::span<TaskResult> results);
+  void UpkeepFailed(Task& task, const Payload& error);
+  void UpkeepLost(Task& task);
+  void Replay(Actor& actor);
+
   NodeMachineOptions options_;
   NodeEffects* effects_;
   std::int64_t now_ = 0;
@@ -222,6 +271,7 @@ class NodeMachine : private ObjectTable::Listener {
   std::deque<Object*> news_;            // Ready, but not told yet; each held.
   bool spreading_ = false;
   Counts counts_;
+  NodeEvents events_;
 };
 
 }  // namespace menger

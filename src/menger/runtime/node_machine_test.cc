@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -178,7 +179,7 @@ TEST(NodeMachineTest, AnActorThatOnlyItsLastCallHoldsMayDieWithIt) {
   world.Forget(actor.result());
   const Running running = world.Begin();
   world.Die(*running.worker);
-  EXPECT_EQ(world.State(call.result()), "worker died");
+  EXPECT_EQ(world.State(call.result()), "actor died");
   EXPECT_EQ(world.released_actors, 1);
   EXPECT_TRUE(world.ended.empty());
   world.Forget(call.result());
@@ -312,7 +313,7 @@ TEST(NodeMachineTest, WatchesOfADeadProcessEnd) {
 TEST(NodeMachineTest, WhatIsPutAgainIsThereAgain) {
   World world;
   const ObjectId id = ResultOf(ChildTask(RootTask(1), 1000), 0);
-  world.machine.Put(kDriver, id, World::Small(), {});
+  world.machine.Put(kDriver, id, World::Large(1), {});
   const Call user = world.Submit({id});
   world.Finish(world.Begin(), {World::Large(0)});
   world.Forget(id);
@@ -405,6 +406,56 @@ TEST(NodeMachineTest, WhatAWorkerSaysThatIsGoneIsIgnored) {
   std::erase(world.workers, running.worker);
   world.Submit({}, {}, wishes);
   EXPECT_EQ(world.machine.objects().size(), objects);
+}
+
+std::vector<NodeEvent> TaskEvents(const World& world) {
+  std::vector<NodeEvent> events;
+  world.machine.events().tasks().Copy(0, 1000, events);
+  return events;
+}
+
+TEST(NodeMachineTest, NotesRunsAsTheirWorkersSayAsFarAsThatCanBe) {
+  World world;
+  world.machine.SetTime(1000);
+  for (int i = 0; i < 4; ++i) world.Submit();
+  const auto end = [&](double nanoseconds, std::int64_t at) {
+    const Running running = world.Begin(*world.workers[0]);
+    std::vector<TaskResult> results(1);
+    results[0].value = World::Small();
+    world.machine.Finished(*running.worker, running.lease, results, nanoseconds, at);
+  };
+  world.machine.SetTime(5000);
+  end(500, 3000);
+  end(1e30, 4000);  // Not before the last one had ended.
+  world.machine.SetTime(9000);
+  for (int i = 0; i < 8; ++i) world.Submit();
+  end(std::numeric_limits<double>::quiet_NaN(), 1);  // Before the last one: now.
+  const std::vector<NodeEvent> events = TaskEvents(world);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].time, 3000);
+  EXPECT_EQ(events[0].duration, 500);
+  EXPECT_EQ(events[1].time, 4000);
+  EXPECT_EQ(events[1].duration, 1000);
+  EXPECT_EQ(events[2].time, 9000);
+  EXPECT_EQ(events[2].duration, 0);
+  EXPECT_EQ(world.machine.events().names()[events[0].name], "call");
+}
+
+TEST(NodeMachineTest, NotesWhatIsLostAndWhy) {
+  World world;
+  world.Submit();
+  const Running running = world.Begin();
+  world.Die(*running.worker);
+  const std::vector<NodeEvent> tasks = TaskEvents(world);
+  ASSERT_EQ(tasks.size(), 1u);
+  EXPECT_EQ(tasks[0].kind, NodeEventKind::kTaskLost);
+  std::vector<NodeEvent> others;
+  world.machine.events().others().Copy(0, 1000, others);
+  const auto died = std::find_if(others.begin(), others.end(), [](const NodeEvent& event) {
+    return event.kind == NodeEventKind::kWorkerDied;
+  });
+  ASSERT_NE(died, others.end());
+  EXPECT_EQ(world.machine.events().names()[died->name], "it died");
 }
 
 }  // namespace

@@ -121,12 +121,19 @@ bool CanBeMadeAgain(const Object& object) {
 }  // namespace
 
 // What its own calls gave stays known, so that a further run does not make them again: as a value
-// where that could not be made again itself.
+// where that could not be made again itself. So do small arguments.
 void NodeMachine::Keep(Task& task) {
   task.kept_for = task.header().results;
   std::vector<Object*> held;
   for (Object* const child : std::exchange(task.children, {})) {
     (CanBeMadeAgain(*child) ? task.arguments : held).push_back(child);
+  }
+  for (Object* const argument : task.arguments) {
+    const ObjectValue::Kind kind = argument->value.kind;
+    const bool small = kind != ObjectValue::Kind::kShared && kind != ObjectValue::Kind::kSpilled;
+    if (!small || CanBeMadeAgain(*argument)) continue;
+    objects_.Hold(*argument);
+    held.push_back(argument);
   }
   task.children = std::move(held);
   for (Object* const argument : task.arguments) objects_.HoldLineage(*argument);
@@ -169,6 +176,7 @@ void NodeMachine::MakeAgain(Object& lost) {
     objects_.Lose(object);
     if (task != nullptr && task->state != Task::State::kDone) continue;  // It is being made.
     if (task == nullptr || task->kept_for == 0 || task->header().kind == CallKind::kConstruct) {
+      NoteObject(NodeEventKind::kObjectLost, object);
       Fill(object,
            ObjectValue::Failed(Encode({.kind = FailureKind::kObjectLost,
                                        .code = ErrorCode::kDataLoss,
@@ -180,6 +188,7 @@ void NodeMachine::MakeAgain(Object& lost) {
       continue;
     }
     ++counts_.rebuilt;
+    NoteObject(NodeEventKind::kObjectRebuilt, object);
     Revive(*task, gone);
   }
 }
@@ -190,6 +199,7 @@ void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
   lineage_bytes_ -= LineageBytes(task);
   task.state = Task::State::kWaiting;
   task.kept_for = 0;
+  for (Object* const argument : task.arguments) objects_.Hold(*argument);
   for (std::uint32_t i = 0; i < task.header().results; ++i) {
     // Some may be forgotten; what is made again is dropped then.
     Object& result = objects_.FindOrMake(ResultOf(task.header().task, i));
@@ -197,10 +207,7 @@ void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
     objects_.Hold(result);
     task.results.push_back(&result);
   }
-  for (Object* const argument : task.arguments) {
-    objects_.Hold(*argument);
-    objects_.ReleaseLineage(*argument);
-  }
+  for (Object* const argument : task.arguments) objects_.ReleaseLineage(*argument);
   for (std::uint32_t i = 0; i < task.references; ++i) {
     Object& argument = *task.arguments[i];
     if (argument.state == Object::State::kFreed) gone.push_back(&argument);

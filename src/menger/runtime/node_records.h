@@ -62,6 +62,10 @@ struct Object {
 struct FunctionTimes {
   static constexpr double kUnknown = 1e6;
   double mean_nanoseconds = kUnknown;  // Exponential average.
+  // Of the last call: its own name, or none, and what NodeEvents calls it then.
+  std::string name;
+  std::uint16_t name_number = 0;
+  bool has_name_number = false;
 };
 
 // Calls that need the same resources: a worker that has them serves one call after the other.
@@ -81,6 +85,9 @@ struct Task {
   bool brief = false;         // Expected to take less than it costs to tell of it.
   bool reading = false;       // The values of its references are pinned.
   bool fetching = false;      // It could run, but some of them are not in memory.
+  bool unrepeatable = false;  // What a run of it was told was too much to keep.
+  bool logged = false;        // Done, and part of what its actor has become (Actor::log).
+  std::uint16_t name = 0;     // See NodeEvents.
   std::uint32_t pending = 0;  // Arguments that are not ready.
   SpecPointer spec;
   Worker* worker = nullptr;
@@ -97,6 +104,8 @@ struct Task {
   std::uint32_t references = 0;  // Of the first kind.
   // Results of its own calls, held so that a further run finds them and does not make them twice.
   std::vector<Object*> children;
+  // What a run of it was told that another would be told otherwise (call_inputs.h).
+  std::vector<std::byte> records;
   std::uint32_t kept_for = 0;  // Results that may have to be made again from it.
   Task* previous = nullptr;    // In a queue of calls that are ready, of a worker, or of those kept.
   Task* next = nullptr;
@@ -117,6 +126,7 @@ struct Worker {
   LeaseNumber leases = 0;
   double queued_nanoseconds = 0;
   std::int64_t progress_at = 0;
+  std::int64_t ended_at = 0;  // When it ended its last call, as it says.
   std::vector<Actor*> actors;
 };
 
@@ -133,6 +143,14 @@ struct Actor {
   IntrusiveList<Task> mailbox;  // Calls that can run, in order.
   std::unordered_map<Id, std::vector<Task*>, IdHash> held_back;  // By caller: the first waits.
   Payload death;  // Of a dead one: the encoded TaskFailure that its calls get.
+
+  // Of one that is checkpointed:
+  std::uint32_t checkpoint_every = 0;  // Calls; 0 for one that is not.
+  std::uint64_t checkpoints = 0;       // Saved and loaded so far.
+  Object* checkpoint = nullptr;        // The last that has arrived, if any; held.
+  std::vector<Task*> log;              // Calls done since, in order; with what they need.
+  std::uint32_t unsaved_calls = 0;     // Offered since a checkpoint was asked for.
+  std::size_t unsaved_bytes = 0;       // Of those of them that are done.
 };
 
 }  // namespace menger

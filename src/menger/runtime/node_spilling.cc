@@ -62,7 +62,9 @@ bool NodeMachine::ReconsiderFetching() {
 }
 
 void NodeMachine::FailReady(Task& task, const Payload& error) {
-  if (task.header().kind == CallKind::kConstruct) return ActorDead(*task.actor, error);
+  // An actor that cannot become what it was is dead, too.
+  if (task.header().kind == CallKind::kConstruct || IsUpkeep(task))
+    return ActorDead(*task.actor, error);
   End(task, error, /*force=*/false);
 }
 

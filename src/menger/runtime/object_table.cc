@@ -100,20 +100,23 @@ bool ObjectTable::Fill(Object& object, ObjectValue value, std::span<const Object
   object.state = Object::State::kReady;
   object.value = std::move(value);
   List(object);
+  // Of a value that is made again they are the same, and were held meanwhile.
+  const std::vector<Object*> before = std::exchange(object.contained, {});
   object.contained.reserve(contained.size());
   for (const ObjectId id : contained) {
     Object& inner = FindOrMake(id);
     Hold(inner);
     object.contained.push_back(&inner);
   }
+  for (Object* const inner : before) Release(*inner);
   return true;
 }
 
 void ObjectTable::Lose(Object& object) {
   object.state = Object::State::kPending;
-  ++object.holds;  // So that it outlives what it drops.
-  DropValue(object);
-  Release(object);
+  Unlist(object);
+  if (object.value.kind != ObjectValue::Kind::kNone) listener_->OnFreed(object.value);
+  object.value = ObjectValue();
 }
 
 void ObjectTable::DropValue(Object& object) {
@@ -198,6 +201,7 @@ void ObjectTable::Settle(Object& object) {
       --next.lineage;
     }
     if (next.lineage != 0) continue;
+    DropValue(next);  // What a lost value referred to.
     Task* const producer = next.producer;
     by_id_.Erase(&next);
     pool_.Return(&next);

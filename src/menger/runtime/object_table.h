@@ -36,6 +36,10 @@ class ObjectTable {
   Object* Find(ObjectId id) const { return by_id_.Find(id); }
   Object& FindOrMake(ObjectId id);
   std::size_t size() const { return by_id_.size(); }
+  template <typename Visitor>
+  void ForEach(Visitor&& visit) const {
+    by_id_.ForEach(visit);
+  }
 
   // What a process refers to; counted. Dropping what it does not refer to changes nothing.
   void AddReferrer(ProcessIndex process, Object& object);

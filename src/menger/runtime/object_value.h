@@ -47,7 +47,9 @@ class Payload {
     std::atomic<std::uint32_t> count;
     std::size_t bytes;
   };
-  std::byte* Data() const { return reinterpret_cast<std::byte*>(buffer_ + 1); }
+  std::byte* Data() const {
+    return buffer_ != nullptr ? reinterpret_cast<std::byte*>(buffer_ + 1) : nullptr;
+  }
   void Free();
 
   Buffer* buffer_ = nullptr;
@@ -61,7 +63,7 @@ struct ObjectValue {
   enum class Kind : std::uint8_t { kNone, kInline, kShared, kSpilled, kError };
   Kind kind = Kind::kNone;
   Payload payload;               // kInline: the value. kError: an encoded TaskError.
-  SharedExtent extent;           // kShared.
+  SharedExtent extent;           // kShared; of kSpilled its length.
   std::uint64_t spilled_at = 0;  // kSpilled, and kShared where the disk has it, too: its number.
 
   static ObjectValue Inline(Payload payload) {

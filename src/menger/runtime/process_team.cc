@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "menger/base/log.h"
 #include "menger/runtime/descriptors.h"
 
 namespace menger {
@@ -23,18 +22,20 @@ ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, Va
       spiller_(spiller),
       bell_descriptor_(bell_descriptor),
       wake_(std::move(wake)),
-      processes_({.on_line =
-                      [](int worker, pid_t process, std::string_view line) {
-                        fmt::print(stderr, "(worker {}, process {}) {}\n", worker, process, line);
-                      },
+      processes_({.on_line = [this](int worker, pid_t process,
+                                    std::string_view line) { TellLine(worker, process, line); },
                   .on_end =
-                      [this](int worker, pid_t process, const std::string& cause) {
+                      [this](int worker, pid_t process, const ChildEnd& end) {
                         {
                           const std::lock_guard lock(deaths_mutex_);
-                          deaths_.push_back({static_cast<WorkerIndex>(worker), process, cause});
+                          deaths_.push_back({static_cast<WorkerIndex>(worker), process, end});
                         }
                         wake_();
-                      }}) {}
+                      }}) {
+  if (options.workers_ahead > 0) {
+    processes_.StartAhead(options.workers_ahead, options.worker_program);
+  }
+}
 
 ProcessTeam::~ProcessTeam() = default;
 
@@ -45,8 +46,9 @@ void ProcessTeam::StartWorker() {
   if (free_segments_.empty()) free_segments_.push_back(store_.AddSegment());
   member.segment = free_segments_.back();
   free_segments_.pop_back();
-  member.host = std::make_unique<ProcessWorker>(static_cast<WorkerOwner&>(*this), machine_, index,
-                                                processes_.Start(static_cast<int>(index), {}));
+  member.host = std::make_unique<ProcessWorker>(
+      static_cast<WorkerOwner&>(*this), machine_, index,
+      processes_.Start(static_cast<int>(index), options_.worker_program));
   const WorkerStart start{.index = index, .segment = member.segment};
   const int descriptors[] = {member.host->channel_descriptor(), bell_descriptor_,
                              store_.segment(member.segment).descriptor()};
@@ -80,23 +82,49 @@ void ProcessTeam::Bury(const Death& death) {
   if (member.host->worker() == nullptr) {
     machine_.StartFailed();
     if (++failed_starts_ >= kFailedStartsMax) {
-      broken_ = fmt::format("workers cannot be started: worker {} {}", death.index, death.cause);
+      broken_ =
+          fmt::format("workers cannot be started: worker {} {}", death.index, death.end.cause);
     }
   } else if (Worker* const worker = machine_.FindWorker(death.index)) {
-    if (!member.host->ended())
-      LogWarning("worker {} (process {}) {}", death.index, death.process, death.cause);
     machine_.WorkerDied(
-        *worker, {.kind = member.reason,
-                  .code = ErrorCode::kUnavailable,
-                  .text = fmt::format("its worker {}", death.cause),
-                  .worker = fmt::format("worker {}, process {}", death.index, death.process)});
+        *worker,
+        {.kind = death.end.over_memory ? FailureKind::kOutOfMemory : FailureKind::kWorkerDied,
+         .code = ErrorCode::kUnavailable,
+         .text = fmt::format("its worker {}", death.end.cause),
+         .worker = fmt::format("worker {}, process {}", death.index, death.process)});
+  }
+  {
+    const std::lock_guard lock(names_mutex_);
+    names_.erase(death.index);
   }
   store_.DropGrants(member.segment);
   free_segments_.push_back(member.segment);
   members_.erase(found);
 }
 
+// By the watching thread.
+void ProcessTeam::TellLine(int worker, pid_t process, std::string_view text) {
+  std::string name = worker < 0 ? "worker" : fmt::format("worker {}", worker);
+  {
+    const std::lock_guard lock(names_mutex_);
+    const auto found = names_.find(static_cast<WorkerIndex>(worker));
+    if (found != names_.end()) name = found->second;
+  }
+  if (options_.on_line) {
+    options_.on_line({.worker = worker, .name = name, .process = process, .text = text});
+  } else if (options_.line_prefix) {
+    fmt::print(stderr, "({} pid={}) {}\n", name, process, text);
+  } else {
+    fmt::print(stderr, "{}\n", text);
+  }
+}
+
 // ---- What the members ask.
+
+void ProcessTeam::NameWorker(WorkerIndex index, std::string_view name) {
+  const std::lock_guard lock(names_mutex_);
+  names_.insert_or_assign(index, std::string(name));
+}
 
 void ProcessTeam::Connected(WorkerIndex index) {
   failed_starts_ = 0;

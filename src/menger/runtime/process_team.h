@@ -30,12 +30,15 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
 
   void StartWorker() override;
   void Drain() override;
+  pid_t ProcessOf(WorkerIndex index) override {
+    return processes_.ProcessOf(static_cast<int>(index));
+  }
 
  private:
   struct Death {
     WorkerIndex index;
     pid_t process;
-    std::string cause;
+    ChildEnd end;
   };
 
   void Connected(WorkerIndex index) override;
@@ -45,14 +48,15 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   bool ReturnExtent(WorkerIndex index, const SharedExtent& extent) override;
   bool PublishExtent(WorkerIndex index, const SharedExtent& extent) override;
   void SendSegment(WorkerIndex index, std::uint32_t segment) override;
+  void NameWorker(WorkerIndex index, std::string_view name) override;
 
   struct Member {
     std::unique_ptr<ProcessWorker> host;
     std::uint32_t segment = 0;      // That it writes.
     std::vector<bool> has_segment;  // By segment: it was sent.
-    FailureKind reason = FailureKind::kWorkerDied;
   };
   void Bury(const Death& death);
+  void TellLine(int worker, pid_t process, std::string_view text);
   void DrainMember(WorkerIndex index, Member& member);
 
   const RuntimeOptions options_;
@@ -66,6 +70,8 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
 
   std::mutex deaths_mutex_;
   std::vector<Death> deaths_;  // Guarded by deaths_mutex_.
+  std::mutex names_mutex_;
+  std::map<WorkerIndex, std::string> names_;  // Of actors' workers. Guarded by names_mutex_.
   const std::function<void()> wake_;
   WorkerProcesses processes_;  // The last member: its thread uses those above.
 };

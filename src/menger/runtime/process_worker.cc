@@ -40,9 +40,12 @@ bool ProcessWorker::Offer(const Task& task) {
     values.push_back(&value);
   }
   const std::span<std::byte> out =
-      out_.Reserve(CallBytes(*task.spec, values), RingEntryKind::kClaimable);
+      out_.Reserve(CallBytes(*task.spec, values, task.records), RingEntryKind::kClaimable);
   if (out.data() == nullptr) return false;
-  WriteCall(out, *task.spec, task.lease, task.brief, values);
+  if (task.header().kind == CallKind::kConstruct) {
+    owner_.NameWorker(index_, machine_.NameOf(task));
+  }
+  WriteCall(out, *task.spec, task.lease, task.brief, values, task.records);
   positions_[task.lease % kPlaces] = out_.last();
   out_.Publish();
   return true;
@@ -146,7 +149,7 @@ void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> byte
     case ToNode::kFailed: {
       const auto message = reader.Take<FinishedMessage>();
       machine.Failed(*worker_, message.lease, DecodeFailure(Payload::Copy(reader.rest())),
-                     message.nanoseconds);
+                     message.nanoseconds, message.ended_at);
       return;
     }
     case ToNode::kPut: {
@@ -163,6 +166,10 @@ void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> byte
       return HandleWatch(machine, reader, /*begin=*/true);
     case ToNode::kUnwatch:
       return HandleWatch(machine, reader, /*begin=*/false);
+    case ToNode::kRecord: {
+      const auto message = reader.Take<RecordMessage>();
+      return machine.Record(*worker_, message.lease, reader.TakeBytes(message.bytes));
+    }
     case ToNode::kUnblock:
       return machine.Unblock(*worker_);
     case ToNode::kAllocate:
@@ -211,7 +218,7 @@ void ProcessWorker::HandleFinished(NodeMachine& machine, MessageReader& reader) 
   if (message.results > 65535) throw DataLoss("a call with {} results", message.results);
   std::vector<TaskResult> results(message.results);
   for (TaskResult& result : results) result.value = TakeResult(reader, result.contained);
-  machine.Finished(*worker_, message.lease, results, message.nanoseconds);
+  machine.Finished(*worker_, message.lease, results, message.nanoseconds, message.ended_at);
 }
 
 void ProcessWorker::HandleReference(NodeMachine& machine, ToNode kind, ObjectId id) {

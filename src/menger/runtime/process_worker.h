@@ -31,6 +31,8 @@ class WorkerOwner {
   virtual bool PublishExtent(WorkerIndex index, const SharedExtent& extent) = 0;
   // Makes sure that the worker can map the segment.
   virtual void SendSegment(WorkerIndex index, std::uint32_t segment) = 0;
+  // An actor comes to live there: what the process prints is that actor's.
+  virtual void NameWorker(WorkerIndex, std::string_view) {}
 
  protected:
   ~WorkerOwner() = default;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,12 +28,12 @@ class Resources {
   // The first that `total` never has enough of, as "gpu: needs 2, the node has 0"; "" if none.
   std::string MissingFrom(const Resources& total) const;
 
-  auto operator<=>(const Resources&) const = default;
+  bool operator==(const Resources&) const = default;
 
   struct Named {
     std::string name;
     std::int64_t thousandths = 0;
-    auto operator<=>(const Named&) const = default;
+    bool operator==(const Named&) const = default;
   };
   const std::vector<Named>& amounts() const { return amounts_; }
 

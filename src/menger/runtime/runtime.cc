@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "menger/runtime/call_inputs.h"
 #include "menger/runtime/local_node.h"
+#include "menger/runtime/pretty_name.h"
 
 namespace menger {
 namespace {
@@ -69,10 +71,12 @@ SpecHeader Runtime::HeaderFor(const CallOptions& options) {
 std::string Runtime::SchedulingFor(const CallOptions& options) { return Scheduling(options); }
 
 SpecHeader Runtime::HeaderFor(const ActorOptions& options) {
+  const std::uint32_t every = Count("checkpoint_every", options.checkpoint_every);
   return {.kind = CallKind::kConstruct,
           .named = !options.name.empty(),
           .retries = Count("call_retries", options.call_retries),
-          .restarts = Count("restarts", options.restarts)};
+          .restarts = Count("restarts", options.restarts.value_or(every > 0 ? 65535 : 0)),
+          .checkpoint_every = every};
 }
 
 std::string Runtime::SchedulingFor(const ActorOptions& options) { return Scheduling(options); }
@@ -136,6 +140,11 @@ std::vector<PinnedBytes> Runtime::FetchAll(std::span<const ObjectHandle> objects
   }
   std::vector<PinnedBytes> values;
   values.reserve(objects.size());
+  CallInputs* const inputs = client_->Caller().inputs;
+  if (inputs != nullptr && timeout < kNoTimeout) {
+    AwaitInTime(*inputs, objects, timeout);
+    timeout = kNoTimeout;
+  }
   for (Fetched& fetched : client_->Get(objects, Deadline::After(timeout))) {
     if (fetched.failed) ThrowFailure(fetched.value);
     values.push_back(std::move(fetched.value));
@@ -152,7 +161,72 @@ std::vector<bool> Runtime::AreReady(std::span<const ObjectHandle> objects,
     throw InvalidArgument("{} of {} references are to be waited for", options.count,
                           objects.size());
   }
-  return client_->Wait(objects, options.count, Deadline::After(options.timeout));
+  const auto ask = [&] {
+    return client_->Wait(objects, options.count, Deadline::After(options.timeout));
+  };
+  CallInputs* const inputs = client_->Caller().inputs;
+  if (inputs == nullptr) return ask();
+  const std::vector<std::byte> ready = inputs->Bytes([&] {
+    std::vector<std::byte> answer;
+    for (const bool one : ask()) answer.push_back(std::byte{one});
+    return answer;
+  });
+  if (ready.size() != objects.size()) {
+    throw DataLoss("a call that runs again waits for {} objects; its first run did for {}",
+                   objects.size(), ready.size());
+  }
+  std::vector<bool> result;
+  for (const std::byte one : ready) result.push_back(one != std::byte{0});
+  return result;
+}
+
+// Whether they are ready in time is asked once; if they were, they are there sooner or later.
+void Runtime::AwaitInTime(CallInputs& inputs, std::span<const ObjectHandle> objects,
+                          std::chrono::nanoseconds timeout) {
+  const bool in_time = inputs.Plain([&] {
+    const std::vector<bool> ready =
+        client_->Wait(objects, objects.size(), Deadline::After(timeout));
+    return std::all_of(ready.begin(), ready.end(), [](bool one) { return one; });
+  });
+  if (!in_time) throw DeadlineExceeded("{} objects were not ready in time", objects.size());
+}
+
+std::optional<Client::NamedActor> Runtime::FindActor(std::string_view name) {
+  CallInputs* const inputs = client_->Caller().inputs;
+  if (inputs == nullptr) return client_->FindActor(name);
+  struct Answer {
+    ActorId actor;
+    ObjectId object;
+  };
+  std::optional<Client::NamedActor> found;
+  bool asked = false;
+  const Answer answer = inputs->Plain([&] {
+    asked = true;
+    found = client_->FindActor(name);
+    return found ? Answer{found->id, found->object.id()} : Answer{};
+  });
+  if (asked || !answer.actor.valid()) return found;
+  return Client::NamedActor{answer.actor, client_->Adopt(answer.object)};
+}
+
+std::chrono::nanoseconds Runtime::Now() {
+  const auto now = [] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::system_clock::now().time_since_epoch());
+  };
+  CallInputs* const inputs = client_->Caller().inputs;
+  return inputs != nullptr ? inputs->Plain(now) : now();
+}
+
+menger::Random Runtime::Random() {
+  const TaskId id = client_->Caller().NextCall();
+  return menger::Random(SeedSequence({id.high, id.low}));
+}
+
+void FailCheckpoint(const char* actor) {
+  throw InvalidArgument(
+      "checkpoint_every of actor {}: the class cannot be saved; give it a Serialize",
+      PrettyName(actor));
 }
 
 void FailEmptyActor() { throw InvalidArgument("an ActorRef that refers to nothing is called"); }

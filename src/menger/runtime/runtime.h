@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/base/random.h"
 #include "menger/runtime/call.h"
 #include "menger/runtime/client.h"
 #include "menger/runtime/runtime_options.h"
@@ -50,9 +52,15 @@ struct ActorOptions {
   double cpus = 0;  // That it keeps while it lives.
   double gpus = 0;
   std::vector<std::pair<std::string, double>> resources;
-  std::string name;      // GetActor finds it by that; "" for none.
-  int restarts = 0;      // How often it is made again when its worker dies.
+  std::string name;  // GetActor finds it by that; "" for none.
+  // How often it is made again when its worker dies. Left out: never, or as often as it takes if it
+  // is checkpointed.
+  std::optional<int> restarts;
   int call_retries = 0;  // Further runs of a call that was under way then.
+  // So many calls after one checkpoint the next is made; 0: none. The class has a Serialize. When
+  // its worker dies, an actor becomes again what it was: the last checkpoint, and the calls since
+  // once more. What that asks of its methods: docs/runtime.md, "When things die".
+  int checkpoint_every = 0;
 };
 
 inline constexpr std::chrono::nanoseconds kNoTimeout = std::chrono::hours(24 * 365);
@@ -196,10 +204,29 @@ class Runtime {
     client_->Cancel(reference.handle(), force);
   }
 
+  // The time since 1970. A call that is run again is told what its first run was told; so it is
+  // with Wait, with Get that may time out, and with GetActor.
+  std::chrono::nanoseconds Now();
+
+  // A stream of random numbers that follows from the call and from how many calls and streams it
+  // has made before: the same in every run of the call.
+  menger::Random Random();
+
   // Whether the call that runs here was cancelled.
   bool IsCancelled() const { return client_->IsCancelled(); }
 
   Client& client() { return *client_; }
+
+  // ---- For calls that other languages make: their functions are no templates.
+
+  static SpecHeader HeaderFor(const CallOptions& options);
+  static std::string SchedulingFor(const CallOptions& options);
+  static SpecHeader HeaderFor(const ActorOptions& options);
+  static std::string SchedulingFor(const ActorOptions& options);
+  // Gives the header its ids and its parent, unless it has a task already.
+  void Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
+              std::string_view name, std::span<const Argument> arguments,
+              std::span<const ObjectHandle> contained, std::span<ObjectHandle> results);
 
  private:
   template <typename A>
@@ -231,19 +258,14 @@ class Runtime {
         arguments...);
   }
 
-  static SpecHeader HeaderFor(const CallOptions& options);
-  static std::string SchedulingFor(const CallOptions& options);
-  static SpecHeader HeaderFor(const ActorOptions& options);
-  static std::string SchedulingFor(const ActorOptions& options);
-  // Gives the header its ids and its parent, unless it has a task already.
-  void Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
-              std::string_view name, std::span<const Argument> arguments,
-              std::span<const ObjectHandle> contained, std::span<ObjectHandle> results);
   std::vector<ObjectHandle> PutLarge(std::span<const Argument> arguments,
                                      std::span<const ObjectHandle> contained);
+  std::optional<Client::NamedActor> FindActor(std::string_view name);
   PinnedBytes FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout);
   std::vector<PinnedBytes> FetchAll(std::span<const ObjectHandle> objects,
                                     std::chrono::nanoseconds timeout);
+  void AwaitInTime(CallInputs& inputs, std::span<const ObjectHandle> objects,
+                   std::chrono::nanoseconds timeout);
   std::vector<bool> AreReady(std::span<const ObjectHandle> objects, const WaitOptions& options);
 
   std::unique_ptr<Client, void (*)(Client*)> owned_{nullptr, nullptr};
@@ -294,6 +316,7 @@ class ActorRef {
 // ---- How.
 
 [[noreturn]] void FailEmptyActor();
+[[noreturn]] void FailCheckpoint(const char* actor);
 
 template <typename A>
 Client& ActorRef<A>::ClientOf(const ObjectHandle& object) {
@@ -307,6 +330,9 @@ ActorRef<Actor> Runtime::CreateActor(const ActorOptions& options, const Argument
   SpecHeader header = HeaderFor(options);
   header.task = client_->Caller().NextCall();
   header.actor = ActorOf(header.task);
+  if (header.checkpoint_every > 0 && !kActorType<Actor>.checkpointable()) {
+    FailCheckpoint(CompilerName<Actor>());
+  }
   ObjectHandle object =
       SubmitCall<Called>(header, SchedulingFor(options), options.name, arguments...);
   return ActorRef<Actor>(header.actor, std::move(object));
@@ -314,7 +340,7 @@ ActorRef<Actor> Runtime::CreateActor(const ActorOptions& options, const Argument
 
 template <typename Actor>
 ActorRef<Actor> Runtime::GetActor(std::string_view name) {
-  std::optional<Client::NamedActor> found = client_->FindActor(name);
+  std::optional<Client::NamedActor> found = FindActor(name);
   if (!found) throw NotFound("no actor named '{}' lives", name);
   return ActorRef<Actor>(found->id, std::move(found->object));
 }

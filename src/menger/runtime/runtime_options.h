@@ -1,11 +1,14 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "menger/runtime/resources.h"
+#include "menger/runtime/worker_program.h"
 
 namespace menger {
 
@@ -14,6 +17,14 @@ enum class Isolation {
   kProcess,  // In worker processes: one that crashes costs nothing but its time. `main` begins with
              // `if (menger::IsWorker()) return menger::WorkerMain();`
   kThread,   // On threads of this process: less than a microsecond a call, no protection.
+};
+
+// A line that a worker process has printed.
+struct WorkerLine {
+  int worker = -1;        // -1: of one that was started ahead and has no number yet.
+  std::string_view name;  // "worker 3", or of the actor that lives there.
+  pid_t process = 0;
+  std::string_view text;  // Without its end; a long line comes in pieces.
 };
 
 struct RuntimeOptions {
@@ -28,6 +39,19 @@ struct RuntimeOptions {
   // Bytes on the disk; beyond that there is no room. 0: half of what is free when it begins.
   std::uint64_t spill_bytes_max = 0;
   std::uint64_t job = 1;  // Names the job: ids follow from it.
+
+  // Of worker processes. With `memory_bytes_max` one may have so much memory of its own (resident,
+  // without values in shared memory); looked at four times a second. One that has more is killed:
+  // its call fails with kOutOfMemory and is run again only if it has `retry_errors`; its actor is
+  // made again as after any death.
+  WorkerProgram worker_program;  // Interpreters have workers of their own.
+  int workers_ahead = 0;         // Processes that wait to become workers, where starts are slow.
+
+  // What worker processes print: told here, on a thread of the runtime, which the function must
+  // neither keep waiting nor use to call the runtime. None: it goes to standard error, after
+  // "(name pid=N) " if `line_prefix`.
+  std::function<void(const WorkerLine& line)> on_line;
+  bool line_prefix = true;
 };
 
 }  // namespace menger

@@ -366,6 +366,7 @@ void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
   if (worker.serving != nullptr) available_.Add(worker.serving->need);
   if (worker.dedicated) return;
   ++blocked_;
+  Erase(idle_, &worker);  // A thread with an actor's call serves no class.
   TakeBack(worker, 0, recalled);
 }
 
@@ -373,7 +374,9 @@ void Scheduler::Unblock(Worker& worker) {
   if (!worker.blocked) return;
   worker.blocked = false;
   if (worker.serving != nullptr) available_.Subtract(worker.serving->need);
-  if (!worker.dedicated) --blocked_;
+  if (worker.dedicated) return;
+  --blocked_;
+  if (worker.serving == nullptr) idle_.push_back(&worker);
 }
 
 bool Scheduler::WantsBalance() const {

@@ -183,6 +183,7 @@ void Spiller::Spill(Object& object) {
 void Spiller::MoveToDisk(Object& object, std::uint64_t number) {
   ObjectValue value;
   value.kind = ObjectValue::Kind::kSpilled;
+  value.extent.bytes = object.value.extent.bytes;
   value.spilled_at = number;
   store_.Free(machine_.objects().Move(object, std::move(value)).extent);
 }

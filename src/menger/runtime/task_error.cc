@@ -47,7 +47,8 @@ std::string TaskFailure::ToString() const {
 
 Payload Encode(const TaskFailure& failure) {
   std::string bytes = {static_cast<char>(failure.kind), static_cast<char>(failure.code)};
-  for (const std::string* text : {&failure.type, &failure.text, &failure.task, &failure.worker}) {
+  for (const std::string* text :
+       {&failure.type, &failure.text, &failure.task, &failure.worker, &failure.value}) {
     Append(bytes, *text);
   }
   return Payload::Copy(std::as_bytes(std::span(bytes)));
@@ -66,6 +67,7 @@ TaskFailure DecodeFailure(const Payload& payload) {
   failure.text = Take(bytes);
   failure.task = Take(bytes);
   failure.worker = Take(bytes);
+  failure.value = Take(bytes);
   return failure;
 }
 

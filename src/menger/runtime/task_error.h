@@ -31,12 +31,19 @@ struct TaskFailure {
   std::string text;
   std::string task;    // The name of the call.
   std::string worker;  // Where it ran, as "worker 3, process 4711"; "" if it never did.
+  std::string value;   // The exception, as its language encodes it; "" where nobody can.
 
   std::string ToString() const;  // One sentence with all of that.
 };
 
 Payload Encode(const TaskFailure& failure);
 TaskFailure DecodeFailure(const Payload& payload);  // Throws DataLoss.
+
+// What a Function throws that knows better what went wrong than what can be told of a C++
+// exception: the failure becomes the call's as it is.
+struct ToldFailure {
+  TaskFailure failure;
+};
 
 // What `Get` throws for a call that failed; the code is the failure's.
 class TaskError : public Error {

@@ -1,6 +1,7 @@
 #include "menger/runtime/task_spec.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -59,6 +60,19 @@ void TaskSpec::Validate(std::span<const std::byte> bytes) {
   if (header.kind > CallKind::kMethod || !header.task.valid()) {
     throw DataLoss("a call of kind {} with id {}", static_cast<int>(header.kind),
                    ToString(header.task));
+  }
+  if (header.kind == CallKind::kConstruct &&
+      (header.results != 1 || header.actor != ActorOf(header.task))) {
+    throw DataLoss("call {} makes actor {} with {} results; it can make {} with 1",
+                   ToString(header.task), ToString(header.actor), header.results,
+                   ToString(ActorOf(header.task)));
+  }
+  for (const std::size_t flag : {offsetof(SpecHeader, retry_errors), offsetof(SpecHeader, streams),
+                                 offsetof(SpecHeader, named)}) {
+    if (bytes[flag] > std::byte{1}) {
+      throw DataLoss("a flag of call {} is {}", ToString(header.task),
+                     static_cast<int>(bytes[flag]));
+    }
   }
   if (!Inside(header.scheduling_at, header.scheduling, bytes.size()) ||
       !Inside(header.name_at, header.name, bytes.size())) {

@@ -15,6 +15,9 @@ enum class CallKind : std::uint8_t {
   kFunction,
   kConstruct,  // Makes an actor; result 0 stands for the actor: it lives while that is referred to.
   kMethod,
+  // What a node asks of its own accord; see node_checkpoints.cc.
+  kSave,  // The actor's state is the result.
+  kLoad,  // The argument becomes the actor's state.
 };
 
 // Everything that a call needs in order to be run, now or again: one immutable run of bytes, the

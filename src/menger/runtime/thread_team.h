@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <vector>
 
@@ -18,6 +20,8 @@ class ThreadTeam final : public WorkerTeam {
     workers_.push_back(std::make_unique<ThreadWorker>(node_, worker));
     worker.host = workers_.back().get();
   }
+
+  pid_t ProcessOf(WorkerIndex) override { return getpid(); }
 
   void Drain() override {
     for (const auto& worker : workers_) worker->Drain(machine_);

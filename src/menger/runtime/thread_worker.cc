@@ -65,14 +65,16 @@ void ThreadWorker::Do(const Task& task) {
   interrupted_.store(false, std::memory_order_relaxed);
   running_.store(task.lease, std::memory_order_release);
   const LeaseNumber lease = task.lease;
-  const Stopwatch watch;
-  CallOutcome outcome = Execute(*task.spec, by_reference, node_, this, node_.actors(), store);
-  const auto nanoseconds = static_cast<double>(watch.nanoseconds());
+  const std::int64_t began_at = MonotonicNanoseconds();
+  CallOutcome outcome =
+      Execute(*task.spec, by_reference, node_, this, nullptr, node_.actors(), store);
+  const std::int64_t ended_at = MonotonicNanoseconds();
+  const auto nanoseconds = static_cast<double>(ended_at - began_at);
   if (outcome.failed) outcome.failure.worker = thread_.name();
   std::size_t reports;
   {
     const std::lock_guard lock(reports_mutex_);
-    reports_.push_back({lease, nanoseconds, std::move(outcome)});
+    reports_.push_back({lease, nanoseconds, ended_at, std::move(outcome)});
     reports = reports_.size();
   }
   has_reports_ = true;
@@ -87,9 +89,11 @@ void ThreadWorker::Drain(NodeMachine& machine) {
   }
   for (Report& report : delivering_) {
     if (report.outcome.failed) {
-      machine.Failed(worker_, report.lease, std::move(report.outcome.failure), report.nanoseconds);
+      machine.Failed(worker_, report.lease, std::move(report.outcome.failure), report.nanoseconds,
+                     report.ended_at);
     } else {
-      machine.Finished(worker_, report.lease, report.outcome.results, report.nanoseconds);
+      machine.Finished(worker_, report.lease, report.outcome.results, report.nanoseconds,
+                       report.ended_at);
     }
   }
   delivering_.clear();

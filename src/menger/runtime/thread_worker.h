@@ -36,6 +36,7 @@ class ThreadWorker final : public WorkerHost {
   struct Report {
     LeaseNumber lease;
     double nanoseconds;
+    std::int64_t ended_at;
     CallOutcome outcome;
   };
 

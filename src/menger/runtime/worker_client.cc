@@ -144,6 +144,16 @@ void WorkerClient::Do(const Claimed& claimed) {
   const auto bytes = reader.TakeBytes(call.references * sizeof(ValueHeader));
   if (!headers.empty()) std::memcpy(headers.data(), bytes.data(), bytes.size());
   const TaskSpec& spec = TaskSpec::View(reader.TakeBytes(call.spec_bytes));
+  CallInputs inputs(reader.TakeBytes(call.record_bytes), [&](std::span<const std::byte> told) {
+    Send(
+        MessagePart(sizeof(RecordMessage)) + MessagePart(told.size()),
+        [&](MessageWriter& writer) {
+          writer.Add(
+              RecordMessage{.bytes = static_cast<std::uint32_t>(told.size()), .lease = call.lease});
+          writer.AddBytes(told);
+        },
+        /*ring=*/false);
+  });
   std::vector<EncodedValue> values;
   values.reserve(headers.size());
   for (const ValueHeader& value : headers) {
@@ -153,10 +163,10 @@ void WorkerClient::Do(const Claimed& claimed) {
   }
   inline_bytes_ = 0;
   running_.store(call.lease, std::memory_order_relaxed);
-  const Stopwatch watch;
-  CallOutcome outcome = Execute(spec, values, *this, this, actors_, *this);
+  const std::int64_t began_at = MonotonicNanoseconds();
+  CallOutcome outcome = Execute(spec, values, *this, this, &inputs, actors_, *this);
   running_.store(0, std::memory_order_relaxed);
-  Report(call, std::move(outcome), static_cast<double>(watch.nanoseconds()));
+  Report(call, std::move(outcome), began_at, MonotonicNanoseconds());
 }
 
 std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& value) {
@@ -184,7 +194,9 @@ std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& valu
   return segments_->Write(request.grant.extent);
 }
 
-void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, double nanoseconds) {
+void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int64_t began_at,
+                          std::int64_t ended_at) {
+  const auto nanoseconds = static_cast<double>(ended_at - began_at);
   const bool ring = nanoseconds > kBriefNanoseconds;
   if (outcome.failed) {
     outcome.failure.worker = fmt::format("worker {}, process {}", index_, getpid());
@@ -192,8 +204,10 @@ void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, double n
     Send(
         MessagePart(sizeof(FinishedMessage)) + MessagePart(failure.size()),
         [&](MessageWriter& writer) {
-          writer.Add(FinishedMessage{
-              .kind = ToNode::kFailed, .lease = call.lease, .nanoseconds = nanoseconds});
+          writer.Add(FinishedMessage{.kind = ToNode::kFailed,
+                                     .lease = call.lease,
+                                     .nanoseconds = nanoseconds,
+                                     .ended_at = ended_at});
           writer.AddBytes(failure.bytes());
         },
         ring);
@@ -208,7 +222,8 @@ void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, double n
       [&](MessageWriter& writer) {
         writer.Add(FinishedMessage{.results = static_cast<std::uint32_t>(outcome.results.size()),
                                    .lease = call.lease,
-                                   .nanoseconds = nanoseconds});
+                                   .nanoseconds = nanoseconds,
+                                   .ended_at = ended_at});
         for (const TaskResult& result : outcome.results) {
           WriteResult(writer, result.value, result.contained);
         }

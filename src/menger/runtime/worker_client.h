@@ -78,7 +78,8 @@ class WorkerClient final : public Client, private ResultStore {
   Claimed ClaimNext();
   void HandleAnswer(std::span<const std::byte> bytes);
   void Do(const Claimed& call);
-  void Report(const CallMessage& call, CallOutcome outcome, double nanoseconds);
+  void Report(const CallMessage& call, CallOutcome outcome, std::int64_t began_at,
+              std::int64_t ended_at);
   void SendReference(ToNode kind, ObjectId id);
   // Writes a message of `bytes` bytes, by `fill`; waits while the ring is full.
   void Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, bool ring);

@@ -56,25 +56,28 @@ ObjectValue ReadResult(MessageReader& reader, std::vector<ObjectId>& contained) 
   }
 }
 
-std::size_t CallBytes(const TaskSpec& spec, std::span<const ObjectValue* const> values) {
+std::size_t CallBytes(const TaskSpec& spec, std::span<const ObjectValue* const> values,
+                      std::span<const std::byte> records) {
   std::size_t bytes = MessagePart(sizeof(CallMessage)) +
                       MessagePart(values.size() * sizeof(ValueHeader)) +
-                      MessagePart(spec.bytes().size());
+                      MessagePart(spec.bytes().size()) + MessagePart(records.size());
   for (const ObjectValue* const value : values) bytes += MessagePart(TailBytes(HeaderOf(*value)));
   return bytes;
 }
 
 void WriteCall(std::span<std::byte> out, const TaskSpec& spec, std::uint64_t lease, bool brief,
-               std::span<const ObjectValue* const> values) {
+               std::span<const ObjectValue* const> values, std::span<const std::byte> records) {
   MessageWriter writer(out);
   writer.Add(CallMessage{.references = static_cast<std::uint32_t>(values.size()),
                          .lease = lease,
                          .brief = brief ? 1U : 0U,
-                         .spec_bytes = static_cast<std::uint32_t>(spec.bytes().size())});
+                         .spec_bytes = static_cast<std::uint32_t>(spec.bytes().size()),
+                         .record_bytes = records.size()});
   std::vector<ValueHeader> headers;
   for (const ObjectValue* const value : values) headers.push_back(HeaderOf(*value));
   writer.AddBytes(std::as_bytes(std::span(headers)));
   writer.AddBytes(spec.bytes());
+  writer.AddBytes(records);
   for (const ObjectValue* const value : values) {
     if (value->kind != ObjectValue::Kind::kShared) writer.AddBytes(value->payload.bytes());
   }

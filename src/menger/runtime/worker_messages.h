@@ -41,6 +41,7 @@ enum class ToNode : std::uint32_t {
   kUnblock,    // Nothing: the call goes on.
   kAllocate,   // AllocateMessage: room for a value is wanted;
   kReturn,     // ReturnMessage: and not needed any longer.
+  kRecord,     // RecordMessage, then what the call was told (call_inputs.h).
   kCancel,     // CancelMessage.
   kKillActor,  // KillMessage.
   kFindActor,  // FindMessage, then the name.
@@ -66,6 +67,7 @@ struct CallMessage {
   std::uint64_t lease = 0;
   std::uint32_t brief = 0;  // Expected to take less than it costs to tell of it.
   std::uint32_t spec_bytes = 0;
+  std::uint64_t record_bytes = 0;  // What an earlier run was told; it follows the specification.
 };
 struct ValueMessage {
   ToWorker kind = ToWorker::kValue;
@@ -96,7 +98,8 @@ struct FinishedMessage {
   ToNode kind = ToNode::kFinished;
   std::uint32_t results = 0;
   std::uint64_t lease = 0;
-  double nanoseconds = 0;
+  double nanoseconds = 0;     // That it took.
+  std::int64_t ended_at = 0;  // In MonotonicNanoseconds.
 };
 struct ResultMessage {
   ValueHeader value;
@@ -118,6 +121,11 @@ struct ReturnMessage {
   ToNode kind = ToNode::kReturn;
   std::uint32_t unused = 0;
   SharedExtent extent;
+};
+struct RecordMessage {
+  ToNode kind = ToNode::kRecord;
+  std::uint32_t bytes = 0;
+  std::uint64_t lease = 0;
 };
 struct CancelMessage {
   ToNode kind = ToNode::kCancel;
@@ -195,9 +203,11 @@ void WriteResult(MessageWriter& writer, const ObjectValue& value,
 // An inline value is copied; one in shared memory is as the worker says: to be checked.
 ObjectValue ReadResult(MessageReader& reader, std::vector<ObjectId>& contained);
 
-// The values of `values` are those of the references among the arguments, in order.
-std::size_t CallBytes(const TaskSpec& spec, std::span<const ObjectValue* const> values);
+// The values of `values` are those of the references among the arguments, in order; `records` is
+// what an earlier run was told.
+std::size_t CallBytes(const TaskSpec& spec, std::span<const ObjectValue* const> values,
+                      std::span<const std::byte> records);
 void WriteCall(std::span<std::byte> out, const TaskSpec& spec, std::uint64_t lease, bool brief,
-               std::span<const ObjectValue* const> values);
+               std::span<const ObjectValue* const> values, std::span<const std::byte> records);
 
 }  // namespace menger

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 
 #include "menger/base/error.h"
@@ -31,8 +32,8 @@ struct WorkerProcesses::Process {
   bool own_image = false;
 
   // The watching thread's, once the process has been given to it.
-  pid_t process = 0;
-  FileDescriptor worker_end;  // Of the control socket; until the process has it.
+  std::atomic<pid_t> process{0};  // Read by any.
+  FileDescriptor worker_end;      // Of the control socket; until the process has it.
 
   // Guarded by mutex_.
   int worker = -1;          // -1: waits to become one.
@@ -51,16 +52,17 @@ WorkerProcesses::~WorkerProcesses() {
   spares_.clear();  // Their ends are no news any more.
 }
 
-void WorkerProcesses::StartAhead(int count) {
+void WorkerProcesses::StartAhead(int count, const WorkerProgram& program) {
   const std::lock_guard lock(mutex_);
   ahead_ = count;
+  if (program != ahead_program_) spares_.clear();
+  ahead_program_ = program;
   FillSpares();
 }
 
 FileDescriptor WorkerProcesses::Start(int worker, const WorkerProgram& program) {
   const std::lock_guard lock(mutex_);
-  const bool plain = IsOwnImage(program) && program.variables.empty() && program.folder.empty();
-  std::shared_ptr<Process> process = plain ? TakeSpare() : nullptr;
+  std::shared_ptr<Process> process = program == ahead_program_ ? TakeSpare() : nullptr;
   if (process == nullptr) process = Spawn(program);
   process->worker = worker;
   workers_[worker] = process;
@@ -81,6 +83,12 @@ void WorkerProcesses::Connected(int worker) {
   if (found == workers_.end() || !found->second->awaited) return;
   found->second->awaited = false;
   children_.CancelKill(found->second->child);
+}
+
+pid_t WorkerProcesses::ProcessOf(int worker) {
+  const std::lock_guard lock(mutex_);
+  const auto found = workers_.find(worker);
+  return found != workers_.end() ? found->second->process.load() : 0;
 }
 
 void WorkerProcesses::KillAfter(int worker, std::chrono::nanoseconds delay, std::string because) {
@@ -134,7 +142,7 @@ std::shared_ptr<WorkerProcesses::Process> WorkerProcesses::TakeSpare() {
 
 void WorkerProcesses::FillSpares() {
   try {
-    while (static_cast<int>(spares_.size()) < ahead_) spares_.push_back(Spawn({}));
+    while (static_cast<int>(spares_.size()) < ahead_) spares_.push_back(Spawn(ahead_program_));
   } catch (const Error& error) {
     LogWarning("no worker process is started ahead: {}", error.what());
   }
@@ -149,16 +157,16 @@ void WorkerProcesses::HandleEnd(Process& process, const ChildEnd& end) {
   process.worker_end.Close();
   int worker = -1;
   bool spare = false;
-  std::string cause;
+  ChildEnd told = end;
   {
     const std::lock_guard lock(mutex_);
     worker = process.worker;
-    cause = Cause(process, end);
+    told.cause = Cause(process, end);
     workers_.erase(worker);
     spare = std::erase_if(spares_, [&](const auto& one) { return one.get() == &process; }) > 0;
   }
-  if (spare) LogWarning("worker process {}, started ahead, {}", process.process, cause);
-  if (worker >= 0 && events_.on_end) events_.on_end(worker, process.process, cause);
+  if (spare) LogWarning("worker process {}, started ahead, {}", process.process.load(), told.cause);
+  if (worker >= 0 && events_.on_end) events_.on_end(worker, process.process, told);
 }
 
 std::string WorkerProcesses::Cause(const Process& process, const ChildEnd& end) {

@@ -16,23 +16,16 @@
 
 #include "menger/base/child_process.h"
 #include "menger/base/files.h"
+#include "menger/runtime/worker_program.h"
 
 namespace menger {
-
-// What a worker process runs.
-struct WorkerProgram {
-  std::vector<std::string> arguments;                          // None: this program's own image.
-  std::vector<std::pair<std::string, std::string>> variables;  // Put over the driver's own.
-  std::string folder;                                          // To work in; "" for the driver's.
-  std::uint64_t memory_bytes_max = 0;  // As ChildProcesses::LimitMemory; 0: no limit.
-};
 
 // Called by the thread that watches the processes: short, and without exceptions. Of on_line,
 // `worker` is -1 for what a process prints that was started ahead and has no number yet; of on_end,
 // `process` is 0 where it could not be started.
 struct WorkerEvents {
   std::function<void(int worker, pid_t process, std::string_view line)> on_line;
-  std::function<void(int worker, pid_t process, const std::string& cause)> on_end;  // Once, last.
+  std::function<void(int worker, pid_t process, const ChildEnd& end)> on_end;  // Once, last.
 };
 
 // The worker processes of a node. How they are started, watched and ended is ChildProcesses'
@@ -45,9 +38,9 @@ class WorkerProcesses {
                            std::chrono::nanoseconds connect_deadline = std::chrono::seconds(30));
   ~WorkerProcesses();  // Kills them; events come until it returns.
 
-  // Keeps `count` processes of the program's own image waiting, for Start to take. One that ends by
-  // itself is not replaced before the next Start.
-  void StartAhead(int count);
+  // Keeps `count` processes of a program waiting, for Start to take where it is asked for the same.
+  // One that ends by itself is not replaced before the next Start.
+  void StartAhead(int count, const WorkerProgram& program = {});
 
   // Makes a process worker number `worker` >= 0, a number never used before, and returns at once.
   // What it gives is the node's end of the control socket: whoever closes it ends the worker. A
@@ -56,6 +49,9 @@ class WorkerProcesses {
 
   // The worker has said that it runs; before that it has the deadline of the constructor.
   void Connected(int worker);
+
+  // 0 where it has none yet or any more.
+  pid_t ProcessOf(int worker);
 
   // As ChildProcesses::KillAfter.
   void KillAfter(int worker, std::chrono::nanoseconds delay, std::string because = "");
@@ -80,6 +76,7 @@ class WorkerProcesses {
   std::map<int, std::shared_ptr<Process>> workers_;  // Guarded by mutex_.
   std::deque<std::shared_ptr<Process>> spares_;      // Guarded by mutex_.
   int ahead_ = 0;                                    // Guarded by mutex_.
+  WorkerProgram ahead_program_;                      // What spares_ run. Guarded by mutex_.
   ChildProcesses children_;  // The last member: its thread uses those above.
 };
 

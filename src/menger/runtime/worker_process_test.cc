@@ -55,8 +55,8 @@ class Node {
                         lines_.push_back(fmt::format("{} {} {}", worker, process, line));
                       },
                   .on_end =
-                      [this](int worker, pid_t, const std::string& cause) {
-                        end_.set_value(fmt::format("worker {} {}", worker, cause));
+                      [this](int worker, pid_t, const ChildEnd& end) {
+                        end_.set_value(fmt::format("worker {} {}", worker, end.cause));
                       }},
                  deadline),
         control_(workers_.Start(7, program)) {}
@@ -152,6 +152,9 @@ TEST(WorkerProcessTest, WhatAWorkerHasStartedEndsWithIt) {
 }
 
 TEST(WorkerProcessTest, WhatAWorkerForksCanBeTerminated) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "what a process with threads forks gets no signals under ThreadSanitizer";
+#endif
   Node node;
   node.Connect();
   EXPECT_EQ(node.Ask("terminate"), "ended");
@@ -203,7 +206,7 @@ TEST(WorkerProcessTest, AHundredStartsAndEndsLeaveNeitherDescriptorsNorZombies) 
   {
     std::promise<void> done;
     int ends = 0;
-    WorkerProcesses workers({.on_end = [&](int, pid_t, const std::string&) {
+    WorkerProcesses workers({.on_end = [&](int, pid_t, const ChildEnd&) {
       if (++ends == 100) done.set_value();
     }});
     for (int worker = 0; worker < 100; ++worker)

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
+
+#include "menger/runtime/node_records.h"
 
 namespace menger {
 
@@ -14,6 +18,9 @@ class WorkerTeam {
 
   // Tells the machine what the workers have reported since.
   virtual void Drain() = 0;
+
+  // The process of a worker; 0 if there is none. Of threads the driver's.
+  virtual pid_t ProcessOf(WorkerIndex index) = 0;
 
   // Why no worker can be had; "" while that is not so.
   const std::string& broken() const { return broken_; }

@@ -100,7 +100,7 @@ int WorkerMain() {
 int DriverMain(const std::string& command, int ahead) {
   std::promise<std::string> end;
   WorkerProcesses workers(
-      {.on_end = [&](int, pid_t, const std::string& cause) { end.set_value(cause); }},
+      {.on_end = [&](int, pid_t, const ChildEnd& ended) { end.set_value(ended.cause); }},
       std::chrono::seconds(10));
   workers.StartAhead(ahead);
   if (ahead > 0) usleep(50'000);

@@ -1,0 +1,160 @@
+"""The C functions of libmenger_runtime.so (src/menger/runtime/library/menger_runtime.h)."""
+
+import ctypes
+import os
+import pathlib
+
+from menger.runtime import exceptions
+
+LIBRARY_VARIABLE = "MENGER_RUNTIME_LIBRARY"
+
+# menger::ErrorCode.
+INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED = 0, 1, 3, 4
+
+# What is called.
+FUNCTION, CONSTRUCT, METHOD = range(3)
+
+
+class Id(ctypes.Structure):
+    _fields_ = [("high", ctypes.c_uint64), ("low", ctypes.c_uint64)]
+
+
+class Bytes(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_uint64)]
+
+
+OnLine = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64)
+
+
+class RuntimeOptions(ctypes.Structure):
+    _fields_ = [
+        ("workers", ctypes.c_int32),
+        ("workers_ahead", ctypes.c_int32),
+        ("cpus", ctypes.c_double),
+        ("gpus", ctypes.c_double),
+        ("resources", ctypes.c_char_p),
+        ("store_bytes_max", ctypes.c_uint64),
+        ("program", ctypes.POINTER(ctypes.c_char_p)),
+        ("variables", ctypes.POINTER(ctypes.c_char_p)),
+        ("folder", ctypes.c_char_p),
+        ("memory_bytes_max", ctypes.c_uint64),
+        ("on_line", OnLine),
+    ]
+
+
+class CallOptions(ctypes.Structure):
+    _fields_ = [
+        ("kind", ctypes.c_int32),
+        ("results", ctypes.c_int32),
+        ("prefix", Bytes),
+        ("definition", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("cpus", ctypes.c_double),
+        ("gpus", ctypes.c_double),
+        ("resources", ctypes.c_char_p),
+        ("retries", ctypes.c_int32),
+        ("restarts", ctypes.c_int32),
+        ("retry_errors", ctypes.c_int32),
+        ("actor", Id),
+        ("actor_object", ctypes.c_void_p),
+    ]
+
+
+DoCall = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_int32,
+    ctypes.c_uint64,
+    ctypes.c_void_p,
+    ctypes.c_uint64,
+    ctypes.c_int32,
+)
+DropActor = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
+
+
+class WorkerHooks(ctypes.Structure):
+    _fields_ = [("call", DoCall), ("drop_actor", DropActor)]
+
+
+def strings(texts):
+    """A list of C strings that ends with null."""
+    return (ctypes.c_char_p * (len(texts) + 1))(*[text.encode() for text in texts], None)
+
+
+def find():
+    """The library's file: where the variable says, beside this package, or where this tree builds it."""
+    named = os.environ.get(LIBRARY_VARIABLE)
+    if named:
+        return named
+    name, here = "libmenger_runtime.so", pathlib.Path(__file__).resolve().parent
+    for folder in (here, here.parents[2] / "build" / "release"):
+        if (folder / name).exists():
+            return str(folder / name)
+    raise exceptions.RaySystemError(
+        f"there is no {name} in {here} or build/release: build the target menger_runtime_library,"
+        f" or name the file in {LIBRARY_VARIABLE}"
+    )
+
+
+_loaded = None
+
+
+def load():
+    """The library's functions, without the prefix of their names, as attributes."""
+    global _loaded
+    if _loaded is None:
+        _loaded = Library(find())
+    return _loaded
+
+
+class Library:
+    """Each call lets go of the interpreter's lock while it lasts."""
+
+    def __init__(self, file):
+        self.file = file
+        self._library = library = ctypes.CDLL(file)
+        pointer, count, number, text = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32, ctypes.c_char_p
+
+        def declare(name, result, *arguments):
+            function = getattr(library, name)
+            function.restype = result
+            function.argtypes = arguments
+            setattr(self, name.removeprefix("menger_runtime_").removeprefix("menger_"), function)
+
+        value = (text, count, pointer, count, pointer, count)
+        declare("menger_runtime_error", text)
+        declare("menger_runtime_error_code", number)
+        declare("menger_runtime_open", pointer, ctypes.POINTER(RuntimeOptions))
+        declare("menger_runtime_close", None, pointer)
+        declare("menger_runtime_callable", pointer, ctypes.POINTER(CallOptions))
+        declare("menger_runtime_drop_callable", None, pointer)
+        declare("menger_runtime_call", pointer, pointer, pointer, text, count, pointer, count, pointer)
+        declare("menger_runtime_create", pointer, pointer, pointer, text, count, pointer, count, ctypes.POINTER(Id))
+        declare("menger_runtime_put", pointer, pointer, *value)
+        declare("menger_runtime_get", pointer, pointer, pointer, count, ctypes.c_double)
+        declare("menger_runtime_pin", pointer, pointer, count)
+        declare("menger_runtime_unpin", None, pointer)
+        declare("menger_runtime_drop_batch", None, pointer)
+        declare("menger_runtime_wait", number, pointer, pointer, count, count, ctypes.c_double, pointer)
+        declare("menger_runtime_drop", None, pointer)
+        declare("menger_runtime_id", None, pointer, ctypes.POINTER(Id))
+        declare("menger_runtime_adopt", pointer, pointer, ctypes.POINTER(Id))
+        declare("menger_runtime_cancel", number, pointer, pointer, number)
+        declare("menger_runtime_kill", number, pointer, ctypes.POINTER(Id), number)
+        declare("menger_runtime_find", pointer, pointer, text, ctypes.POINTER(Id))
+        declare("menger_runtime_serve", number, ctypes.POINTER(WorkerHooks))
+        declare("menger_runtime_is_cancelled", number, pointer)
+        declare("menger_frame_result", number, pointer, number, *value)
+        declare("menger_frame_actor", None, pointer, count)
+        declare("menger_frame_fail", None, pointer, text, text, ctypes.POINTER(Bytes))
+        declare("menger_frame_object", number, pointer, count, ctypes.POINTER(Id))
+
+    def failure(self):
+        """What the last function that failed on this thread says."""
+        code, text = self.error_code(), self.error().decode(errors="replace")
+        if code == INVALID_ARGUMENT:
+            return ValueError(text)
+        if code == UNAVAILABLE:
+            return exceptions.ObjectStoreFullError(text)
+        return exceptions.RaySystemError(text)

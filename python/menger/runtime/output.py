@@ -1,0 +1,78 @@
+"""What workers print: the worker says who prints, the driver shows it with that before each line."""
+
+import ctypes
+import os
+import sys
+
+from menger.runtime import library
+
+_MARK = "\x1f"
+
+
+class Lines:
+    """Takes the workers' lines in the driver. `callback` is for the library."""
+
+    def __init__(self, shown):
+        self._shown = shown
+        self.callback = library.OnLine(self._on_line)
+
+    def _on_line(self, _worker, process, address, size):
+        if not self._shown:
+            return
+        stream, name, text = parse(ctypes.string_at(address, size).decode(errors="replace"))
+        file = sys.stderr if stream == "e" else sys.stdout
+        print(f"({name} pid={process}) {text}", file=file, flush=True)
+
+
+def parse(line):
+    """(stream, name, text) of a worker's line; one that Output has not written is of nobody in particular."""
+    if line.startswith(_MARK):
+        stream, name, text = line[1:].split(_MARK, 2)
+        return stream, name, text
+    return "e", "worker", line
+
+
+class Output:
+    """Stands for a worker's sys.stdout or sys.stderr: each whole line goes out with the name of what runs."""
+
+    encoding, errors, newlines, closed = "utf-8", "replace", None, False
+
+    def __init__(self, descriptor, stream, name):
+        self._descriptor, self._stream, self._name = descriptor, stream, name
+        self._rest = ""
+
+    def write(self, text):
+        *lines, self._rest = (self._rest + text).split("\n")
+        if lines:
+            self._put(lines)
+        return len(text)
+
+    def writelines(self, lines):
+        for line in lines:
+            self.write(line)
+
+    def flush(self):
+        if self._rest:
+            lines, self._rest = [self._rest], ""
+            self._put(lines)
+
+    def _put(self, lines):
+        before = f"{_MARK}{self._stream}{_MARK}{self._name()}{_MARK}"
+        data = "".join(f"{before}{line}\n" for line in lines).encode(errors="replace")
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def fileno(self):
+        return self._descriptor
+
+    def isatty(self):
+        return False
+
+    def readable(self):
+        return False
+
+    def writable(self):
+        return True
+
+    def seekable(self):
+        return False

@@ -1,0 +1,354 @@
+"""Functions and classes that run on workers: what `remote` makes of them."""
+
+import ctypes
+import inspect
+import threading
+
+from menger.runtime import exceptions, library, session, values
+
+_UNLIMITED = 65535
+
+# What a call of a function, or the making of an actor, can be told, and what is so if it is not.
+FUNCTION_OPTIONS = {
+    "num_cpus": 1,
+    "num_gpus": 0,
+    "resources": None,
+    "num_returns": 1,
+    "max_retries": 3,
+    "retry_exceptions": False,
+    "name": "",
+    "scheduling_strategy": "DEFAULT",
+}
+ACTOR_OPTIONS = {
+    "num_cpus": 0,
+    "num_gpus": 0,
+    "resources": None,
+    "name": "",
+    "namespace": None,
+    "lifetime": None,
+    "get_if_exists": False,
+    "max_restarts": 0,
+    "max_task_retries": 0,
+    "max_concurrency": 1,
+    "scheduling_strategy": "DEFAULT",
+}
+METHOD_OPTIONS = {"num_returns": 1, "name": ""}
+
+_exporting = threading.RLock()
+_loading = threading.local()
+
+
+def check_options(given, known):
+    for name, value in given.items():
+        if name not in known:
+            raise ValueError(f"'{name}' is no option; there are: {', '.join(known)}")
+        if name in ("num_cpus", "num_gpus") and value is None:
+            raise ValueError(f"{name} is None; leave it out instead")
+    returns = given.get("num_returns", 1)
+    if not isinstance(returns, int) or not 0 <= returns <= 1000:
+        raise ValueError(f"num_returns is {returns!r}; it must be a number from 0 to 1000")
+    if given.get("max_concurrency", 1) != 1:
+        raise ValueError("an actor does one call after the other: max_concurrency must be 1")
+    if not isinstance(given.get("retry_exceptions", False), bool):
+        raise ValueError("retry_exceptions must be True or False")
+    return given
+
+
+def amounts(resources):
+    return " ".join(f"{name}={float(amount)!r}" for name, amount in (resources or {}).items()).encode()
+
+
+def _retries(count):
+    return _UNLIMITED if count == -1 else count
+
+
+class Definition:
+    """A function or class, which travels to the workers once, by reference."""
+
+    def __init__(self, target):
+        self.target, self.name = target, target.__name__
+        self._session = self._reference = None
+        self._exporter = None  # The thread that exports it at the moment.
+
+    def reference(self, into):
+        if self._session is not into:
+            with _exporting:
+                if self.target is None:
+                    raise exceptions.RaySystemError(f"'{self.name}' is of a runtime that was shut down")
+                self._exporter = threading.get_ident()
+                try:
+                    self._reference = into.put(self.target)
+                    self._session = into
+                finally:
+                    self._exporter = None
+        return self._reference
+
+    # Whoever is exported already travels as its reference; one that contains itself, as what is being loaded; others, whole.
+    def __getstate__(self):
+        if self._exporter == threading.get_ident():
+            return {"name": self.name, "target": self.target, "is_loading": True}
+        if self._session is not None and self._session is session.opened():
+            return {"name": self.name, "target": None, "reference": self._reference}
+        return {"name": self.name, "target": self.target}
+
+    def __setstate__(self, state):
+        self.name, self.target = state["name"], state["target"]
+        self._reference = state.get("reference")
+        if state.get("is_loading"):
+            self._reference = getattr(_loading, "reference", None)
+        self._session = session.opened() if self._reference is not None else None
+        self._exporter = None
+
+
+def load_definition(reference, owner):
+    """The function or class of a Definition's reference."""
+    before = getattr(_loading, "reference", None)
+    _loading.reference = reference
+    try:
+        return owner.get([reference])[0]
+    finally:
+        _loading.reference = before
+
+
+class RemoteFunction:
+    """A function whose `remote(...)` calls it on a worker and returns at once."""
+
+    def __init__(self, definition, options):
+        self._definition = definition
+        self._options = check_options(options, FUNCTION_OPTIONS)
+        self._forget_callable()
+        self.__name__ = definition.name
+        self.__doc__ = getattr(definition.target, "__doc__", None)
+
+    def __call__(self, *_arguments, **_keywords):
+        raise TypeError(f"'{self.__name__}' is a remote function: call {self.__name__}.remote()")
+
+    def options(self, **options):
+        """The same function, called with other options."""
+        return RemoteFunction(self._definition, {**self._options, **options})
+
+    def remote(self, *arguments, **keywords):
+        owner = session.current()
+        if self._session is not owner:
+            self._make_callable(owner)
+        references = owner.call(self._callable, self._results or 1, arguments, keywords)
+        return references if self._results else None
+
+    def _forget_callable(self):
+        self._session = self._callable = None
+        self._results = self._options.get("num_returns", 1)
+
+    def _make_callable(self, owner):
+        options = {**FUNCTION_OPTIONS, **self._options}
+        reference = self._definition.reference(owner)
+        prefix, packed = pack_bytes(reference.binary())
+        self._callable = owner.make_callable(
+            library.CallOptions(
+                kind=library.FUNCTION,
+                results=self._results or 1,
+                prefix=packed,
+                definition=reference.handle,
+                name=(options["name"] or self._definition.name).encode(),
+                cpus=options["num_cpus"],
+                gpus=options["num_gpus"],
+                resources=amounts(options["resources"]),
+                retries=_retries(options["max_retries"]),
+                retry_errors=int(options["retry_exceptions"]),
+            )
+        )
+        del prefix
+        self._session = owner
+
+    def __del__(self):
+        if getattr(self, "_session", None) is not None:
+            self._session.drop_callable(self._callable)
+
+    def __reduce__(self):
+        return (RemoteFunction, (self._definition, self._options))
+
+
+class ActorClass:
+    """A class whose `remote(...)` makes an actor on a worker of its own."""
+
+    def __init__(self, definition, options, methods=None):
+        self._definition = definition
+        self._options = check_options(options, ACTOR_OPTIONS)
+        self._methods = methods if methods is not None else _methods_of(definition.target)
+        self.__name__ = definition.name
+        self.__doc__ = getattr(definition.target, "__doc__", None)
+
+    def __call__(self, *_arguments, **_keywords):
+        raise TypeError(f"'{self.__name__}' is a remote class: make an actor with {self.__name__}.remote()")
+
+    def options(self, **options):
+        return ActorClass(self._definition, {**self._options, **options}, self._methods)
+
+    def remote(self, *arguments, **keywords):
+        owner, options = session.current(), {**ACTOR_OPTIONS, **self._options}
+        name = options["name"] or ""
+        if name:
+            found = owner.find(name)
+            if found and options["get_if_exists"]:
+                return ActorHandle(owner, *found, self._definition.name, self._methods)
+            if found:
+                raise ValueError(f"an actor named '{name}' lives already")
+        reference = self._definition.reference(owner)
+        prefix, packed = pack_bytes(reference.binary())
+        made = owner.make_callable(
+            library.CallOptions(
+                kind=library.CONSTRUCT,
+                results=1,
+                prefix=packed,
+                definition=reference.handle,
+                name=name.encode(),
+                cpus=options["num_cpus"],
+                gpus=options["num_gpus"],
+                resources=amounts(options["resources"]),
+                retries=_retries(options["max_task_retries"]),
+                restarts=_retries(options["max_restarts"]),
+            )
+        )
+        del prefix
+        try:
+            actor, kept = owner.create(made, arguments, keywords)
+        finally:
+            owner.drop_callable(made)
+        if options["lifetime"] == "detached":
+            owner.kept.append(kept)
+        return ActorHandle(owner, actor, kept, self._definition.name, self._methods)
+
+    def __reduce__(self):
+        return (ActorClass, (self._definition, self._options, self._methods))
+
+
+class ActorHandle:
+    """An actor. It lives while somebody has a handle; handles may be arguments and parts of values."""
+
+    def __init__(self, owner, actor, kept, class_name, methods):
+        self._session, self._actor, self._object = owner, actor, kept
+        self._class_name, self._methods = class_name, methods
+        self._callables = {}
+
+    def __getattr__(self, name):
+        if name.startswith("__") and name != "__ray_ready__":
+            raise AttributeError(name)
+        if self._methods is None:  # Found by its name: the actor says what it is.
+            self._class_name, self._methods = self._session.get([self._object])[0]
+        if name not in self._methods:
+            raise AttributeError(f"actors of class '{self._class_name}' have no method '{name}'")
+        return ActorMethod(self, name, self._methods[name], "")
+
+    def _callable(self, method, results, name):
+        made = self._callables.get((method, results, name))
+        if made is None:
+            prefix, packed = pack_bytes(method.encode())
+            made = self._callables[method, results, name] = self._session.make_callable(
+                library.CallOptions(
+                    kind=library.METHOD,
+                    results=results or 1,
+                    prefix=packed,
+                    name=(name or f"{self._class_name}.{method}").encode(),
+                    resources=b"",
+                    actor=library.Id.from_buffer_copy(self._actor),
+                    actor_object=self._object.handle,
+                )
+            )
+            del prefix
+        return made
+
+    def __del__(self):
+        for made in self.__dict__.get("_callables", {}).values():
+            self._session.drop_callable(made)
+
+    def __hash__(self):
+        return hash(self._actor)
+
+    def __eq__(self, other):
+        return type(other) is ActorHandle and self._actor == other._actor
+
+    def __repr__(self):
+        return f"Actor({self._class_name}, {self._actor.hex()})"
+
+    def __reduce__(self):
+        return (_handle, (self._actor, self._object, self._class_name, self._methods))
+
+
+def _handle(actor, kept, class_name, methods):
+    return ActorHandle(session.current(), actor, kept, class_name, methods)
+
+
+class ActorMethod:
+    __slots__ = ("_actor", "_method", "_name", "_results")
+
+    def __init__(self, actor, method, results, name):
+        self._actor, self._method, self._results, self._name = actor, method, results, name
+
+    def __call__(self, *_arguments, **_keywords):
+        raise TypeError(f"'{self._method}' is a method of an actor: call {self._method}.remote()")
+
+    def options(self, **options):
+        check_options(options, METHOD_OPTIONS)
+        return ActorMethod(
+            self._actor, self._method, options.get("num_returns", self._results), options.get("name", self._name)
+        )
+
+    def remote(self, *arguments, **keywords):
+        actor, results = self._actor, self._results
+        made = actor._callable(self._method, results, self._name)
+        references = actor._session.call(made, results or 1, arguments, keywords)
+        return references if results else None
+
+
+def method(num_returns=1):
+    """Says how many results a method of an actor has."""
+    check_options({"num_returns": num_returns}, METHOD_OPTIONS)
+
+    def mark(function):
+        function.menger_num_returns = num_returns
+        return function
+
+    return mark
+
+
+def _methods_of(target):
+    """How many results each method of a class has."""
+    found = inspect.getmembers(target, callable)
+    methods = {name: getattr(each, "menger_num_returns", 1) for name, each in found if not name.startswith("__")}
+    return {**methods, "__call__": 1, "__ray_ready__": 1}
+
+
+def find_actor(name, namespace=None):
+    """The living actor of that name."""
+    owner = session.current()
+    found = owner.find(name)
+    if found is None:
+        raise ValueError(f"no actor named '{name}' lives")
+    return ActorHandle(owner, *found, "", None)
+
+
+def describe(target):
+    """What the making of an actor gives: for those who find it by its name."""
+    return values.dumps((target.__name__, _methods_of(target)))
+
+
+def pack_bytes(data):
+    """(what must stay, its library.Bytes)."""
+    held = ctypes.create_string_buffer(data, len(data))
+    return held, library.Bytes(ctypes.addressof(held), len(data))
+
+
+def remote(*target, **options):
+    """Makes a function or class remote: as a decorator, with or without options, or called."""
+    if len(target) == 1 and not options:
+        return _make(target[0], {})
+    if target:
+        raise TypeError("remote takes a function or class, or options by their names")
+    return lambda each: _make(each, options)
+
+
+def _make(target, options):
+    if inspect.isclass(target):
+        return ActorClass(Definition(target), options)
+    if not callable(target):
+        raise TypeError(f"only functions and classes can be remote; this is {target!r}")
+    return RemoteFunction(Definition(target), options)

@@ -1,0 +1,273 @@
+"""This process's way to its node: the driver's, which embeds the node, or a worker's."""
+
+import array
+import ctypes
+import struct
+import time
+
+from menger.runtime import exceptions, library, values
+
+# Waits are cut into slices, between which signals are heard.
+_SLICE_SECONDS = 0.1
+_FOREVER = 1e9
+
+# What is longer goes through the store.
+INLINE_BYTES_MAX = 48 * 1024
+
+BY_REFERENCE = b"\x02"  # Instead of the arguments: they are the value of the first reference.
+
+_ENTRY = struct.Struct("=QQII")
+
+
+class ObjectRef:
+    """A value that is there or will be. It keeps its object; equal to every other reference on the same."""
+
+    __slots__ = ("_id", "_session", "__weakref__", "handle")
+
+    def __init__(self, handle, session):
+        self.handle, self._session, self._id = handle, session, None
+
+    def __del__(self):
+        self._session.drop(self.handle)
+
+    def binary(self):
+        if self._id is None:
+            self._id = self._session.id_of(self.handle)
+        return self._id
+
+    def hex(self):
+        return self.binary().hex()
+
+    def __hash__(self):
+        return hash(self.binary())
+
+    def __eq__(self, other):
+        return type(other) is ObjectRef and (self is other or self.binary() == other.binary())
+
+    def __repr__(self):
+        return f"ObjectRef({self.hex()})"
+
+    def __reduce__(self):
+        if not values.collect(self):
+            self._session.kept.append(self)  # Nobody will say when the copy is gone.
+        return (_adopt, (self.binary(),))
+
+    def future(self):
+        """A concurrent.futures.Future of the value."""
+        from menger.runtime import waiting
+
+        return waiting.future(self, self._session)
+
+    def __await__(self):
+        import asyncio
+
+        return asyncio.wrap_future(self.future()).__await__()
+
+
+def _adopt(identity):
+    return current().adopt(identity)
+
+
+class Session:
+    """One open runtime. `drop`, `drop_callable` and `unpin` may be called at any moment, after its end too."""
+
+    in_worker = False
+
+    def __init__(self, functions, runtime):
+        self.library, self.runtime = functions, runtime
+        self.drop, self.unpin = functions.drop, functions.unpin
+        self.drop_callable = functions.drop_callable
+        self._call, self._get = functions.call, functions.get
+        self.kept = []  # References that live as long as this.
+        self.resources = {}
+
+    def close(self):
+        self.drop = self.unpin = self.drop_callable = _do_nothing
+        self.kept.clear()
+        runtime, self.runtime = self.runtime, None
+        self.library.close(runtime)
+
+    # ---- References.
+
+    def id_of(self, handle):
+        identity = library.Id()
+        self.library.id(handle, ctypes.byref(identity))
+        return bytes(identity)
+
+    def adopt(self, identity):
+        return self._reference(self.library.adopt(self.runtime, ctypes.byref(library.Id.from_buffer_copy(identity))))
+
+    def _reference(self, handle):
+        if not handle:
+            raise self.library.failure()
+        return ObjectRef(handle, self)
+
+    # ---- Values.
+
+    def put(self, value):
+        return self.put_encoded(values.dumps(value))
+
+    def put_encoded(self, encoded):
+        return self._reference(self.library.put(self.runtime, *c_value(encoded)[1]))
+
+    def get(self, references, timeout=None):
+        """The values of a list of references."""
+        batch = self._fetch([reference.handle for reference in references], timeout)
+        try:
+            table = ctypes.string_at(batch, _ENTRY.size * len(references))
+            return [self._value(batch, i, *entry) for i, entry in enumerate(_ENTRY.iter_unpack(table))]
+        finally:
+            self.library.drop_batch(batch)
+
+    def _fetch(self, handles, timeout):
+        packed = array.array("Q", handles)
+        address, count = packed.buffer_info()
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _SLICE_SECONDS if end is None else min(_SLICE_SECONDS, max(0.0, end - time.monotonic()))
+            batch = self._get(self.runtime, address, count, left)
+            if batch:
+                return batch
+            if self.library.error_code() != library.DEADLINE_EXCEEDED:
+                raise self.library.failure()
+            if end is not None and time.monotonic() >= end:
+                raise exceptions.GetTimeoutError(f"get timed out: {count} objects were not all ready in {timeout} s")
+
+    def _value(self, batch, index, address, size, failed, shared):
+        if failed:
+            raise exceptions.failure(ctypes.string_at(address, size), values.loads)
+        if not shared:
+            return values.loads(ctypes.string_at(address, size))
+        memory = values.shared_bytes(address, size)
+        memory.pin = values.Pin(self, self.library.pin(batch, index))
+        return values.loads(values.read_only(memory))
+
+    def pin(self, reference):
+        """Keeps the value of a reference where it is, for as long as what this gives lives."""
+        batch = self._fetch([reference.handle], None)
+        try:
+            return values.Pin(self, self.library.pin(batch, 0))
+        finally:
+            self.library.drop_batch(batch)
+
+    def wait(self, references, wanted, timeout):
+        """Which are ready, once `wanted` are or the time has passed."""
+        packed = array.array("Q", [reference.handle for reference in references])
+        address, count = packed.buffer_info()
+        ready = ctypes.create_string_buffer(count)
+        end = time.monotonic() + (_FOREVER if timeout is None else timeout)
+        while True:
+            left = max(0.0, end - time.monotonic())
+            if self.library.wait(self.runtime, address, count, wanted, min(left, _SLICE_SECONDS), ready) != 0:
+                raise self.library.failure()
+            flags = ready.raw
+            if left == 0 or count - flags.count(0) >= wanted:
+                return flags
+
+    # ---- Calls.
+
+    def make_callable(self, options):
+        made = self.library.callable(ctypes.byref(options))
+        if not made:
+            raise self.library.failure()
+        return made
+
+    def call(self, made, results, arguments, keywords):
+        """Calls; a reference on the result, or a list of `results` of them."""
+        payload, handles, _kept = self._encode_arguments(arguments, keywords)
+        address, count = handles.buffer_info() if handles else (None, 0)
+        if results == 1:
+            return self._reference(self._call(self.runtime, made, payload, len(payload), address, count, None))
+        several = (ctypes.c_void_p * results)()
+        if not self._call(self.runtime, made, payload, len(payload), address, count, several):
+            raise self.library.failure()
+        return [ObjectRef(handle, self) for handle in several]
+
+    def create(self, made, arguments, keywords):
+        """Makes an actor: its id, and a reference that keeps it."""
+        payload, handles, _kept = self._encode_arguments(arguments, keywords)
+        address, count = handles.buffer_info() if handles else (None, 0)
+        actor = library.Id()
+        handle = self.library.create(self.runtime, made, payload, len(payload), address, count, ctypes.byref(actor))
+        return bytes(actor), self._reference(handle)
+
+    def _encode_arguments(self, arguments, keywords):
+        """The arguments as bytes, the references among them, and what must live until they are passed on."""
+        if not arguments and not keywords:
+            return b"", None, None
+        references, slots = [], []
+        for i, value in enumerate(arguments):
+            if type(value) is ObjectRef:
+                references.append(value)
+                slots.append(i)
+        for name, value in keywords.items():
+            if type(value) is ObjectRef:
+                references.append(value)
+                slots.append(name)
+        if slots:
+            arguments = [None if type(value) is ObjectRef else value for value in arguments]
+            keywords = {name: None if type(value) is ObjectRef else value for name, value in keywords.items()}
+        encoded = values.dumps([arguments, keywords, slots] if keywords or slots else arguments)
+        if encoded.references or encoded.size() > INLINE_BYTES_MAX:
+            references.insert(0, self.put_encoded(encoded))
+            payload = BY_REFERENCE
+        else:
+            payload = encoded.joined()
+        if not references:
+            return payload, None, None
+        return payload, array.array("Q", [reference.handle for reference in references]), references
+
+    # ---- The rest.
+
+    def cancel(self, reference, force):
+        if self.library.cancel(self.runtime, reference.handle, int(force)) != 0:
+            raise self.library.failure()
+
+    def kill(self, actor, may_restart):
+        if self.library.kill(self.runtime, ctypes.byref(library.Id.from_buffer_copy(actor)), int(may_restart)) != 0:
+            raise self.library.failure()
+
+    def find(self, name):
+        """The id of the living actor of that name and a reference that keeps it, or None."""
+        actor = library.Id()
+        handle = self.library.find(self.runtime, name.encode(), ctypes.byref(actor))
+        if not handle and self.library.error_code() == library.NOT_FOUND:
+            return None
+        return bytes(actor), self._reference(handle)
+
+
+def c_value(encoded):
+    """(what must stay, the arguments by which the library takes a value)."""
+    head, buffers, references = encoded.head, encoded.buffers, encoded.references
+    table, handles = None, None
+    if buffers:
+        table = (library.Bytes * len(buffers))(*[(values.address_of(buffer), buffer.nbytes) for buffer in buffers])
+    if references:
+        handles = (ctypes.c_void_p * len(references))(*[reference.handle for reference in references])
+    return encoded, (head, len(head), table, len(buffers), handles, len(references))
+
+
+def _do_nothing(_handle):
+    pass
+
+
+_current = None
+
+
+def current():
+    """The open session; what calls something without one opens it."""
+    if _current is None:
+        from menger.runtime import driver
+
+        driver.init()
+    return _current
+
+
+def opened():
+    """The open session or None."""
+    return _current
+
+
+def set_current(session):
+    global _current
+    _current = session

@@ -1,0 +1,147 @@
+"""Python values as bytes: pickled, what supports the buffer protocol apart, so that arrays are read where they lie."""
+
+import ctypes
+import pickle
+import struct
+import sys
+import threading
+
+_PLAIN = {int, float, str, bytes, bool, type(None), complex}
+_CONTAINERS = {tuple, list}
+_DEEP = 3  # So deep containers are looked into.
+
+_collecting = threading.local()
+
+
+class Encoded:
+    """A value on its way: what is pickled, the buffers that belong to it, and the ObjectRefs inside."""
+
+    __slots__ = ("buffers", "head", "references")
+
+    def __init__(self, head, buffers=(), references=()):
+        self.head, self.references = head, references
+        self.buffers = [buffer.raw() for buffer in buffers]  # Views that are flat.
+
+    def size(self):
+        return len(self.head) + sum(buffer.nbytes for buffer in self.buffers)
+
+    def joined(self):
+        """All in one piece, laid out as menger_runtime.h says."""
+        if not self.buffers:
+            return self.head
+        sizes = [buffer.nbytes for buffer in self.buffers]
+        parts = [struct.pack(f"=IIQ{len(sizes)}Q", 1, len(sizes), len(self.head), *sizes), self.head]
+        at = sum(map(len, parts))
+        for buffer in self.buffers:
+            parts += (bytes(-at % 64), buffer)
+            at += -at % 64 + buffer.nbytes
+        return b"".join(parts)
+
+
+def collect(reference):
+    """Notes that what is being pickled holds the reference; False where nobody pickles for the runtime."""
+    references = getattr(_collecting, "references", None)
+    if references is None:
+        return False
+    references.append(reference)
+    return True
+
+
+def dumps(value):
+    if type(value) in _PLAIN:
+        return Encoded(pickle.dumps(value, 5))
+    buffers, references = [], []
+    before = getattr(_collecting, "references", None)
+    _collecting.references = references
+    try:
+        if _is_known(value, _DEEP):
+            head = pickle.dumps(value, 5, buffer_callback=buffers.append)
+        else:
+            import cloudpickle  # Takes 20 ms, and whoever sends plain values needs none.
+
+            head = cloudpickle.dumps(value, 5, buffer_callback=buffers.append)
+    finally:
+        _collecting.references = before
+    return Encoded(head, buffers, references)
+
+
+def _is_known(value, deep):
+    """Whether pickle alone does what cloudpickle would: nothing inside is defined by the program."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    if kind in _CONTAINERS:
+        return deep > 0 and all(_is_known(each, deep - 1) for each in value)
+    if kind is dict:
+        return deep > 0 and all(_is_known(k, deep - 1) and _is_known(v, deep - 1) for k, v in value.items())
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and kind is numpy.ndarray and not value.dtype.hasobject
+
+
+def loads(view):
+    """The value of bytes or a memoryview; arrays share its memory."""
+    if not len(view):
+        return None
+    if view[0] == 0x80:  # A pickle of its own.
+        return pickle.loads(view)
+    _, count, head_size = struct.unpack_from("=IIQ", view)
+    sizes = struct.unpack_from(f"={count}Q", view, 16)
+    view = memoryview(view)
+    at = 16 + 8 * count
+    head = view[at : at + head_size]
+    at += head_size
+    buffers = []
+    for size in sizes:
+        at += -at % 64
+        buffers.append(view[at : at + size])
+        at += size
+    return pickle.loads(head, buffers=buffers)
+
+
+class Pin:
+    """Keeps a value in shared memory in its place."""
+
+    __slots__ = ("_pin", "_session")
+
+    def __init__(self, session, pin):
+        self._session, self._pin = session, pin
+
+    def __del__(self):
+        self._session.unpin(self._pin)
+
+
+def shared_bytes(address, size):
+    """The bytes there, as an object whose attribute `pin` keeps them: everything that reads them holds it."""
+    return (ctypes.c_ubyte * size).from_address(address)
+
+
+def read_only(shared):
+    return memoryview(shared).cast("B").toreadonly()
+
+
+class _Buffer(ctypes.Structure):
+    """Py_buffer."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+def address_of(raw):
+    """Where a memoryview's memory lies; it stays there while the view lives."""
+    view = _Buffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(raw), ctypes.byref(view), 0)
+    try:
+        return view.buf
+    finally:
+        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))

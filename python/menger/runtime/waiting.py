@@ -1,0 +1,52 @@
+"""Futures of references, for those who do not wait themselves: one thread of a session waits for all."""
+
+import concurrent.futures
+import queue
+import threading
+
+_SLICES_SECONDS = (0.0, 0.0005, 0.001, 0.002, 0.005)  # Longer and longer while nothing is ready.
+
+
+def future(reference, session):
+    made = concurrent.futures.Future()
+    waiter = getattr(session, "waiter", None)
+    if waiter is None:
+        waiter = session.waiter = Waiter(session)
+    waiter.queue.put((reference, made))
+    return made
+
+
+class Waiter:
+    def __init__(self, session):
+        self.queue, self._session = queue.SimpleQueue(), session
+        threading.Thread(target=self._run, name="menger futures", daemon=True).start()
+
+    def _run(self):
+        waiting, idle = [], 0
+        while self._session.runtime:
+            waiting += self._arrived(block=not waiting)
+            try:
+                ready = self._session.wait([reference for reference, _ in waiting], 1, _SLICES_SECONDS[idle])
+            except Exception as error:
+                for _, made in waiting:
+                    made.set_exception(error)
+                return
+            idle = 0 if any(ready) else min(idle + 1, len(_SLICES_SECONDS) - 1)
+            for (reference, made), done in zip(waiting, ready):
+                if done:
+                    self._settle(reference, made)
+            waiting = [pair for pair, done in zip(waiting, ready) if not done]
+
+    def _arrived(self, block):
+        arrived = [self.queue.get()] if block else []
+        while not self.queue.empty():
+            arrived.append(self.queue.get())
+        return arrived
+
+    def _settle(self, reference, made):
+        if not made.set_running_or_notify_cancel():
+            return
+        try:
+            made.set_result(self._session.get([reference])[0])
+        except BaseException as error:
+            made.set_exception(error)

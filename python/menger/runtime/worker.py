@@ -1,0 +1,245 @@
+"""A worker process, as the runtime starts it: `python -m menger.runtime.worker`, never by hand."""
+
+import ctypes
+import os
+import signal
+import struct
+import sys
+import threading
+import time
+import traceback
+import types
+
+from menger.runtime import driver, exceptions, library, output, remoting, session, values
+
+_DEFINITIONS_MAX = 10_000
+_FAILURE_BYTES_MAX = 256 * 1024
+_LOOK_SECONDS = 0.1  # Between two looks at whether the call was cancelled.
+
+
+class Worker:
+    """Does the calls that the library hands over, on the main thread."""
+
+    def __init__(self, functions):
+        self._library = functions
+        self._session = None
+        self._definitions = {}  # (what was loaded, its reference) by the reference's id.
+        self._actors, self._made = {}, 0
+        self._loop = None
+        self.name = "worker"
+        self._calls, self._running = 0, False
+        self._hooks = library.WorkerHooks(library.DoCall(self._call), library.DropActor(self._drop_actor))
+
+    def serve(self):
+        return self._library.serve(ctypes.byref(self._hooks))
+
+    # ---- Calls.
+
+    def _call(self, runtime, frame, kind, actor, table, count, results):
+        if self._session is None:
+            self._begin(runtime)
+        self._calls += 1
+        try:
+            self._running = True
+            try:
+                self._do(frame, kind, actor, table, count, results)
+            finally:
+                self._running = False
+        except SystemExit as error:
+            _exit(error)
+        except BaseException as error:
+            self._fail(frame, error)
+
+    def _do(self, frame, kind, actor, table, count, results):
+        flat = struct.unpack(f"={2 * count}Q", ctypes.string_at(table, 16 * count))
+        prefix = ctypes.string_at(flat[0], flat[1])
+        arguments, keywords, shared = (), {}, ()
+        if count > 2 or flat[3]:
+            arguments, keywords, shared = self._arguments(frame, flat)
+        if kind == library.METHOD:
+            value = self._method(actor, prefix.decode())(*arguments, **keywords)
+        else:
+            target = self._definition(prefix)
+            self.name = target.__name__
+            value = target(*arguments, **keywords)
+        if type(value) is types.CoroutineType:
+            value = self._await(value)
+        if kind == library.CONSTRUCT:
+            value = self._keep(frame, target, value)
+        self._give(frame, value, results)
+        del value, arguments, keywords
+        for memory, index in shared:
+            self._pin_if_held(memory, frame, index)
+
+    def _give(self, frame, value, results):
+        if results == 1:
+            return self._give_one(frame, 0, value)
+        several = list(value)
+        if len(several) != results:
+            raise ValueError(f"the call has num_returns={results} and gave {len(several)} values")
+        for i, each in enumerate(several):
+            self._give_one(frame, i, each)
+        return None
+
+    def _give_one(self, frame, index, value):
+        encoded = value if type(value) is values.Encoded else values.dumps(value)
+        kept, packed = session.c_value(encoded)
+        if self._library.frame_result(frame, index, *packed) != 0:
+            raise self._library.failure()
+        del kept
+
+    def _fail(self, frame, error):
+        self._running = False
+        text, cause = _describe(error)
+        try:
+            packed = values.dumps(cause).joined()
+        except Exception:
+            packed = b""
+        if len(packed) > _FAILURE_BYTES_MAX:
+            packed = b""
+        _held, packed = remoting.pack_bytes(packed)
+        self._library.frame_fail(frame, type(cause).__name__.encode(), text.encode(errors="replace"), ctypes.byref(packed))
+
+    # ---- What is called, and with what.
+
+    def _definition(self, prefix):
+        found = self._definitions.get(prefix)
+        if found is None:
+            if len(self._definitions) >= _DEFINITIONS_MAX:
+                self._definitions.clear()
+            reference = self._session.adopt(prefix)
+            found = self._definitions[prefix] = (remoting.load_definition(reference, self._session), reference)
+        return found[0]
+
+    def _method(self, actor, name):
+        instance = self._actors[actor]
+        self.name = type(instance).__name__
+        if name == "__ray_ready__":
+            return lambda: True
+        return getattr(instance, name)
+
+    def _arguments(self, frame, flat):
+        """(positional ones, those by name, [(memory that may be held on to, which value it is)])."""
+        read, shared = [], []
+        payload, at = ctypes.string_at(flat[2], flat[3]), 4
+        if payload == session.BY_REFERENCE:
+            payload, at = self._value(frame, flat, 2, shared, load=False), 6
+        encoded = values.loads(payload)
+        for i in range(at // 2, len(flat) // 2):
+            read.append(self._value(frame, flat, i, shared, load=True))
+        if type(encoded) is tuple:
+            return encoded, {}, shared
+        arguments, keywords, slots = encoded if encoded is not None else ([], {}, [])
+        for slot, value in zip(slots, read):
+            if type(slot) is int:
+                arguments[slot] = value
+            else:
+                keywords[slot] = value
+        return arguments, keywords, shared
+
+    def _value(self, frame, flat, index, shared, load):
+        address, size = flat[2 * index], flat[2 * index + 1]
+        if size <= session.INLINE_BYTES_MAX:
+            view = ctypes.string_at(address, size)
+        else:
+            memory = values.shared_bytes(address, size)
+            shared.append((memory, index))
+            view = values.read_only(memory)
+        return values.loads(view) if load else view
+
+    def _pin_if_held(self, memory, frame, index):
+        """An argument that the call has kept, as an actor may, is kept in its place."""
+        if sys.getrefcount(memory) <= 4:  # The list of such, its tuple's, the caller's and this parameter.
+            return
+        identity = library.Id()
+        if not self._library.frame_object(frame, index, ctypes.byref(identity)):
+            return
+        reference = self._session.adopt(bytes(identity))
+        memory.pin = self._session.pin(reference)
+
+    # ---- Actors.
+
+    def _keep(self, frame, target, instance):
+        self._made += 1
+        self._actors[self._made] = instance
+        self._library.frame_actor(frame, self._made)
+        return remoting.describe(target)
+
+    def _drop_actor(self, actor):
+        self._actors.pop(actor, None)
+
+    def _await(self, coroutine):
+        import asyncio
+
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+        return self._loop.run_until_complete(coroutine)
+
+    # ---- Being cancelled.
+
+    def _begin(self, runtime):
+        self._session = session.Session(self._library, runtime)
+        self._session.in_worker = True
+        session.set_current(self._session)
+        os.environ.pop("MENGER_WORKER", None)  # What a call starts is no worker.
+        signal.signal(signal.SIGINT, self._interrupted)
+        threading.Thread(target=self._look, args=(threading.get_ident(),), name="menger look", daemon=True).start()
+
+    def _look(self, main):
+        told = 0
+        while True:
+            time.sleep(_LOOK_SECONDS)
+            if self._running and told != self._calls and self._library.is_cancelled(self._session.runtime):
+                told = self._calls
+                signal.pthread_kill(main, signal.SIGINT)
+
+    def _interrupted(self, _number, _frame):
+        if self._running and self._library.is_cancelled(self._session.runtime):
+            raise KeyboardInterrupt
+
+
+def _describe(error):
+    """The text of an exception for whoever asks for the result, and what it was at first."""
+    text = "".join(traceback.format_exception(type(error), error, _without_own(error.__traceback__)))
+    if len(text) > _FAILURE_BYTES_MAX:
+        text = text[: _FAILURE_BYTES_MAX // 2] + "\n...\n" + text[-_FAILURE_BYTES_MAX // 4 :]
+    cause = error
+    while isinstance(cause, exceptions.RayTaskError) and cause.cause is not None:
+        cause = cause.cause
+    return f"pid={os.getpid()}\n{text}", cause
+
+
+def _without_own(trace):
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__ and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
+
+
+def _exit(error):
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(error.code if isinstance(error.code, int) else int(error.code is not None))
+
+
+def main():
+    path = os.environ.pop(driver.PATH_VARIABLE, "")
+    if path:
+        sys.path[:] = path.split(os.pathsep)
+    # What tasks print belongs to them; the module that cloudpickle knows as __main__ is the driver's.
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    worker = Worker(library.load())
+    sys.stdout = output.Output(1, "o", lambda: worker.name)
+    sys.stderr = output.Output(2, "e", lambda: worker.name)
+    status = worker.serve()
+    if status < 0:
+        os.write(2, f"{worker._library.failure()}\n".encode())
+    sys.stdout.flush()
+    os._exit(max(status, 0) if status >= 0 else 1)
+
+
+if __name__ == "__main__":
+    # Not as __main__: definitions refer to the modules by their names.
+    from menger.runtime import worker
+
+    worker.main()

@@ -1,0 +1,392 @@
+#include "menger/runtime/library/menger_runtime.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "menger/runtime/library/interface.h"
+
+namespace menger {
+namespace {
+
+struct LastError {
+  std::string text;
+  ErrorCode code = ErrorCode::kInternal;
+};
+
+LastError& ThisThreadsError() {
+  static thread_local LastError error;
+  return error;
+}
+
+// Runs it; what it gives, or `failed` with the error noted.
+template <typename Do, typename Result>
+Result Guarded(Result failed, const Do& run) noexcept {
+  try {
+    return run();
+  } catch (...) {
+    NoteError();
+    return failed;
+  }
+}
+
+std::chrono::nanoseconds Duration(double seconds) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, 3e7) * 1e9));
+}
+
+using Amounts = std::vector<std::pair<std::string, double>>;
+
+// "name=amount name=amount"
+Amounts ParseAmounts(std::string_view text) {
+  Amounts amounts;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const std::size_t equals = word.find('=');
+    double amount = 0;
+    const std::string_view digits = equals < word.size() ? word.substr(equals + 1) : "";
+    const auto parsed = std::from_chars(digits.begin(), digits.end(), amount);
+    if (parsed.ec != std::errc() || parsed.ptr != digits.end()) {
+      throw InvalidArgument("'{}' is no amount of a resource, as 'name=2.5' is", word);
+    }
+    amounts.emplace_back(word.substr(0, equals), amount);
+  }
+  return amounts;
+}
+
+RuntimeOptions OptionsOf(const menger_runtime_options& from) {
+  RuntimeOptions options{.workers = from.workers,
+                         .store_bytes_max = from.store_bytes_max,
+                         .workers_ahead = from.workers_ahead};
+  if (from.cpus > 0) options.resources.Set("cpu", from.cpus);
+  if (from.gpus > 0) options.resources.Set("gpu", from.gpus);
+  for (const auto& [name, amount] : ParseAmounts(from.resources)) {
+    options.resources.Set(name, amount);
+  }
+  WorkerProgram& program = options.worker_program;
+  for (const char* const* each = from.program; *each != nullptr; ++each) {
+    program.arguments.emplace_back(*each);
+  }
+  for (const char* const* each = from.variables; *each != nullptr; ++each) {
+    const std::string_view variable = *each;
+    const std::size_t equals = std::min(variable.find('='), variable.size() - 1);
+    program.variables.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  program.folder = from.folder;
+  program.memory_bytes_max = from.memory_bytes_max;
+  if (from.on_line != nullptr) {
+    options.on_line = [tell = from.on_line](const WorkerLine& line) {
+      tell(line.worker, line.process, line.text.data(), line.text.size());
+    };
+  }
+  return options;
+}
+
+constexpr std::size_t kBufferAlignment = 64;
+
+std::size_t Aligned(std::size_t at) {
+  return (at + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+}  // namespace
+
+void NoteError() noexcept {
+  const Error error = TranslateCurrentException();
+  ThisThreadsError() = {error.what(), error.code()};
+}
+
+std::size_t ForeignValue::size() const {
+  std::size_t size = (buffers.empty() ? 0 : 16 + 8 * buffers.size()) + head.size();
+  for (const menger_bytes& buffer : buffers) size = Aligned(size) + buffer.size;
+  return size;
+}
+
+void ForeignValue::Write(std::span<std::byte> out) const {
+  std::size_t at = 0;
+  const auto append = [&](const void* data, std::size_t size) {
+    if (size > 0) std::memcpy(out.data() + at, data, size);
+    at += size;
+  };
+  if (!buffers.empty()) {
+    const std::uint32_t counts[] = {1, static_cast<std::uint32_t>(buffers.size())};
+    const std::uint64_t head_size = head.size();
+    append(counts, sizeof(counts));
+    append(&head_size, sizeof(head_size));
+    for (const menger_bytes& buffer : buffers) append(&buffer.size, sizeof(buffer.size));
+  }
+  append(head.data(), head.size());
+  for (const menger_bytes& buffer : buffers) {
+    std::memset(out.data() + at, 0, Aligned(at) - at);
+    at = Aligned(at);
+    append(buffer.data, buffer.size);
+  }
+}
+
+std::vector<ObjectHandle> HandlesOf(std::span<menger_reference* const> references) {
+  std::vector<ObjectHandle> handles;
+  handles.reserve(references.size());
+  for (const menger_reference* reference : references) handles.push_back(HandleOf(reference));
+  return handles;
+}
+
+}  // namespace menger
+
+using menger::Argument;
+using menger::Counted;
+using menger::Guarded;
+using menger::HandleOf;
+using menger::HandlesOf;
+using menger::ObjectHandle;
+
+struct menger_callable {
+  int kind;
+  menger::SpecHeader header;
+  std::string scheduling;
+  std::string name;
+  std::string prefix;
+  menger_reference* definition;  // Borrowed; may be null.
+};
+
+namespace {
+
+struct Call {
+  const menger_callable& callable;
+  menger_bytes value;
+  std::span<menger_reference* const> arguments;
+};
+
+void Submit(menger::Runtime& runtime, const Call& call, menger::SpecHeader& header,
+            std::span<ObjectHandle> results) {
+  const auto encode = [](const menger_bytes& bytes) {
+    return Argument{.value = bytes.data, .size = bytes.size, .encode = nullptr};
+  };
+  const menger_callable& callable = call.callable;
+  const std::vector<ObjectHandle> references = HandlesOf(call.arguments);
+  std::vector<Argument> arguments = {encode({callable.prefix.data(), callable.prefix.size()}),
+                                     encode(call.value)};
+  for (const ObjectHandle& reference : references) {
+    arguments.push_back({.reference = &reference, .encode = nullptr});
+  }
+  const ObjectHandle definition =
+      callable.definition != nullptr ? HandleOf(callable.definition) : ObjectHandle();
+  runtime.Submit(menger::ForeignFunction(callable.kind), header, callable.scheduling, callable.name,
+                 arguments, {&definition, definition.valid() ? 1U : 0U}, results);
+}
+
+// What a get gave, after the entries that C reads.
+struct Entry {
+  const void* data;
+  std::uint64_t bytes;
+  std::uint32_t failed;
+  std::uint32_t shared;
+};
+
+// The entries come first in memory: C reads them where the batch begins.
+struct Batch {
+  std::vector<menger::Fetched> values;
+};
+constexpr std::size_t kBatchHeader = sizeof(Batch*);
+
+Batch*& BatchOf(menger_batch* batch) {
+  return *reinterpret_cast<Batch**>(reinterpret_cast<char*>(batch) - kBatchHeader);
+}
+
+menger_batch* ToC(std::vector<menger::Fetched> values) {
+  auto* const memory =
+      static_cast<char*>(::operator new(kBatchHeader + values.size() * sizeof(Entry)));
+  auto* const entries = reinterpret_cast<Entry*>(memory + kBatchHeader);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const menger::PinnedBytes& value = values[i].value;
+    entries[i] = {value.bytes().data(), value.bytes().size(), values[i].failed ? 1U : 0U,
+                  value.shared() ? 1U : 0U};
+  }
+  auto* const batch = reinterpret_cast<menger_batch*>(entries);
+  BatchOf(batch) = new Batch{std::move(values)};
+  return batch;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* menger_runtime_error(void) { return menger::ThisThreadsError().text.c_str(); }
+
+int32_t menger_runtime_error_code(void) {
+  return static_cast<int32_t>(menger::ThisThreadsError().code);
+}
+
+menger_runtime* menger_runtime_open(const menger_runtime_options* options) {
+  return Guarded<>(static_cast<menger_runtime*>(nullptr), [&] {
+    auto opened = std::make_unique<menger_runtime>();
+    opened->owned = std::make_unique<menger::Runtime>(menger::OptionsOf(*options));
+    opened->runtime = opened->owned.get();
+    return opened.release();
+  });
+}
+
+void menger_runtime_close(menger_runtime* runtime) { delete runtime; }
+
+menger_callable* menger_runtime_callable(const menger_call_options* options) {
+  return Guarded<>(static_cast<menger_callable*>(nullptr), [&] {
+    auto callable = std::make_unique<menger_callable>();
+    callable->kind = options->kind;
+    callable->name = options->name;
+    callable->prefix.assign(static_cast<const char*>(options->prefix.data), options->prefix.size);
+    callable->definition = options->definition;
+    const menger::Amounts resources = menger::ParseAmounts(options->resources);
+    if (options->kind == MENGER_CONSTRUCT) {
+      const menger::ActorOptions actor{.cpus = options->cpus,
+                                       .gpus = options->gpus,
+                                       .resources = resources,
+                                       .name = callable->name,
+                                       .restarts = options->restarts,
+                                       .call_retries = options->retries};
+      callable->header = menger::Runtime::HeaderFor(actor);
+      callable->scheduling = menger::Runtime::SchedulingFor(actor);
+    } else if (options->kind == MENGER_FUNCTION) {
+      const menger::CallOptions call{.cpus = options->cpus,
+                                     .gpus = options->gpus,
+                                     .resources = resources,
+                                     .retries = options->retries,
+                                     .retry_errors = options->retry_errors != 0};
+      callable->header = menger::Runtime::HeaderFor(call);
+      callable->scheduling = menger::Runtime::SchedulingFor(call);
+    } else {
+      callable->header = {.kind = menger::CallKind::kMethod,
+                          .actor = {{.high = options->actor.high, .low = options->actor.low}},
+                          .actor_object = menger::ReferenceOf(options->actor_object)->id};
+    }
+    if (options->results < 1 || options->results > 65535) {
+      throw menger::InvalidArgument("a call has {} results; it must have 1 to 65535",
+                                    options->results);
+    }
+    callable->header.results = static_cast<std::uint16_t>(options->results);
+    return callable.release();
+  });
+}
+
+void menger_runtime_drop_callable(menger_callable* callable) { delete callable; }
+
+menger_reference* menger_runtime_call(menger_runtime* runtime, const menger_callable* callable,
+                                      const void* value, uint64_t bytes,
+                                      menger_reference* const* arguments, uint64_t argument_count,
+                                      menger_reference** results) {
+  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
+    menger::SpecHeader header = callable->header;
+    std::vector<ObjectHandle> handles(header.results);
+    Submit(*runtime->runtime, {*callable, {value, bytes}, {arguments, argument_count}}, header,
+           handles);
+    menger_reference* const first = Counted(handles[0]);
+    if (results != nullptr) {
+      results[0] = first;
+      for (std::size_t i = 1; i < handles.size(); ++i) results[i] = Counted(handles[i]);
+    }
+    return first;
+  });
+}
+
+menger_reference* menger_runtime_create(menger_runtime* runtime, const menger_callable* callable,
+                                        const void* value, uint64_t bytes,
+                                        menger_reference* const* arguments, uint64_t argument_count,
+                                        menger_id* actor) {
+  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
+    menger::SpecHeader header = callable->header;
+    header.task = runtime->runtime->client().Caller().NextCall();
+    header.actor = menger::ActorOf(header.task);
+    *actor = menger::ToC(header.actor);
+    ObjectHandle object;
+    Submit(*runtime->runtime, {*callable, {value, bytes}, {arguments, argument_count}}, header,
+           {&object, 1});
+    return Counted(object);
+  });
+}
+
+menger_reference* menger_runtime_put(menger_runtime* runtime, const void* head, uint64_t bytes,
+                                     const menger_bytes* buffers, uint64_t buffer_count,
+                                     menger_reference* const* references,
+                                     uint64_t reference_count) {
+  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
+    const menger::ForeignValue value{{static_cast<const std::byte*>(head), bytes},
+                                     {buffers, buffer_count},
+                                     {references, reference_count}};
+    return Counted(runtime->runtime->client().Put(
+        value.size(), [&](std::span<std::byte> out) { value.Write(out); },
+        HandlesOf(value.references)));
+  });
+}
+
+menger_batch* menger_runtime_get(menger_runtime* runtime, menger_reference* const* references,
+                                 uint64_t count, double timeout_seconds) {
+  return Guarded<>(static_cast<menger_batch*>(nullptr), [&] {
+    return ToC(
+        runtime->runtime->client().Get(HandlesOf({references, count}),
+                                       menger::Deadline::After(menger::Duration(timeout_seconds))));
+  });
+}
+
+menger_pin* menger_runtime_pin(menger_batch* batch, uint64_t index) {
+  return new menger_pin{std::move(BatchOf(batch)->values.at(index).value)};
+}
+
+void menger_runtime_unpin(menger_pin* pin) { delete pin; }
+
+void menger_runtime_drop_batch(menger_batch* batch) {
+  delete BatchOf(batch);
+  ::operator delete(reinterpret_cast<char*>(batch) - kBatchHeader);
+}
+
+int32_t menger_runtime_wait(menger_runtime* runtime, menger_reference* const* references,
+                            uint64_t count, uint64_t wanted, double timeout_seconds,
+                            uint8_t* ready) {
+  return Guarded<>(-1, [&] {
+    const std::vector<bool> are =
+        runtime->runtime->client().Wait(HandlesOf({references, count}), wanted,
+                                        menger::Deadline::After(menger::Duration(timeout_seconds)));
+    std::copy(are.begin(), are.end(), ready);
+    return 0;
+  });
+}
+
+void menger_runtime_drop(menger_reference* reference) {
+  menger::Reference& counted = *menger::ReferenceOf(reference);
+  if (counted.handles.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    counted.owner->Forget(&counted);
+  }
+}
+
+void menger_runtime_id(const menger_reference* reference, menger_id* id) {
+  *id = menger::ToC(menger::ReferenceOf(reference)->id);
+}
+
+menger_reference* menger_runtime_adopt(menger_runtime* runtime, const menger_id* id) {
+  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
+    return Counted(runtime->runtime->client().Adopt(menger::ObjectIdOf(*id)));
+  });
+}
+
+int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* reference, int32_t force) {
+  return Guarded<>(-1, [&] {
+    runtime->runtime->client().Cancel(HandleOf(reference), force != 0);
+    return 0;
+  });
+}
+
+int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor, int32_t may_restart) {
+  return Guarded<>(-1, [&] {
+    runtime->runtime->client().KillActor({{.high = actor->high, .low = actor->low}},
+                                         may_restart != 0);
+    return 0;
+  });
+}
+
+menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor) {
+  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
+    const auto found = runtime->runtime->client().FindActor(name);
+    if (!found) throw menger::NotFound("no actor named '{}' lives", name);
+    *actor = menger::ToC(found->id);
+    return Counted(found->object);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,166 @@
+#pragma once
+
+// The runtime for languages that are not C++: the C interface of libmenger_runtime.so, which
+// python/menger/runtime calls through ctypes. The driver opens a runtime, its workers serve one;
+// what a function, an argument or a value is, only the language knows: here they are bytes.
+//
+// Any thread may call. Functions that can fail say so by null or a negative number; then
+// menger_runtime_error and menger_runtime_error_code of the same thread say why. All that is passed
+// is borrowed for the length of the call, unless said otherwise.
+
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct menger_runtime menger_runtime;  // Of a driver, or of a worker's process.
+typedef struct menger_reference
+    menger_reference;                            // One count of an object; whoever has it drops it.
+typedef struct menger_callable menger_callable;  // What is called, and how.
+typedef struct menger_frame menger_frame;        // A call that a worker does.
+typedef struct menger_batch menger_batch;        // What a get gave.
+typedef struct menger_pin menger_pin;            // Keeps a value in shared memory where it is.
+
+typedef struct {
+  uint64_t high, low;
+} menger_id;
+
+typedef struct {
+  const void* data;
+  uint64_t size;
+} menger_bytes;
+
+// Values are passed as a head, buffers that belong to it, and the references that lie inside of
+// them. Without buffers a value is stored as its head alone; with them as
+//   uint32 1 | uint32 buffers | uint64 size of the head | uint64 sizes[buffers] | head | buffers
+// each buffer at a multiple of 64.
+
+const char* menger_runtime_error(void);
+int32_t menger_runtime_error_code(void);  // As menger::ErrorCode counts.
+
+// ---- The driver's end.
+
+typedef struct {
+  int32_t workers;               // 0: one a CPU.
+  int32_t workers_ahead;         // Further processes that wait to become workers.
+  double cpus, gpus;             // cpus 0: as many as workers.
+  const char* resources;         // "name=amount name=amount", or empty.
+  uint64_t store_bytes_max;      // 0: 30% of the memory.
+  const char* const* program;    // What a worker runs; ends with null, as the next does.
+  const char* const* variables;  // "NAME=VALUE"
+  const char* folder;            // That it works in; empty: the driver's.
+  uint64_t memory_bytes_max;     // Of one worker; 0: no limit.
+  // Gets what workers print, line by line, on a thread of the runtime. May be null.
+  void (*on_line)(int32_t worker, int32_t process, const char* line, uint64_t bytes);
+} menger_runtime_options;
+
+menger_runtime* menger_runtime_open(const menger_runtime_options* options);
+// Ends all workers. References and pins of it must not be used any more, not even to drop them.
+void menger_runtime_close(menger_runtime* runtime);
+
+// ---- Calls.
+
+enum { MENGER_FUNCTION, MENGER_CONSTRUCT, MENGER_METHOD };
+
+typedef struct {
+  int32_t kind;
+  int32_t results;      // Of a function or method; 1 or more.
+  menger_bytes prefix;  // Says what is called: the first of the values that the worker gets.
+  menger_reference* definition;  // That the prefix refers to; may be null.
+  const char* name;              // What people see; of a construction, the name to be found by.
+  double cpus, gpus;
+  const char* resources;  // As above.
+  int32_t retries;        // Of a construction: those of calls.
+  int32_t restarts;       // Of a construction.
+  int32_t retry_errors;
+  menger_id actor;                 // Of a method,
+  menger_reference* actor_object;  // with what its construction gave.
+} menger_call_options;
+
+// Borrows no reference: the caller keeps `definition` and `actor_object` for as long as it calls.
+menger_callable* menger_runtime_callable(const menger_call_options* options);
+void menger_runtime_drop_callable(menger_callable* callable);
+
+// Calls with one value, or with a reference to it (the first), and further references, whose values
+// the worker gets after it. Returns a reference to the result; if `results` is not null, fills it
+// instead, with as many as the callable has, and returns the first.
+menger_reference* menger_runtime_call(menger_runtime* runtime, const menger_callable* callable,
+                                      const void* value, uint64_t bytes,
+                                      menger_reference* const* arguments, uint64_t argument_count,
+                                      menger_reference** results);
+
+// The same for a construction; also says which actor that makes, once `actor` is not null.
+menger_reference* menger_runtime_create(menger_runtime* runtime, const menger_callable* callable,
+                                        const void* value, uint64_t bytes,
+                                        menger_reference* const* arguments, uint64_t argument_count,
+                                        menger_id* actor);
+
+menger_reference* menger_runtime_put(menger_runtime* runtime, const void* head, uint64_t bytes,
+                                     const menger_bytes* buffers, uint64_t buffer_count,
+                                     menger_reference* const* references, uint64_t reference_count);
+
+// ---- Waiting. Those who want to be interruptible wait in slices.
+
+// All values, or null: with the code of a deadline if they were not ready in time.
+//
+// The batch begins with an entry for each:
+//   void* data | uint64 bytes | uint32 failed | uint32 shared
+// `failed`: the data are a TaskFailure as menger::Encode writes it. All is valid until the batch is
+// dropped; the shared ones also for as long as they are pinned.
+menger_batch* menger_runtime_get(menger_runtime* runtime, menger_reference* const* references,
+                                 uint64_t count, double timeout_seconds);
+menger_pin* menger_runtime_pin(menger_batch* batch, uint64_t index);  // Once an entry.
+void menger_runtime_unpin(menger_pin* pin);
+void menger_runtime_drop_batch(menger_batch* batch);
+
+// Says which are ready, once `wanted` of them are or the time has passed.
+int32_t menger_runtime_wait(menger_runtime* runtime, menger_reference* const* references,
+                            uint64_t count, uint64_t wanted, double timeout_seconds,
+                            uint8_t* ready);
+
+// ---- References.
+
+void menger_runtime_drop(menger_reference* reference);
+void menger_runtime_id(const menger_reference* reference, menger_id* id);
+// On an object whose id came inside of a value that this process holds.
+menger_reference* menger_runtime_adopt(menger_runtime* runtime, const menger_id* id);
+
+// ---- The rest.
+
+int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* reference, int32_t force);
+int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor, int32_t may_restart);
+// What the construction of the actor of that name gave; null, with the code of "not found".
+menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor);
+
+// ---- A worker's end.
+
+typedef struct {
+  // Does a call: gives each of the frame's results, or the failure.
+  void (*call)(menger_runtime* runtime, menger_frame* frame, int32_t kind, uint64_t actor,
+               const menger_bytes* values, uint64_t value_count, int32_t results);
+  // An actor, which the construction has numbered, is gone.
+  void (*drop_actor)(uint64_t actor);
+} menger_worker_hooks;
+
+// The life of a worker process, on its main thread; returns its exit status.
+int32_t menger_runtime_serve(const menger_worker_hooks* hooks);
+
+// Whether the call that the worker does should stop.
+int32_t menger_runtime_is_cancelled(menger_runtime* runtime);
+
+int32_t menger_frame_result(menger_frame* frame, int32_t index, const void* head, uint64_t bytes,
+                            const menger_bytes* buffers, uint64_t buffer_count,
+                            menger_reference* const* references, uint64_t reference_count);
+void menger_frame_actor(menger_frame* frame,
+                        uint64_t actor);  // The number of the one that it made.
+void menger_frame_fail(menger_frame* frame, const char* type, const char* text,
+                       const menger_bytes* exception);
+// Which object a value is, counted as the hook's values are; false for one that is none.
+int32_t menger_frame_object(const menger_frame* frame, uint64_t value, menger_id* id);
+
+#ifdef __cplusplus
+}
+#endif
+#pragma GCC visibility pop

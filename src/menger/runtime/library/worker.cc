@@ -1,0 +1,128 @@
+#include "menger/runtime/library/interface.h"
+#include "menger/runtime/worker_main.h"
+
+// A worker of another language: calls that come are handed to its hooks.
+
+struct menger_frame {
+  menger::CallFrame* frame;
+  bool failed = false;
+  menger::TaskFailure failure;
+  std::uint64_t actor = 0;
+  int results = 0;  // Given so far.
+};
+
+namespace menger {
+namespace {
+
+// Of this process, which serves one runtime in its life. A call finds its way here by its
+// function's id alone, so there is nowhere else to keep them.
+const menger_worker_hooks* hooks = nullptr;
+menger_runtime* served = nullptr;
+
+// What stands for an actor: the language keeps the actor itself.
+struct ForeignActor {
+  std::uint64_t number;
+};
+
+void DestroyActor(void* actor) {
+  const std::unique_ptr<ForeignActor> owned(static_cast<ForeignActor*>(actor));
+  if (hooks != nullptr) hooks->drop_actor(owned->number);
+}
+
+constexpr ActorType kForeignActor{.compiler_name = "actor of another language",
+                                  .destroy = &DestroyActor,
+                                  .state_size = nullptr,
+                                  .save = nullptr,
+                                  .load = nullptr};
+
+template <int kKind>
+void RunForeign(CallFrame& frame) {
+  if (hooks == nullptr) throw FailedPrecondition("this process does no calls of other languages");
+  if (served == nullptr) {
+    served = new menger_runtime;
+    served->owned = std::make_unique<Runtime>(frame.runtime->client());
+    served->runtime = served->owned.get();
+  }
+  std::vector<menger_bytes> values;
+  values.reserve(frame.arguments.size());
+  for (const EncodedValue& value : frame.arguments) values.push_back({value.data(), value.size()});
+  menger_frame c_frame{.frame = &frame};
+  const std::uint64_t actor =
+      kKind == MENGER_METHOD ? static_cast<ForeignActor*>(frame.actor)->number : 0;
+  hooks->call(served, &c_frame, kKind, actor, values.data(), values.size(), frame.result_count);
+  if (c_frame.failed) throw ToldFailure{std::move(c_frame.failure)};
+  if (c_frame.results != frame.result_count) {
+    throw Internal("{} of {} results were given", c_frame.results, frame.result_count);
+  }
+  if constexpr (kKind == MENGER_CONSTRUCT) frame.actor = new ForeignActor{c_frame.actor};
+}
+
+const Function foreign_function(&RunForeign<MENGER_FUNCTION>, "function of another language",
+                                nullptr);
+const Function foreign_construct(&RunForeign<MENGER_CONSTRUCT>, "class of another language",
+                                 &kForeignActor);
+const Function foreign_method(&RunForeign<MENGER_METHOD>, "method of another language", nullptr);
+
+}  // namespace
+
+const Function& ForeignFunction(int kind) {
+  return kind == MENGER_FUNCTION    ? foreign_function
+         : kind == MENGER_CONSTRUCT ? foreign_construct
+                                    : foreign_method;
+}
+
+}  // namespace menger
+
+extern "C" {
+
+int32_t menger_runtime_serve(const menger_worker_hooks* hooks) {
+  menger::hooks = hooks;
+  try {
+    return menger::WorkerMain();
+  } catch (...) {
+    menger::NoteError();
+    return -1;
+  }
+}
+
+int32_t menger_runtime_is_cancelled(menger_runtime* runtime) {
+  return runtime->runtime->IsCancelled() ? 1 : 0;
+}
+
+int32_t menger_frame_result(menger_frame* frame, int32_t index, const void* head, uint64_t bytes,
+                            const menger_bytes* buffers, uint64_t buffer_count,
+                            menger_reference* const* references, uint64_t reference_count) {
+  try {
+    const menger::ForeignValue value{{static_cast<const std::byte*>(head), bytes},
+                                     {buffers, buffer_count},
+                                     {references, reference_count}};
+    const std::vector<menger::ObjectHandle> handles = menger::HandlesOf(value.references);
+    value.Write(frame->frame->results->Allocate(index, value.size(), handles));
+    ++frame->results;
+    return 0;
+  } catch (...) {
+    menger::NoteError();
+    return -1;
+  }
+}
+
+void menger_frame_actor(menger_frame* frame, uint64_t actor) { frame->actor = actor; }
+
+void menger_frame_fail(menger_frame* frame, const char* type, const char* text,
+                       const menger_bytes* exception) {
+  frame->failed = true;
+  frame->failure = {.kind = menger::FailureKind::kException,
+                    .code = menger::ErrorCode::kInternal,
+                    .type = type,
+                    .text = text};
+  frame->failure.value.assign(static_cast<const char*>(exception->data), exception->size);
+}
+
+int32_t menger_frame_object(const menger_frame* frame, uint64_t value, menger_id* id) {
+  const auto arguments = frame->frame->spec->arguments();
+  if (value >= arguments.size() || !arguments[value].object.valid()) return 0;
+  *id = menger::ToC(arguments[value].object);
+  return 1;
+}
+
+}  // extern "C"

@@ -1,0 +1,55 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "menger/base/error.h"
+#include "menger/runtime/simulation/simulated_cluster.h"
+
+namespace menger::simulation {
+namespace {
+
+// MENGER_SIMULATION_SEED=n runs that schedule alone.
+void RunSeeds(std::uint64_t first, std::uint64_t count) {
+  if (const char* const seed = std::getenv("MENGER_SIMULATION_SEED")) {
+    first = std::stoull(seed);
+    count = 1;
+  }
+  SimulatedCluster::Counts sum;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    SimulatedCluster cluster(seed);
+    try {
+      cluster.Run();
+    } catch (const Error& error) {
+      FAIL() << "seed " << seed << ": " << error.what() << "\nMENGER_SIMULATION_SEED=" << seed
+             << " runs it again";
+    }
+    sum.events += cluster.counts().events;
+    sum.values += cluster.counts().values;
+    sum.errors += cluster.counts().errors;
+    sum.deaths += cluster.counts().deaths;
+    sum.node.submitted += cluster.counts().node.submitted;
+    sum.node.retried += cluster.counts().node.retried;
+    sum.node.rebuilt += cluster.counts().node.rebuilt;
+    sum.node.replayed += cluster.counts().node.replayed;
+    sum.node.checkpoints += cluster.counts().node.checkpoints;
+  }
+  fmt::print(
+      "{} schedules: {} events, {} calls, {} values and {} errors checked, {} workers died, {} "
+      "calls run again, {} rebuilt, {} replayed, {} checkpoints\n",
+      count, sum.events, sum.node.submitted, sum.values, sum.errors, sum.deaths, sum.node.retried,
+      sum.node.rebuilt, sum.node.replayed, sum.node.checkpoints);
+  if (count == 1) return;
+  // Each thing that can happen does.
+  EXPECT_GT(sum.values, count);
+  EXPECT_GT(sum.deaths, count / 10);
+  EXPECT_GT(sum.node.rebuilt, 0);
+  EXPECT_GT(sum.node.replayed, 0);
+}
+
+TEST(SimulationTest, RandomSchedulesGiveWhatTheProgramSays) { RunSeeds(1, 3000); }
+
+TEST(SimulationTest, SlowManySchedules) { RunSeeds(1'000'000, 100'000); }
+
+}  // namespace
+}  // namespace menger::simulation
