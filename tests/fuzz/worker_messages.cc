@@ -84,9 +84,12 @@ class Node final : private NodeEffects, private WorkerOwner {
     worker_.set_worker(&worker);
   }
   void KillWorker(WorkerIndex, std::string_view) override {}
-  Payload RefuseExtent(WorkerIndex, std::uint64_t bytes, SharedExtent& extent) override {
-    extent = {kSegment, 0, bytes};
-    return {};
+  void RequestExtent(WorkerIndex, std::uint64_t request, std::uint64_t bytes, bool) override {
+    const SharedExtent extent{kSegment, 0, bytes};
+    worker_.Grant(request, &extent, nullptr);
+  }
+  bool ReturnExtent(WorkerIndex, const SharedExtent& extent) override {
+    return extent.segment == kSegment;
   }
   bool PublishExtent(WorkerIndex, const SharedExtent& extent) override {
     return extent.segment == kSegment;

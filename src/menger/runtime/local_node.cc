@@ -51,13 +51,19 @@ LocalNode::LocalNode(const RuntimeOptions& options)
       machine_(MachineOptions(options), *this),
       store_(StoreBytes(options)),
       losses_([](std::string_view line) { LogWarning("{}", line); }),
-      bell_memory_(AllocateSharedMemory("menger-bell", 4096)) {
+      bell_memory_(AllocateSharedMemory("menger-bell", 4096)),
+      spiller_(std::make_unique<Spiller>(
+          Spiller::Options{.folder = options.spill_folder,
+                           .bytes_max = options.spill_bytes_max,
+                           .segment = kDriverSegment},
+          store_, machine_, [this] { bell().Ring(); },
+          [this](Object& object, const Payload& error) { Refuse(object, error); })) {
   if (options.isolation == Isolation::kThread) {
     team_ = std::make_unique<ThreadTeam>(*this, machine_);
   } else {
     store_.AddSegment();  // The driver's.
-    team_ = std::make_unique<ProcessTeam>(options, machine_, store_, bell_memory_->descriptor(),
-                                          [this] { bell().Ring(); });
+    team_ = std::make_unique<ProcessTeam>(options, machine_, store_, *spiller_,
+                                          bell_memory_->descriptor(), [this] { bell().Ring(); });
   }
   {
     const std::lock_guard lock(node_mutex_);
@@ -138,8 +144,7 @@ void LocalNode::Tell(FunctionRef<void(NodeMachine&)> tell) {
     machine_.SetTime(MonotonicNanoseconds());
     DeliverMessages();
     tell(machine_);
-    machine_.Run();
-    idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
+    RunMachine();
   }
 }
 
@@ -147,7 +152,12 @@ void LocalNode::WorkLocked() {
   machine_.SetTime(MonotonicNanoseconds());
   team_->Drain();
   DeliverMessages();
+  RunMachine();
+}
+
+void LocalNode::RunMachine() {
   machine_.Run();
+  while (spiller_->has_work() && spiller_->Work()) machine_.Run();
   idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
 }
 
@@ -198,12 +208,39 @@ std::span<std::byte> LocalNode::Allocate(std::size_t bytes, ObjectValue& value) 
     value = ObjectValue::Inline(Payload::Allocate(bytes));
     return value.payload.fill();
   }
-  const std::lock_guard lock(node_mutex_);
+  std::unique_lock lock(node_mutex_);
   DeliverMessages();
   SharedExtent extent;
-  if (!store_.Allocate(kDriverSegment, bytes, extent)) throw TaskError(store_.Full(bytes));
+  if (!store_.Allocate(kDriverSegment, bytes, extent)) extent = AwaitRoom(bytes, lock);
   value = ObjectValue::Shared(extent);
   return store_.Write(extent);
+}
+
+SharedExtent LocalNode::AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lock) {
+  Waiter waiter;
+  waiter.missing = 1;
+  SharedExtent extent;
+  const std::uint64_t request = spiller_->Request(
+      kDriver, kDriverSegment, bytes, [&](const SharedExtent* room, const TaskFailure* refusal) {
+        if (room != nullptr) {
+          extent = *room;
+        } else {
+          waiter.refusal = *refusal;
+        }
+        waiter.missing = 0;
+        waiter.ready.Advance();
+      });
+  RunMachine();
+  // The spiller gives an answer in the end.
+  while (waiter.missing > 0 && !stopping()) {
+    lock.unlock();
+    AwaitWorkers(waiter, Deadline::After(kSlice));
+    lock.lock();
+  }
+  spiller_->Withdraw(request);
+  if (stopping()) throw Cancelled("the runtime ended while a value of {} bytes was put", bytes);
+  if (waiter.refusal) throw TaskError(*waiter.refusal);
+  return extent;
 }
 
 Fetched LocalNode::Fetch(Object& object) {
@@ -224,21 +261,43 @@ std::vector<Fetched> LocalNode::Get(std::span<const ObjectHandle> handles,
                                     const Deadline& deadline) {
   std::vector<Object*> objects(handles.size());
   std::vector<Fetched> values(handles.size());
-  std::unique_lock lock = AwaitObjects(handles, handles.size(), deadline, objects);
-  for (std::size_t i = 0; i < handles.size(); ++i) {
-    if (objects[i]->state != Object::State::kReady) {
-      throw DeadlineExceeded("object {} was not ready in time", ToString(handles[i].id()));
-    }
-    values[i] = Fetch(*objects[i]);
+  Waiter waiter{.reads = true};
+  std::unique_lock lock = AwaitObjects(handles, handles.size(), deadline, objects, waiter);
+  const auto late = std::find_if(objects.begin(), objects.end(),
+                                 [&](const Object* object) { return !IsThere(*object, waiter); });
+  if (late == objects.end()) {
+    for (std::size_t i = 0; i < handles.size(); ++i) values[i] = Fetch(*objects[i]);
   }
-  return values;
+  DropPins(waiter);
+  if (late == objects.end()) return values;
+  if (waiter.refusal) throw TaskError(*waiter.refusal);
+  throw DeadlineExceeded("object {} was not ready in time", ToString((*late)->id));
+}
+
+// Under the lock, as what follows.
+bool LocalNode::IsThere(const Object& object, const Waiter& waiter) {
+  return object.state == Object::State::kReady &&
+         !(waiter.reads && object.value.kind == ObjectValue::Kind::kSpilled);
+}
+
+void LocalNode::PinFor(Waiter& waiter, Object& object) {
+  if (!waiter.reads || object.value.kind != ObjectValue::Kind::kShared) return;
+  machine_.objects().Pin(kDriver, object);
+  waiter.pinned.push_back(&object);
+}
+
+void LocalNode::DropPins(Waiter& waiter) {
+  for (Object* const object : std::exchange(waiter.pinned, {})) {
+    machine_.objects().Unpin(kDriver, *object);
+  }
 }
 
 std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles, std::size_t count,
                                   const Deadline& deadline) {
   std::vector<Object*> objects(handles.size());
   std::vector<bool> ready(handles.size());
-  std::unique_lock lock = AwaitObjects(handles, count, deadline, objects);
+  Waiter waiter;
+  std::unique_lock lock = AwaitObjects(handles, count, deadline, objects, waiter);
   for (std::size_t i = 0; i < handles.size(); ++i) {
     ready[i] = objects[i]->state == Object::State::kReady;
   }
@@ -249,26 +308,32 @@ std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles, std::si
 std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const ObjectHandle> handles,
                                                            std::size_t count,
                                                            const Deadline& deadline,
-                                                           std::span<Object*> objects) {
+                                                           std::span<Object*> objects,
+                                                           Waiter& waiter) {
   auto* const thread = ThisWorker();
   std::unique_lock lock(node_mutex_);
   WorkLocked();
   std::size_t ready = 0;
   for (std::size_t i = 0; i < handles.size(); ++i) {
     objects[i] = &machine_.objects().FindOrMake(handles[i].id());
-    ready += objects[i]->state == Object::State::kReady ? 1 : 0;
+    ready += IsThere(*objects[i], waiter) ? 1 : 0;
   }
   if (ready >= count) return lock;
-  Waiter waiter;
   waiter.missing = count - ready;
   const Watch watch{kDriver, reinterpret_cast<std::uintptr_t>(&waiter)};
   for (Object* const object : objects) {
-    if (object->state == Object::State::kReady) continue;
+    // What comes must not push out what is there.
+    if (IsThere(*object, waiter)) {
+      PinFor(waiter, *object);
+      continue;
+    }
     // What was lost for good is ready at once: with an error.
-    if (machine_.WatchObject(watch, *object) && waiter.missing > 0) --waiter.missing;
+    if (machine_.WatchObject(watch, *object, waiter.reads) && waiter.missing > 0) {
+      --waiter.missing;
+    }
   }
   if (thread != nullptr) machine_.Block(thread->worker());
-  machine_.Run();
+  RunMachine();
   while (waiter.missing > 0 && !deadline.expired() && !stopping() && team_->broken().empty()) {
     lock.unlock();
     if (options_.isolation == Isolation::kProcess) {
@@ -280,6 +345,7 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
   }
   for (Object* const object : objects) machine_.Unwatch(watch, *object);
   if (thread != nullptr) machine_.Unblock(thread->worker());
+  if (stopping() || !team_->broken().empty()) DropPins(waiter);
   if (stopping()) throw Cancelled("the runtime ended while a call waited for {} objects", count);
   if (!team_->broken().empty()) throw Unavailable("{}", team_->broken());
   return lock;
@@ -293,6 +359,7 @@ void LocalNode::Ready(const Watch& watch, Object& object) {
     return;
   }
   auto& waiter = *reinterpret_cast<Waiter*>(watch.request);
+  PinFor(waiter, object);
   if (waiter.missing == 0 || --waiter.missing > 0) return;
   waiter.ready.Advance();
   // Who listens leaves his work to whoever has the lock, and may sleep when that is done.
@@ -301,6 +368,29 @@ void LocalNode::Ready(const Watch& watch, Object& object) {
 
 void LocalNode::Free(const ObjectValue& value) {
   if (value.kind == ObjectValue::Kind::kShared) store_.Free(value.extent);
+  if (value.spilled_at != 0) spiller_->Forget(value);
+}
+
+// There is no room for a value that was spilled: whoever waits for it does so no longer.
+void LocalNode::Refuse(Object& object, const Payload& error) {
+  for (const Watch& watch : machine_.objects().TakeWatches(object)) {
+    if (watch.process == kDriver) {
+      auto& waiter = *reinterpret_cast<Waiter*>(watch.request);
+      waiter.refusal = DecodeFailure(error);
+      waiter.missing = 0;
+      waiter.ready.Advance();
+    } else if (Worker* const worker = machine_.FindWorker(watch.process)) {
+      worker->host->Refuse(watch.request, object, error);
+    }
+  }
+}
+
+LocalNode::StoreUse LocalNode::Store() {
+  const std::lock_guard lock(node_mutex_);
+  return {.used_bytes = store_.bytes_used(),
+          .granted_bytes = store_.bytes_granted(),
+          .resident_bytes = store_.bytes_resident(),
+          .spiller = spiller_->counts()};
 }
 
 // ---- The rest of the driver's wishes.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "menger/runtime/loss_log.h"
 #include "menger/runtime/node_machine.h"
 #include "menger/runtime/runtime_options.h"
+#include "menger/runtime/spiller.h"
 #include "menger/runtime/value_store.h"
 #include "menger/runtime/worker_host.h"
 #include "menger/runtime/worker_team.h"
@@ -64,6 +66,13 @@ class LocalNode final : public Client, private NodeEffects {
   bool stopping() const { return stopping_.load(std::memory_order_acquire); }
 
   NodeMachine::Counts Counts();
+  struct StoreUse {
+    std::uint64_t used_bytes = 0;      // In shared memory, of which
+    std::uint64_t granted_bytes = 0;   // workers may write so many: no values yet.
+    std::uint64_t resident_bytes = 0;  // With what is kept to be used again.
+    Spiller::Counts spiller;
+  };
+  StoreUse Store();
 
   // ---- For whoever looks at the job: any thread, for a moment at a time.
   NodeStatus Status();
@@ -80,11 +89,14 @@ class LocalNode final : public Client, private NodeEffects {
     ObjectId object;   // The others.
   };
 
-  // A thread that waits for objects.
+  // A thread that waits for objects, or for room.
   struct Waiter {
     EpochCounter ready;
     std::atomic<std::size_t> missing{0};  // Written under the lock.
-    std::atomic<bool> listens{false};     // It sleeps at the bell, not at `ready`.
+    std::atomic<bool> listens{false};  // It sleeps at the bell, not at `ready`.
+    bool reads = false;                   // It wants the values, in memory:
+    std::vector<Object*> pinned;          // what has come stays until it has fetched them.
+    std::optional<TaskFailure> refusal;   // There is no room for some.
   };
 
   // The lock; whoever gives it up does what others had to leave to him.
@@ -109,6 +121,7 @@ class LocalNode final : public Client, private NodeEffects {
   bool Recall(Worker& worker, const Task& task) override { return worker.host->Recall(task); }
   void Announce(Worker& worker) override { worker.host->Announce(); }
   void StartWorker() override { team_->StartWorker(); }
+  void Restore(Object& object) override { spiller_->Restore(object); }
   void Ready(const Watch& watch, Object& object) override;
   void Free(const ObjectValue& value) override;
   void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
@@ -128,10 +141,17 @@ class LocalNode final : public Client, private NodeEffects {
   void DoPendingWork();
   void WorkLocked();
   void DeliverMessages();
+  void RunMachine();
   std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value);
+  SharedExtent AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lock);
   Fetched Fetch(Object& object);
+  static bool IsThere(const Object& object, const Waiter& waiter);
+  void PinFor(Waiter& waiter, Object& object);
+  void DropPins(Waiter& waiter);
+  void Refuse(Object& object, const Payload& error);
   std::unique_lock<Mutex> AwaitObjects(std::span<const ObjectHandle> handles, std::size_t count,
-                                       const Deadline& deadline, std::span<Object*> objects);
+                                       const Deadline& deadline, std::span<Object*> objects,
+                                       Waiter& waiter);
   void AwaitSignal(Waiter& waiter, const Deadline& deadline);
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
@@ -159,6 +179,7 @@ class LocalNode final : public Client, private NodeEffects {
   std::atomic<bool> idle_workers_{true};  // A hint, of the last time that work was done.
   std::atomic<bool> stopping_{false};
   std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
+  std::unique_ptr<Spiller> spiller_;           // Guarded by node_mutex_.
   std::mutex getting_;                         // Of the thread that listens to the bell.
   std::unique_ptr<WorkerTeam> team_;           // Guarded by node_mutex_.
   std::int64_t gathered_at_ = 0;               // The caretaker's.

@@ -302,6 +302,7 @@ void NodeMachine::ReleaseActor(Actor& actor) {
   construction.actor = nullptr;
   construction.state = Task::State::kDone;
   StopWaiting(construction);
+  scheduler_.StopReading(construction);
   std::erase(waiting_actors_, &actor);
   actors_.erase(actor.id);
   const std::vector<Object*> arguments = std::exchange(construction.arguments, {});

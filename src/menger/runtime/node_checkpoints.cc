@@ -141,6 +141,7 @@ void NodeMachine::UpkeepFailed(Task& task, const Payload& error) {
 
 // It is not to be done, or not in this life.
 void NodeMachine::UpkeepLost(Task& task) {
+  scheduler_.StopReading(task);
   if (task.logged) {
     task.state = Task::State::kDone;
   } else {

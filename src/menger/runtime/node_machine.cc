@@ -15,7 +15,7 @@ NodeMachine::NodeMachine(NodeMachineOptions options, NodeEffects& effects)
     : options_(std::move(options)),
       effects_(&effects),
       objects_(*this),
-      scheduler_(options_.resources, options_.workers, effects) {}
+      scheduler_(options_.resources, options_.workers, objects_, effects) {}
 
 NodeMachine::~NodeMachine() = default;
 
@@ -257,6 +257,7 @@ Payload NodeMachine::Describe(FailureKind kind, ErrorCode code, const Task& task
 // Its results are settled: what it held is no longer needed, except by an actor that may have to be
 // made again with the same arguments, and where lost results may have to be.
 void NodeMachine::Conclude(Task& task) {
+  scheduler_.StopReading(task);
   task.state = Task::State::kDone;
   const bool again = MayBeNeededAgain(task);
   const std::vector<Object*> results = std::exchange(task.results, {});
@@ -314,7 +315,9 @@ void NodeMachine::Run() {
     actor->waits_for_room = false;
     ServeActor(*actor);
   }
-  scheduler_.Run();
+  do {
+    scheduler_.Run();
+  } while (ReconsiderFetching());
   if (lineage_bytes_ > options_.lineage_bytes_max) BoundLineage();
 }
 

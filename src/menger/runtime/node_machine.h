@@ -26,7 +26,7 @@ class NodeEffects : public WorkerQueues {
  public:
   // A watched object has its value (or error) now. The watch is over.
   virtual void Ready(const Watch& watch, Object& object) = 0;
-  // A value that nobody needs any longer.
+  // A value that nobody needs any longer, wherever it lies.
   virtual void Free(const ObjectValue& value) = 0;
   // The worker is to end: its process is killed. It is gone for the machine: WorkerDied is not
   // called for it, and nothing that it says is told any longer.
@@ -126,11 +126,20 @@ class NodeMachine : private ObjectTable::Listener {
   const ObjectTable& objects() const { return objects_; }
   // True if the object is ready; otherwise effects.Ready comes once, unless Unwatch comes first.
   // The caller refers to the object, or somebody does for it.
-  bool WatchObject(const Watch& watch, Object& object);
+  // `with_value`: one whose value is on the disk is not, until that is in memory.
+  bool WatchObject(const Watch& watch, Object& object, bool with_value = false);
   void Unwatch(const Watch& watch, Object& object);
   // The value is gone: the call that made it runs again, with its arguments made again where they
   // are gone, too; what cannot be made again becomes an error.
   void Lose(Object& object);
+  // A value that was on the disk is in memory again, too.
+  void Restored(Object& object, const SharedExtent& extent);
+  // There is no room for it: the calls that wait for that fail.
+  void NoRoom(Object& object, const Payload& error);
+  // Who reads the largest of the values that are read, and so keeps them in memory.
+  std::string LargestReaders() const;
+  // Whether some call runs, of another worker than this one, and waits for nothing.
+  bool IsBusy(ProcessIndex besides) const;
 
   // Settles the results as cancelled, if they are not there yet. A call that runs is interrupted;
   // with `force` its worker is ended (a thread cannot be).
@@ -199,6 +208,8 @@ class NodeMachine : private ObjectTable::Listener {
   void MakeAgain(Object& lost);
   void TellWaiting(Object& object);
   void FailWaiting(Task& task, const Payload& error);
+  bool ReconsiderFetching();
+  void FailReady(Task& task, const Payload& error);
   void StopWaiting(Task& task);
   void Revive(Task& task, std::vector<Object*>& gone);
   void End(Task& task, const Payload& error, bool force);

@@ -65,9 +65,12 @@ void NodeMachine::FailWaiting(Task& task, const Payload& error) {
   SettleFailed(task, error);
 }
 
-bool NodeMachine::WatchObject(const Watch& watch, Object& object) {
+bool NodeMachine::WatchObject(const Watch& watch, Object& object, bool with_value) {
   if (object.state == Object::State::kFreed) Lose(object);
-  if (object.state == Object::State::kReady) return true;
+  if (object.state == Object::State::kReady) {
+    if (!with_value || object.value.kind != ObjectValue::Kind::kSpilled) return true;
+    effects_->Restore(object);
+  }
   objects_.AddWatch(watch, object);
   return false;
 }
@@ -98,7 +101,8 @@ bool NodeMachine::MayBeNeededAgain(const Task& task) const {
   const SpecHeader& header = task.header();
   if (header.kind != CallKind::kFunction || header.retries == 0 || task.cancelled) return false;
   return std::any_of(task.results.begin(), task.results.end(), [](const Object* result) {
-    return result->value.kind == ObjectValue::Kind::kShared;
+    return result->value.kind == ObjectValue::Kind::kShared ||
+           result->value.kind == ObjectValue::Kind::kSpilled;
   });
 }
 
@@ -127,7 +131,8 @@ void NodeMachine::Keep(Task& task) {
     (CanBeMadeAgain(*child) ? task.arguments : held).push_back(child);
   }
   for (Object* const argument : task.arguments) {
-    const bool small = argument->value.kind != ObjectValue::Kind::kShared;
+    const ObjectValue::Kind kind = argument->value.kind;
+    const bool small = kind != ObjectValue::Kind::kShared && kind != ObjectValue::Kind::kSpilled;
     if (!small || CanBeMadeAgain(*argument)) continue;
     objects_.Hold(*argument);
     held.push_back(argument);

@@ -47,13 +47,15 @@ struct Object {
   bool unsettled = false;       // Waits for ObjectTable to see whether anybody needs it.
   std::uint32_t referrers = 0;  // References that processes count.
   std::uint32_t holds = 0;      // Calls that need it or will give it, values that contain it.
-  std::uint32_t pins = 0;       // Who reads its bytes in shared memory: it may not be moved.
+  std::uint32_t pins = 0;       // Who reads its bytes in shared memory: they may not be moved.
   std::uint32_t lineage = 0;    // Kept calls that would need it again.
   ObjectValue value;
   Task* producer = nullptr;    // The call that makes it, while that is known.
   std::vector<Task*> waiting;  // Calls that cannot start without it.
   std::vector<Watch> watches;
   std::vector<Object*> contained;  // What its value refers to; each is held.
+  Object* previous = nullptr;      // Among the values in shared memory.
+  Object* next = nullptr;
 };
 
 // How long calls of one function take: how many may be given to a worker at once.
@@ -81,6 +83,8 @@ struct Task {
   bool cancelled = false;     // Its results are settled; whatever it still does is ignored.
   std::uint16_t lost = 0;     // Runs that a lost worker ended.
   bool brief = false;         // Expected to take less than it costs to tell of it.
+  bool reading = false;       // The values of its references are pinned.
+  bool fetching = false;      // It could run, but some of them are not in memory.
   bool unrepeatable = false;  // What a run of it was told was too much to keep.
   bool logged = false;        // Done, and part of what its actor has become (Actor::log).
   std::uint16_t name = 0;     // See NodeEvents.

@@ -36,14 +36,14 @@ void ObjectTable::DropReferrer(ProcessIndex process, Object& object) {
 }
 
 void ObjectTable::Pin(ProcessIndex process, Object& object) {
-  ++object.pins;
+  BeginRead(object);
   ++object.holds;
   if (process != kDriver) ++uses_[process][&object].pins;
 }
 
 void ObjectTable::Unpin(ProcessIndex process, Object& object) {
   if (!Drop(process, object, &Use::pins)) return;
-  --object.pins;
+  EndRead(object);
   Release(object);
 }
 
@@ -74,7 +74,7 @@ void ObjectTable::DropProcess(ProcessIndex process) {
   const Uses uses = std::move(found->second);
   uses_.erase(found);
   for (const auto& [object, use] : uses) {
-    object->pins -= use.pins;
+    SetPins(*object, object->pins - use.pins);
     object->holds -= use.pins + use.watches;
     object->referrers -= use.references;
     std::erase_if(object->watches,
@@ -99,6 +99,7 @@ bool ObjectTable::Fill(Object& object, ObjectValue value, std::span<const Object
   if (object.state != Object::State::kPending) return false;
   object.state = Object::State::kReady;
   object.value = std::move(value);
+  List(object);
   // Of a value that is made again they are the same, and were held meanwhile.
   const std::vector<Object*> before = std::exchange(object.contained, {});
   object.contained.reserve(contained.size());
@@ -113,17 +114,67 @@ bool ObjectTable::Fill(Object& object, ObjectValue value, std::span<const Object
 
 void ObjectTable::Lose(Object& object) {
   object.state = Object::State::kPending;
+  Unlist(object);
   if (object.value.kind != ObjectValue::Kind::kNone) listener_->OnFreed(object.value);
   object.value = ObjectValue();
 }
 
 void ObjectTable::DropValue(Object& object) {
+  Unlist(object);
   if (object.value.kind != ObjectValue::Kind::kNone) listener_->OnFreed(object.value);
   object.value = ObjectValue();
   for (Object* const inner : std::exchange(object.contained, {})) {
     --inner->holds;
     Queue(*inner);
   }
+}
+
+// ---- Where values lie.
+
+ObjectValue ObjectTable::Move(Object& object, ObjectValue value) {
+  Unlist(object);
+  std::swap(object.value, value);
+  List(object);
+  return value;
+}
+
+void ObjectTable::SetPins(Object& object, std::uint32_t pins) {
+  if ((object.pins == 0) == (pins == 0)) {
+    object.pins = pins;
+    return;
+  }
+  Unlist(object);
+  object.pins = pins;
+  List(object);
+}
+
+void ObjectTable::List(Object& object) {
+  if (object.value.kind != ObjectValue::Kind::kShared) return;
+  (object.pins == 0 ? unread_ : read_).PushBack(&object);
+}
+
+void ObjectTable::Unlist(Object& object) {
+  if (object.value.kind != ObjectValue::Kind::kShared) return;
+  (object.pins == 0 ? unread_ : read_).Remove(&object);
+}
+
+std::vector<ObjectTable::Read> ObjectTable::LargestRead(std::size_t count) const {
+  std::vector<Read> largest;
+  for (const Object* object = read_.front(); object != nullptr; object = object->next) {
+    largest.push_back({.object = object});
+  }
+  const auto bytes = [](const Read& read) { return read.object->value.extent.bytes; };
+  std::sort(largest.begin(), largest.end(),
+            [bytes](const Read& a, const Read& b) { return bytes(a) > bytes(b); });
+  largest.resize(std::min(largest.size(), count));
+  for (Read& read : largest) {
+    for (const auto& [process, uses] : uses_) {
+      const auto use = uses.find(const_cast<Object*>(read.object));
+      if (use == uses.end() || use->second.pins == 0) continue;
+      read.pins.emplace_back(process, use->second.pins);
+    }
+  }
+  return largest;
 }
 
 void ObjectTable::Queue(Object& object) {

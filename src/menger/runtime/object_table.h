@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "menger/runtime/id_map.h"
@@ -47,6 +48,21 @@ class ObjectTable {
   // What a process reads in shared memory; counted.
   void Pin(ProcessIndex process, Object& object);
   void Unpin(ProcessIndex process, Object& object);
+  // What a call reads that a worker has, or is about to get; counted. The call holds the object.
+  void BeginRead(Object& object) { SetPins(object, object.pins + 1); }
+  void EndRead(Object& object) { SetPins(object, object.pins - 1); }
+
+  // Of the values in shared memory that nobody reads the one that nobody has for longest; or null.
+  Object* LeastRecentlyRead() const { return unread_.front(); }
+  // Those that are read, by whom: processes other than the driver with the pins that each has.
+  struct Read {
+    const Object* object = nullptr;
+    std::vector<std::pair<ProcessIndex, std::uint32_t>> pins;
+  };
+  std::vector<Read> LargestRead(std::size_t count) const;
+
+  // The value lies elsewhere from now on: in memory or on the disk. Gives what it was.
+  ObjectValue Move(Object& object, ObjectValue value);
 
   // Who wants to know when the object is ready; it is held until then.
   void AddWatch(const Watch& watch, Object& object);
@@ -87,12 +103,18 @@ class ObjectTable {
   void Settle(Object& object);  // Frees and forgets what nobody needs, and what that had kept.
   void Queue(Object& object);
   void DropValue(Object& object);
+  void SetPins(Object& object, std::uint32_t pins);
+  void List(Object& object);
+  void Unlist(Object& object);
 
   Listener* listener_;
   Pool<Object> pool_;
   IdMap<Object> by_id_;
   std::unordered_map<ProcessIndex, Uses> uses_;  // Of workers; the driver's are in the objects.
-  std::vector<Object*> unsettled_;               // Of the Settle that is running.
+  IntrusiveList<Object> unread_;    // Values in shared memory that nobody reads, the last one read
+                                    // at the end,
+  IntrusiveList<Object> read_;      // and those that are.
+  std::vector<Object*> unsettled_;  // Of the Settle that is running.
   bool settling_ = false;
 };
 

@@ -63,8 +63,8 @@ struct ObjectValue {
   enum class Kind : std::uint8_t { kNone, kInline, kShared, kSpilled, kError };
   Kind kind = Kind::kNone;
   Payload payload;               // kInline: the value. kError: an encoded TaskError.
-  SharedExtent extent;           // kShared.
-  std::uint64_t spilled_at = 0;  // kSpilled: what the spill files call it.
+  SharedExtent extent;           // kShared; of kSpilled its length.
+  std::uint64_t spilled_at = 0;  // kSpilled, and kShared where the disk has it, too: its number.
 
   static ObjectValue Inline(Payload payload) {
     return {.kind = Kind::kInline, .payload = std::move(payload)};

@@ -9,14 +9,17 @@ namespace {
 
 constexpr int kFailedStartsMax = 3;
 constexpr std::chrono::seconds kSendDeadline{10};
+// What a worker gets ahead is not more than one such part of what is free.
+constexpr std::uint64_t kAheadShare = 16;
 
 }  // namespace
 
 ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, ValueStore& store,
-                         int bell_descriptor, std::function<void()> wake)
+                         Spiller& spiller, int bell_descriptor, std::function<void()> wake)
     : options_(options),
       machine_(machine),
       store_(store),
+      spiller_(spiller),
       bell_descriptor_(bell_descriptor),
       wake_(std::move(wake)),
       processes_({.on_line = [this](int worker, pid_t process,
@@ -136,11 +139,33 @@ void ProcessTeam::KillWorker(WorkerIndex index, std::string_view why) {
   processes_.KillAfter(static_cast<int>(index), std::chrono::nanoseconds(0), std::string(why));
 }
 
-Payload ProcessTeam::RefuseExtent(WorkerIndex index, std::uint64_t bytes, SharedExtent& extent) {
-  if (!store_.Allocate(members_.at(index).segment, bytes, extent))
-    return Encode(store_.Full(bytes));
-  store_.Grant(extent);
-  return {};
+void ProcessTeam::RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes,
+                                bool ahead) {
+  Member& member = members_.at(index);
+  SharedExtent extent;
+  const bool scarce = bytes > (store_.bytes_max() - store_.bytes_used()) / kAheadShare;
+  if (!(ahead && scarce) && store_.Allocate(member.segment, bytes, extent)) {
+    store_.Grant(extent);
+    return member.host->Grant(request, &extent, nullptr);
+  }
+  if (ahead) {
+    const TaskFailure scarcity = store_.Full(bytes);
+    return member.host->Grant(request, nullptr, &scarcity);
+  }
+  spiller_.Request(index, member.segment, bytes,
+                   [this, index, request](const SharedExtent* room, const TaskFailure* refusal) {
+                     const auto found = members_.find(index);
+                     if (found == members_.end()) {
+                       if (room != nullptr) store_.Free(*room);
+                       return;
+                     }
+                     if (room != nullptr) store_.Grant(*room);
+                     found->second.host->Grant(request, room, refusal);
+                   });
+}
+
+bool ProcessTeam::ReturnExtent(WorkerIndex index, const SharedExtent& extent) {
+  return extent.segment == members_.at(index).segment && store_.Return(extent);
 }
 
 bool ProcessTeam::PublishExtent(WorkerIndex index, const SharedExtent& extent) {

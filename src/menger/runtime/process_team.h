@@ -10,6 +10,7 @@
 
 #include "menger/runtime/process_worker.h"
 #include "menger/runtime/runtime_options.h"
+#include "menger/runtime/spiller.h"
 #include "menger/runtime/value_store.h"
 #include "menger/runtime/worker_process.h"
 #include "menger/runtime/worker_team.h"
@@ -24,7 +25,7 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
  public:
   // `wake` is called on another thread, without the lock, when there is something to drain.
   ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, ValueStore& store,
-              int bell_descriptor, std::function<void()> wake);
+              Spiller& spiller, int bell_descriptor, std::function<void()> wake);
   ~ProcessTeam() override;  // Kills all. Without the lock.
 
   void StartWorker() override;
@@ -42,7 +43,9 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
 
   void Connected(WorkerIndex index) override;
   void KillWorker(WorkerIndex index, std::string_view why) override;
-  Payload RefuseExtent(WorkerIndex index, std::uint64_t bytes, SharedExtent& extent) override;
+  void RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes,
+                     bool ahead) override;
+  bool ReturnExtent(WorkerIndex index, const SharedExtent& extent) override;
   bool PublishExtent(WorkerIndex index, const SharedExtent& extent) override;
   void SendSegment(WorkerIndex index, std::uint32_t segment) override;
   void NameWorker(WorkerIndex index, std::string_view name) override;
@@ -59,6 +62,7 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   const RuntimeOptions options_;
   NodeMachine& machine_;
   ValueStore& store_;
+  Spiller& spiller_;
   const int bell_descriptor_;
   std::map<WorkerIndex, Member> members_;
   std::vector<std::uint32_t> free_segments_;  // Of dead workers.

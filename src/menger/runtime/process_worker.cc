@@ -78,6 +78,21 @@ void ProcessWorker::Ready(std::uint64_t request, Object& object) {
   Send(Message(message, object.value.payload.bytes()));
 }
 
+void ProcessWorker::Refuse(std::uint64_t request, const Object& object, const Payload& error) {
+  const ValueMessage message{
+      .request = request, .object = object.id, .value = HeaderOf(ObjectValue::Failed(error))};
+  Send(Message(message, error.bytes()));
+}
+
+void ProcessWorker::Grant(std::uint64_t request, const SharedExtent* extent,
+                          const TaskFailure* refusal) {
+  GrantMessage answer{.request = request};
+  if (extent == nullptr) return Send(Message(answer, Encode(*refusal).bytes()));
+  answer.granted = 1;
+  answer.extent = *extent;
+  Send(Message(answer));
+}
+
 void ProcessWorker::Send(std::vector<std::byte> message) {
   waiting_.push_back(std::move(message));
   SendWaiting();
@@ -159,6 +174,14 @@ void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> byte
       return machine.Unblock(*worker_);
     case ToNode::kAllocate:
       return HandleAllocate(reader);
+    case ToNode::kReturn: {
+      const auto message = reader.Take<ReturnMessage>();
+      if (!owner_.ReturnExtent(index_, message.extent)) {
+        throw DataLoss("{} bytes at {} of segment {} are not the worker's to return",
+                       message.extent.bytes, message.extent.offset, message.extent.segment);
+      }
+      return;
+    }
     case ToNode::kCancel: {
       const auto message = reader.Take<CancelMessage>();
       if (Object* const object = machine.objects().Find(message.object)) {
@@ -219,7 +242,7 @@ void ProcessWorker::HandleWatch(NodeMachine& machine, MessageReader& reader, boo
     Object& object = machine.objects().FindOrMake(id);
     if (!begin) {
       machine.Unwatch(watch, object);
-    } else if (machine.WatchObject(watch, object)) {
+    } else if (machine.WatchObject(watch, object, /*with_value=*/message.request % 2 == 1)) {
       Ready(message.request, object);
     } else {
       waits = true;
@@ -245,10 +268,7 @@ void ProcessWorker::HandleFind(NodeMachine& machine, MessageReader& reader) {
 
 void ProcessWorker::HandleAllocate(MessageReader& reader) {
   const auto message = reader.Take<AllocateMessage>();
-  GrantMessage answer{.request = message.request};
-  const Payload refusal = owner_.RefuseExtent(index_, message.bytes, answer.extent);
-  answer.granted = refusal.valid() ? 0 : 1;
-  Send(Message(answer, refusal.bytes()));
+  owner_.RequestExtent(index_, message.request, message.bytes, message.ahead != 0);
 }
 
 }  // namespace menger

@@ -21,8 +21,12 @@ class WorkerOwner {
   // The process runs and may be given calls.
   virtual void Connected(WorkerIndex index) = 0;
   virtual void KillWorker(WorkerIndex index, std::string_view why) = 0;
-  // A request of the process; the answer may come at once.
-  virtual Payload RefuseExtent(WorkerIndex index, std::uint64_t bytes, SharedExtent& extent) = 0;
+  // A request of the process for room; the answer, by Grant, may come at once. `ahead`: only what
+  // is free now.
+  virtual void RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes,
+                             bool ahead) = 0;
+  // It does not need all the room that it has: false if that is not its to say.
+  virtual bool ReturnExtent(WorkerIndex index, const SharedExtent& extent) = 0;
   // The worker says that a result lies there: false if that is not its to say.
   virtual bool PublishExtent(WorkerIndex index, const SharedExtent& extent) = 0;
   // Makes sure that the worker can map the segment.
@@ -55,7 +59,10 @@ class ProcessWorker final : public WorkerHost {
   void Interrupt(const Task& task) override;
   void End(std::string_view why) override;
   void Ready(std::uint64_t request, Object& object) override;
+  void Refuse(std::uint64_t request, const Object& object, const Payload& error) override;
   void Drain(NodeMachine& machine) override;
+  // Room for a value, or why there is none.
+  void Grant(std::uint64_t request, const SharedExtent* extent, const TaskFailure* refusal);
 
  private:
   static constexpr std::size_t kPlaces = 1024;  // More than calls can be outstanding.

@@ -33,6 +33,11 @@ struct RuntimeOptions {
   Resources resources;  // Of this machine; CPUs not named: as many as workers.
   // Bytes of values in shared memory; what is beyond is written to disk. 0: 30% of the memory.
   std::uint64_t store_bytes_max = 0;
+  // Where that goes, in files without a name; "": the system's folder for temporary files. If that
+  // lies in memory itself (tmpfs), nothing is won.
+  std::string spill_folder;
+  // Bytes on the disk; beyond that there is no room. 0: half of what is free when it begins.
+  std::uint64_t spill_bytes_max = 0;
   std::uint64_t job = 1;  // Names the job: ids follow from it.
 
   // Of worker processes. With `memory_bytes_max` one may have so much memory of its own (resident,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
+#include <utility>
 
 #include "menger/base/error.h"
 
@@ -47,8 +49,12 @@ Resources ReadResources(std::string_view text) {
 
 }  // namespace
 
-Scheduler::Scheduler(Resources total, int workers, WorkerQueues& queues)
-    : total_(std::move(total)), available_(total_), workers_wanted_(workers), queues_(&queues) {}
+Scheduler::Scheduler(Resources total, int workers, ObjectTable& objects, WorkerQueues& queues)
+    : total_(std::move(total)),
+      available_(total_),
+      workers_wanted_(workers),
+      objects_(&objects),
+      queues_(&queues) {}
 
 SchedulingClass& Scheduler::ClassFor(std::string_view text) {
   if (text.empty() && !classes_.empty()) return *classes_.front();
@@ -174,7 +180,38 @@ Task* Scheduler::Take(SchedulingClass& scheduling) {
   return nullptr;
 }
 
+// False if not all are in memory.
+bool Scheduler::BeginReading(Task& task) {
+  if (task.references == 0) return true;
+  const std::span<Object* const> arguments(task.arguments.data(), task.references);
+  if (!std::exchange(task.reading, true)) {
+    for (Object* const argument : arguments) objects_->BeginRead(*argument);
+  }
+  bool there = true;
+  for (Object* const argument : arguments) {
+    const ObjectValue::Kind kind = argument->value.kind;
+    if (kind == ObjectValue::Kind::kSpilled) queues_->Restore(*argument);
+    there &= kind == ObjectValue::Kind::kShared || kind == ObjectValue::Kind::kInline;
+  }
+  if (there == task.fetching) {
+    task.fetching = !there;
+    if (there) {
+      Erase(fetching_, &task);
+    } else {
+      fetching_.push_back(&task);
+    }
+  }
+  return there;
+}
+
+void Scheduler::StopReading(Task& task) {
+  if (!std::exchange(task.reading, false)) return;
+  if (std::exchange(task.fetching, false)) Erase(fetching_, &task);
+  for (std::uint32_t i = 0; i < task.references; ++i) objects_->EndRead(*task.arguments[i]);
+}
+
 bool Scheduler::OfferTo(Worker& worker, Task& task) {
+  if (!BeginReading(task)) return false;
   task.lease = worker.leases + 1;
   const Task* const first = worker.outstanding.front();
   // What the worker reads is written before it can see the call.
@@ -182,6 +219,7 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
   worker.full |= first != nullptr && task.lease - first->lease >= kLeasesMax;
   if (worker.full || !queues_->Offer(worker, task)) {
     worker.full = !worker.outstanding.empty();
+    StopReading(task);
     return false;
   }
   ++worker.leases;
@@ -197,6 +235,7 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
 void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
   const bool was_first = worker.outstanding.front() == &task;
   worker.outstanding.Remove(&task);
+  StopReading(task);
   worker.full = false;
   worker.progress_at = now_;
   worker.queued_nanoseconds =

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "menger/runtime/node_records.h"
+#include "menger/runtime/object_table.h"
 
 namespace menger {
 
@@ -23,6 +24,8 @@ class WorkerQueues {
   virtual void Announce(Worker& worker) = 0;
   // One more worker is wanted; AddWorker follows, sooner or later.
   virtual void StartWorker() = 0;
+  // The value is wanted in memory; until then no call is offered that needs it.
+  virtual void Restore(Object&) {}
 
  protected:
   ~WorkerQueues() = default;
@@ -34,6 +37,9 @@ class WorkerQueues {
 // what its calls need meanwhile; it is given several short calls ahead, by the time that calls of
 // their functions took so far, and one at a time of those that take long. What one worker has not
 // begun is taken back for another that has nothing to do, and whenever its call starts to wait.
+//
+// The arguments of what is offered stay in memory until it is done. Where one is on the disk, the
+// call waits at the head of its queue: it comes before those that would push it out again.
 //
 // Part of the node's state machine: no I/O, no lock, no clock.
 class Scheduler {
@@ -47,7 +53,7 @@ class Scheduler {
  public:
   using Functions = std::unordered_map<FunctionId, FunctionTimes, FunctionHash>;
 
-  Scheduler(Resources total, int workers, WorkerQueues& queues);
+  Scheduler(Resources total, int workers, ObjectTable& objects, WorkerQueues& queues);
 
   const Resources& total() const { return total_; }
   const Resources& available() const { return available_; }
@@ -77,8 +83,15 @@ class Scheduler {
   void EnqueueFirst(Task& task);  // before all others of its priority.
   void Dequeue(Task& task);       // It is not to run after all.
 
-  // One more call for a worker, past the queues of the classes: an actor's. False: no room.
+  // One more call for a worker, past the queues of the classes: an actor's. False: no room, or its
+  // arguments are not in memory.
   bool OfferTo(Worker& worker, Task& task);
+
+  // Those that were to be offered and wait for arguments: whoever comes back to them finds these
+  // in memory, or one of them lost. They are still in their queues.
+  const std::vector<Task*>& fetching() const { return fetching_; }
+  // The call needs its arguments in memory no longer.
+  void StopReading(Task& task);
 
   // The worker has done (or given back, or lost) one of its calls.
   void Done(Worker& worker, Task& task, double nanoseconds);
@@ -108,6 +121,7 @@ class Scheduler {
   bool HasRoom(const Worker& worker) const;
   Task* Take(SchedulingClass& scheduling);
   void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled);
+  bool BeginReading(Task& task);
   bool Reserve(const Resources& need);
   void StartOneMore();
 
@@ -117,7 +131,9 @@ class Scheduler {
   int workers_starting_ = 0;
   int pool_size_ = 0;  // Workers that are not an actor's.
   int blocked_ = 0;
+  ObjectTable* objects_;
   WorkerQueues* queues_;
+  std::vector<Task*> fetching_;
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;
   Functions times_;

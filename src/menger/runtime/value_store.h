@@ -17,6 +17,9 @@ namespace menger {
 // of them are in use. The node alone allocates; a process writes in its own segment, where it was
 // given room, and everybody reads.
 //
+// Memory that was used once is used again, as long as all that the system has given does not exceed
+// `bytes_max`; then free memory elsewhere is given back.
+//
 // Under the node's lock; what Write and Read give may be used without.
 class ValueStore {
  public:
@@ -33,9 +36,11 @@ class ValueStore {
   bool Allocate(std::uint32_t segment, std::uint64_t bytes, SharedExtent& extent);
   void Free(const SharedExtent& extent);
 
-  // Room that a process was given and has not said to be a value yet: whether it may say so now.
+  // Room that a process was given. It says of parts of it that values lie there, in any order, or
+  // that it needs them no longer: false if that is not its to say.
   void Grant(const SharedExtent& extent);
   bool Publish(const SharedExtent& extent);
+  bool Return(const SharedExtent& extent);
   // The writer of a segment is gone: what it was given and has not published is free.
   void DropGrants(std::uint32_t segment);
 
@@ -49,9 +54,15 @@ class ValueStore {
   TaskFailure Full(std::uint64_t bytes) const;
 
   std::uint64_t bytes_used() const { return used_; }
+  std::uint64_t bytes_resident() const;  // In use, or free with memory.
+  std::uint64_t bytes_granted() const;   // In use, but no value yet.
   std::uint64_t bytes_max() const { return bytes_max_; }
 
  private:
+  // What an extent takes up of its segment.
+  static std::uint64_t Occupied(const SharedExtent& extent);
+  void Trim();
+
   struct Segment {
     std::unique_ptr<WritableSegment> memory;
     std::unique_ptr<ExtentAllocator> extents;

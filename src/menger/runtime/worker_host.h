@@ -20,6 +20,8 @@ class WorkerHost {
 
   // An object that the worker watches is ready.
   virtual void Ready(std::uint64_t request, Object& object) = 0;
+  // One whose value it watches is on the disk, and there is no room for it.
+  virtual void Refuse(std::uint64_t, const Object&, const Payload&) {}
 
   // Tells the machine what the worker has reported since.
   virtual void Drain(NodeMachine& machine) = 0;

@@ -39,8 +39,9 @@ enum class ToNode : std::uint32_t {
   kWatch,      // WatchMessage, then the ids.
   kUnwatch,    // WatchMessage, then the ids.
   kUnblock,    // Nothing: the call goes on.
+  kAllocate,   // AllocateMessage: room for a value is wanted;
+  kReturn,     // ReturnMessage: and not needed any longer.
   kRecord,     // RecordMessage, then what the call was told (call_inputs.h).
-  kAllocate,   // AllocateMessage.
   kCancel,     // CancelMessage.
   kKillActor,  // KillMessage.
   kFindActor,  // FindMessage, then the name.
@@ -112,9 +113,14 @@ struct WatchMessage {
 };
 struct AllocateMessage {
   ToNode kind = ToNode::kAllocate;
-  std::uint32_t unused = 0;
+  std::uint32_t ahead = 0;  // For values to come: only if there is room now.
   std::uint64_t request = 0;
   std::uint64_t bytes = 0;
+};
+struct ReturnMessage {
+  ToNode kind = ToNode::kReturn;
+  std::uint32_t unused = 0;
+  SharedExtent extent;
 };
 struct RecordMessage {
   ToNode kind = ToNode::kRecord;
