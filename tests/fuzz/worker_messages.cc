@@ -84,7 +84,7 @@ class Node final : private NodeEffects, private WorkerOwner {
     worker_.set_worker(&worker);
   }
   void KillWorker(WorkerIndex, std::string_view) override {}
-  void RequestExtent(WorkerIndex, std::uint64_t request, std::uint64_t bytes, bool) override {
+  void RequestExtent(WorkerIndex, std::uint64_t request, std::uint64_t bytes) override {
     const SharedExtent extent{kSegment, 0, bytes};
     worker_.Grant(request, &extent, nullptr);
   }

@@ -53,10 +53,11 @@ void PrintHead(const Json& status) {
              Field<std::uint64_t>(tasks, "finished"), Field<double>(tasks, "finished_per_second"),
              Field<std::uint64_t>(tasks, "failed"), Field<std::uint64_t>(tasks, "retried"),
              Field<std::uint64_t>(tasks, "rebuilt"));
-  fmt::print("objects    {}; {} of {} in shared memory; {} of lineage\n",
+  fmt::print("objects    {}; {} of {} in shared memory; {} on the disk; {} of lineage\n",
              Field<std::uint64_t>(status, "objects"),
              Bytes(Field<std::uint64_t>(status, "store_bytes")),
              Bytes(Field<std::uint64_t>(status, "store_bytes_max")),
+             Bytes(Field<std::uint64_t>(status, "disk_bytes")),
              Bytes(Field<std::uint64_t>(status, "lineage_bytes")));
   fmt::print("resources ");
   for (const Json& resource : status.at("resources")) {

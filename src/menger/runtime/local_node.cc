@@ -195,7 +195,13 @@ ObjectHandle LocalNode::Put(std::size_t bytes, FunctionRef<void(std::span<std::b
                             std::span<const ObjectHandle> contained) {
   const ObjectId id = ResultOf(Caller().NextCall(), 0);
   ObjectValue value;
-  fill(Allocate(bytes, value));
+  const std::span<std::byte> room = Allocate(bytes, value);
+  try {
+    fill(room);
+  } catch (...) {
+    Tell([&](NodeMachine&) { Free(value); });
+    throw;
+  }
   std::vector<ObjectId> ids;
   for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
   Tell([&](NodeMachine& machine) { machine.Put(kDriver, id, std::move(value), ids); });

@@ -61,6 +61,10 @@ NodeStatus LocalNode::Status() {
     status.tasks.finished_per_second = finished_rate_.PerSecond(now, machine_.counts().finished);
     status.store_bytes = store_.bytes_used();
     status.store_bytes_max = store_.bytes_max();
+    const Spiller::Counts spiller = spiller_->counts();
+    status.disk_bytes = spiller.disk_bytes;
+    status.spilled_bytes = spiller.spilled_bytes;
+    status.restored_bytes = spiller.restored_bytes;
     for (const LossLog::Loss& loss : losses_.losses()) {
       status.losses.push_back({.seconds_ago = static_cast<double>(now - loss.time) * 1e-9,
                                .times = loss.times,

@@ -109,6 +109,9 @@ std::string ToJson(const NodeStatus& status) {
                      {"objects", status.objects},
                      {"store_bytes", status.store_bytes},
                      {"store_bytes_max", status.store_bytes_max},
+                     {"disk_bytes", status.disk_bytes},
+                     {"spilled_bytes", status.spilled_bytes},
+                     {"restored_bytes", status.restored_bytes},
                      {"lineage_bytes", status.lineage_bytes},
                      {"resources", resources},
                      {"losses", losses}};
@@ -126,6 +129,12 @@ void AddMetrics(const NodeStatus& status, MetricsText& text) {
   text.Sample({}, AsDouble(status.store_bytes));
   text.Family("menger_store_bytes_max", MetricKind::kGauge, "What these may have.");
   text.Sample({}, AsDouble(status.store_bytes_max));
+  text.Family("menger_disk_bytes", MetricKind::kGauge, "Values on the disk.");
+  text.Sample({}, AsDouble(status.disk_bytes));
+  text.Family("menger_spilled_bytes_total", MetricKind::kCounter, "Written to the disk.");
+  text.Sample({}, AsDouble(status.spilled_bytes));
+  text.Family("menger_restored_bytes_total", MetricKind::kCounter, "Read from it.");
+  text.Sample({}, AsDouble(status.restored_bytes));
   text.Family("menger_lineage_bytes", MetricKind::kGauge, "Calls kept to make results again.");
   text.Sample({}, AsDouble(status.lineage_bytes));
   text.Family("menger_resource", MetricKind::kGauge, "What calls may use.");

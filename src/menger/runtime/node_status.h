@@ -66,6 +66,9 @@ struct NodeStatus {
   std::size_t objects = 0;
   std::uint64_t store_bytes = 0;
   std::uint64_t store_bytes_max = 0;
+  std::uint64_t disk_bytes = 0;      // Of values that did not fit there.
+  std::uint64_t spilled_bytes = 0;   // Written so far,
+  std::uint64_t restored_bytes = 0;  // and read.
   std::size_t lineage_bytes = 0;
   std::vector<ResourceStatus> resources;
   std::vector<LossStatus> losses;  // The last ones, the newest first.

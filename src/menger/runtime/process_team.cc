@@ -1,5 +1,6 @@
 #include "menger/runtime/process_team.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "menger/runtime/descriptors.h"
@@ -11,6 +12,7 @@ constexpr int kFailedStartsMax = 3;
 constexpr std::chrono::seconds kSendDeadline{10};
 // What a worker gets ahead is not more than one such part of what is free.
 constexpr std::uint64_t kAheadShare = 16;
+constexpr std::uint64_t kAheadBytesMin = std::uint64_t{256} << 10;
 
 }  // namespace
 
@@ -139,12 +141,15 @@ void ProcessTeam::KillWorker(WorkerIndex index, std::string_view why) {
   processes_.KillAfter(static_cast<int>(index), std::chrono::nanoseconds(0), std::string(why));
 }
 
-void ProcessTeam::RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes,
-                                bool ahead) {
+void ProcessTeam::RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes) {
   Member& member = members_.at(index);
+  const bool ahead = request == kAheadRequest;
+  if (ahead) {
+    const std::uint64_t share = (store_.bytes_max() - store_.bytes_used()) / kAheadShare;
+    bytes = std::min(bytes, share / ExtentAllocator::kPage * ExtentAllocator::kPage);
+  }
   SharedExtent extent;
-  const bool scarce = bytes > (store_.bytes_max() - store_.bytes_used()) / kAheadShare;
-  if (!(ahead && scarce) && store_.Allocate(member.segment, bytes, extent)) {
+  if (!(ahead && bytes < kAheadBytesMin) && store_.Allocate(member.segment, bytes, extent)) {
     store_.Grant(extent);
     return member.host->Grant(request, &extent, nullptr);
   }

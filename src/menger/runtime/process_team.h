@@ -43,8 +43,7 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
 
   void Connected(WorkerIndex index) override;
   void KillWorker(WorkerIndex index, std::string_view why) override;
-  void RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes,
-                     bool ahead) override;
+  void RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes) override;
   bool ReturnExtent(WorkerIndex index, const SharedExtent& extent) override;
   bool PublishExtent(WorkerIndex index, const SharedExtent& extent) override;
   void SendSegment(WorkerIndex index, std::uint32_t segment) override;

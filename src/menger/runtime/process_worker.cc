@@ -268,7 +268,7 @@ void ProcessWorker::HandleFind(NodeMachine& machine, MessageReader& reader) {
 
 void ProcessWorker::HandleAllocate(MessageReader& reader) {
   const auto message = reader.Take<AllocateMessage>();
-  owner_.RequestExtent(index_, message.request, message.bytes, message.ahead != 0);
+  owner_.RequestExtent(index_, message.request, message.bytes);
 }
 
 }  // namespace menger

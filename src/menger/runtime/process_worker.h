@@ -21,10 +21,9 @@ class WorkerOwner {
   // The process runs and may be given calls.
   virtual void Connected(WorkerIndex index) = 0;
   virtual void KillWorker(WorkerIndex index, std::string_view why) = 0;
-  // A request of the process for room; the answer, by Grant, may come at once. `ahead`: only what
-  // is free now.
-  virtual void RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes,
-                             bool ahead) = 0;
+  // A request of the process for room; the answer, by Grant, may come at once. kAheadRequest: of
+  // what is free now a part, which may be less.
+  virtual void RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes) = 0;
   // It does not need all the room that it has: false if that is not its to say.
   virtual bool ReturnExtent(WorkerIndex index, const SharedExtent& extent) = 0;
   // The worker says that a result lies there: false if that is not its to say.

@@ -12,10 +12,6 @@ constexpr double kBriefNanoseconds = 20'000;
 constexpr std::size_t kUntoldMax = 64;
 constexpr std::chrono::milliseconds kLookAround{100};
 constexpr std::chrono::nanoseconds kFullPause{20'000};
-constexpr std::chrono::seconds kAnswer{60};  // For what a node answers at once.
-
-// So much may go inline in one message beside its heads.
-constexpr std::size_t kInlineTotalMax = WorkerChannel::kMessageBytesMax / 2;
 
 }  // namespace
 
@@ -128,7 +124,9 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
     }
   } else if (kind == ToWorker::kGrant) {
     const auto message = reader.Take<GrantMessage>();
-    if (Request* const request = find(message.request)) {
+    if (message.request == kAheadRequest) {
+      message.granted != 0 ? room_.Give(message.extent) : room_.Refuse();
+    } else if (Request* const request = find(message.request)) {
       request->grant = message;
       if (message.granted == 0) request->refusal = Payload::Copy(reader.rest());
       request->missing = 0;
@@ -169,36 +167,12 @@ void WorkerClient::Do(const Claimed& claimed) {
   Report(call, std::move(outcome), began_at, MonotonicNanoseconds());
 }
 
-std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& value) {
-  if (bytes <= kInlineBytesMax && inline_bytes_ + bytes <= kInlineTotalMax) {
-    inline_bytes_ += bytes;
-    value = ObjectValue::Inline(Payload::Allocate(bytes));
-    return value.payload.fill();
-  }
-  Request request{.missing = 1};
-  const std::uint64_t number = NewRequest(request, false);
-  Send(
-      sizeof(AllocateMessage),
-      [&](MessageWriter& writer) {
-        writer.Add(AllocateMessage{.request = number, .bytes = bytes});
-      },
-      /*ring=*/true);
-  Await(request, Deadline::After(kAnswer));
-  {
-    const std::lock_guard lock(reading_);
-    requests_.erase(number);
-  }
-  if (request.missing > 0) throw DeadlineExceeded("the node gives no room for {} bytes", bytes);
-  if (request.grant.granted == 0) throw TaskError(DecodeFailure(request.refusal));
-  value = ObjectValue::Shared(request.grant.extent);
-  return segments_->Write(request.grant.extent);
-}
-
 void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int64_t began_at,
                           std::int64_t ended_at) {
   const auto nanoseconds = static_cast<double>(ended_at - began_at);
   const bool ring = nanoseconds > kBriefNanoseconds;
   if (outcome.failed) {
+    for (const TaskResult& result : outcome.results) ReturnRoom(result.value);
     outcome.failure.worker = fmt::format("worker {}, process {}", index_, getpid());
     const Payload failure = Encode(outcome.failure);
     Send(
@@ -294,24 +268,6 @@ void WorkerClient::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
         writer.AddBytes(spec->bytes());
       },
       /*ring=*/true);
-}
-
-ObjectHandle WorkerClient::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
-                               std::span<const ObjectHandle> contained) {
-  const ObjectId id = ResultOf(Caller().NextCall(), 0);
-  ObjectValue value;
-  inline_bytes_ = 0;
-  fill(Allocate(bytes, value));
-  std::vector<ObjectId> ids;
-  for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
-  Send(
-      MessagePart(sizeof(ReferenceMessage)) + ResultBytes(value, ids.size()),
-      [&](MessageWriter& writer) {
-        writer.Add(ReferenceMessage{.kind = ToNode::kPut, .object = id});
-        WriteResult(writer, value, ids);
-      },
-      /*ring=*/false);
-  return NewHandle(id);
 }
 
 // ---- Waiting.

@@ -12,6 +12,7 @@
 #include "menger/runtime/client.h"
 #include "menger/runtime/executor.h"
 #include "menger/runtime/ring.h"
+#include "menger/runtime/room_ahead.h"
 #include "menger/runtime/worker_channel.h"
 #include "menger/runtime/worker_messages.h"
 
@@ -56,6 +57,9 @@ class WorkerClient final : public Client, private ResultStore {
   void Forget(Reference* reference) noexcept override;
 
  private:
+  // For what a node answers at once, or when it has made room.
+  static constexpr std::chrono::seconds kAnswer{60};
+
   // A call that was claimed: a copy of its message.
   using CallBuffer = std::unique_ptr<std::byte[]>;
   struct Claimed {
@@ -72,6 +76,9 @@ class WorkerClient final : public Client, private ResultStore {
   };
 
   std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) override;
+  std::optional<SharedExtent> TakeAhead(std::size_t bytes);
+  SharedExtent RequestRoom(std::size_t bytes);
+  void ReturnRoom(const ObjectValue& value);
 
   ObjectHandle NewHandle(ObjectId id);
   void ReadMessages();
@@ -102,6 +109,7 @@ class WorkerClient final : public Client, private ResultStore {
   bool stop_ = false;                                     // Guarded by reading_.
   std::unordered_map<std::uint64_t, Request*> requests_;  // Guarded by reading_.
   std::uint64_t next_request_ = 0;                        // Guarded by reading_.
+  RoomAhead room_;                                        // Guarded by reading_.
 
   std::mutex writing_;
   RingWriter out_;                // Guarded by writing_.

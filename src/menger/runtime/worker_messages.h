@@ -76,6 +76,8 @@ struct ValueMessage {
   ObjectId object;
   ValueHeader value;
 };
+// The request by which a worker asks for room for values to come.
+inline constexpr std::uint64_t kAheadRequest = 0;
 struct GrantMessage {
   ToWorker kind = ToWorker::kGrant;
   std::uint32_t granted = 0;  // 0: the failure follows, encoded.
@@ -113,7 +115,7 @@ struct WatchMessage {
 };
 struct AllocateMessage {
   ToNode kind = ToNode::kAllocate;
-  std::uint32_t ahead = 0;  // For values to come: only if there is room now.
+  std::uint32_t unused = 0;
   std::uint64_t request = 0;
   std::uint64_t bytes = 0;
 };

@@ -1,0 +1,100 @@
+#include <utility>
+
+#include "menger/runtime/worker_client.h"
+
+// The part of the worker's end that deals with the values it makes: where they are put.
+namespace menger {
+namespace {
+
+// So much may go inline in one message beside its heads.
+constexpr std::size_t kInlineTotalMax = WorkerChannel::kMessageBytesMax / 2;
+
+}  // namespace
+
+std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& value) {
+  if (bytes <= kInlineBytesMax && inline_bytes_ + bytes <= kInlineTotalMax) {
+    inline_bytes_ += bytes;
+    value = ObjectValue::Inline(Payload::Allocate(bytes));
+    return value.payload.fill();
+  }
+  const std::optional<SharedExtent> extent = TakeAhead(bytes);
+  value = ObjectValue::Shared(extent ? *extent : RequestRoom(bytes));
+  return segments_->Write(value.extent);
+}
+
+std::optional<SharedExtent> WorkerClient::TakeAhead(std::size_t bytes) {
+  if (bytes > RoomAhead::kValueBytesMax) return std::nullopt;
+  std::optional<SharedExtent> rest;
+  std::optional<SharedExtent> extent;
+  bool ask = false;
+  {
+    const std::lock_guard lock(reading_);
+    ReadMessages();
+    extent = room_.Take(bytes, rest);
+    ask = room_.AskForMore();
+  }
+  if (rest) ReturnRoom(ObjectValue::Shared(*rest));
+  if (ask) {
+    Send(
+        sizeof(AllocateMessage),
+        [](MessageWriter& writer) {
+          writer.Add(AllocateMessage{.request = kAheadRequest, .bytes = RoomAhead::kPieceBytes});
+        },
+        /*ring=*/false);
+  }
+  return extent;
+}
+
+SharedExtent WorkerClient::RequestRoom(std::size_t bytes) {
+  Request request{.missing = 1};
+  const std::uint64_t number = NewRequest(request, false);
+  Send(
+      sizeof(AllocateMessage),
+      [&](MessageWriter& writer) {
+        writer.Add(AllocateMessage{.request = number, .bytes = bytes});
+      },
+      /*ring=*/true);
+  Await(request, Deadline::After(kAnswer));
+  {
+    const std::lock_guard lock(reading_);
+    requests_.erase(number);
+  }
+  if (request.missing > 0) throw DeadlineExceeded("the node gives no room for {} bytes", bytes);
+  if (request.grant.granted == 0) throw TaskError(DecodeFailure(request.refusal));
+  return request.grant.extent;
+}
+
+// What was allocated and is not to be a value after all.
+void WorkerClient::ReturnRoom(const ObjectValue& value) {
+  if (value.kind != ObjectValue::Kind::kShared) return;
+  Send(
+      sizeof(ReturnMessage),
+      [&](MessageWriter& writer) { writer.Add(ReturnMessage{.extent = value.extent}); },
+      /*ring=*/false);
+}
+
+ObjectHandle WorkerClient::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
+                               std::span<const ObjectHandle> contained) {
+  const ObjectId id = ResultOf(Caller().NextCall(), 0);
+  ObjectValue value;
+  inline_bytes_ = 0;
+  const std::span<std::byte> room = Allocate(bytes, value);
+  try {
+    fill(room);
+  } catch (...) {
+    ReturnRoom(value);
+    throw;
+  }
+  std::vector<ObjectId> ids;
+  for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
+  Send(
+      MessagePart(sizeof(ReferenceMessage)) + ResultBytes(value, ids.size()),
+      [&](MessageWriter& writer) {
+        writer.Add(ReferenceMessage{.kind = ToNode::kPut, .object = id});
+        WriteResult(writer, value, ids);
+      },
+      /*ring=*/false);
+  return NewHandle(id);
+}
+
+}  // namespace menger
