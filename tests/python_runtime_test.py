@@ -1,6 +1,7 @@
 """Python programs written for Ray's names, on menger.runtime: what each name does, and what is left when things die."""
 
 import asyncio
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -268,6 +269,12 @@ class Waiting(unittest.TestCase):
         self.assertEqual(add.remote(1).future().result(PATIENCE_S), 2)
 
 
+    def test_many_threads(self):
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            sums = pool.map(lambda first: sum(get([add.remote(first + i) for i in range(100)])), range(16))
+            self.assertEqual(list(sums), [5050 + 100 * first for first in range(16)])
+
+
 class Failures(unittest.TestCase):
     def test_an_exception_keeps_its_class_and_its_traceback(self):
         with self.assertRaises(ValueError) as caught:
@@ -288,6 +295,17 @@ class Failures(unittest.TestCase):
 
         with self.assertRaisesRegex(ValueError, "deep"):
             get(outer.remote())
+
+    def test_an_exception_of_the_program(self):
+        class Mine(Exception):
+            pass
+
+        @ray.remote
+        def raise_mine():
+            raise Mine("own")
+
+        with self.assertRaisesRegex(Mine, "own"):
+            get(raise_mine.remote())
 
     def test_exceptions_with_their_own_arguments_and_those_that_cannot_travel(self):
         class Strange(Exception):
@@ -576,6 +594,28 @@ def f():
 assert ray.get(f.remote()) == (7, os.path.realpath({folder!r}))
 """
             )
+
+    def test_shutdown_while_others_wait(self):
+        self.run_program(
+            """
+import threading, time
+@ray.remote
+def f():
+    time.sleep(600)
+def wait():
+    try:
+        ray.get(reference)
+    except ray.exceptions.RaySystemError:
+        print("told")
+reference = f.remote()
+future = reference.future()
+thread = threading.Thread(target=wait)
+thread.start()
+time.sleep(.2)
+ray.shutdown()
+thread.join()
+"""
+        )
 
     def test_control_c_reaches_a_program_that_waits(self):
         with self.started(

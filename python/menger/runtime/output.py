@@ -1,6 +1,7 @@
 """What workers print: the worker says who prints, the driver shows it with that before each line."""
 
 import ctypes
+import io
 import os
 import sys
 
@@ -40,6 +41,7 @@ class Output:
     def __init__(self, descriptor, stream, name):
         self._descriptor, self._stream, self._name = descriptor, stream, name
         self._rest = ""
+        self.buffer = io.FileIO(descriptor, "w", closefd=False)  # Its lines go out without a name.
 
     def write(self, text):
         *lines, self._rest = (self._rest + text).split("\n")

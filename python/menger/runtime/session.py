@@ -3,6 +3,7 @@
 import array
 import ctypes
 import struct
+import threading
 import time
 
 from menger.runtime import exceptions, library, values
@@ -80,12 +81,31 @@ class Session:
         self._call, self._get = functions.call, functions.get
         self.kept = []  # References that live as long as this.
         self.resources = {}
+        self.waiter = None  # Who waits for futures.
+        self._closing = False
+        self._waiting = set()  # The threads that wait inside of the library.
 
     def close(self):
         self.drop = self.unpin = self.drop_callable = _do_nothing
         self.kept.clear()
+        self._closing = True
+        if self.waiter is not None:
+            self.waiter.stop()
+        while self._waiting:
+            time.sleep(0.001)
         runtime, self.runtime = self.runtime, None
         self.library.close(runtime)
+
+    def _wait_inside(self, wait, *arguments):
+        """Calls a function of the library that waits for a slice."""
+        thread = threading.get_ident()
+        self._waiting.add(thread)
+        try:
+            if self._closing:
+                raise exceptions.RaySystemError("the runtime was shut down")
+            return wait(self.runtime, *arguments)
+        finally:
+            self._waiting.discard(thread)
 
     # ---- References.
 
@@ -125,7 +145,7 @@ class Session:
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             left = _SLICE_SECONDS if end is None else min(_SLICE_SECONDS, max(0.0, end - time.monotonic()))
-            batch = self._get(self.runtime, address, count, left)
+            batch = self._wait_inside(self._get, address, count, left)
             if batch:
                 return batch
             if self.library.error_code() != library.DEADLINE_EXCEEDED:
@@ -158,7 +178,7 @@ class Session:
         end = time.monotonic() + (_FOREVER if timeout is None else timeout)
         while True:
             left = max(0.0, end - time.monotonic())
-            if self.library.wait(self.runtime, address, count, wanted, min(left, _SLICE_SECONDS), ready) != 0:
+            if self._wait_inside(self.library.wait, address, count, wanted, min(left, _SLICE_SECONDS), ready) != 0:
                 raise self.library.failure()
             flags = ready.raw
             if left == 0 or count - flags.count(0) >= wanted:

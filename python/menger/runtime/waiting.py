@@ -9,22 +9,31 @@ _SLICES_SECONDS = (0.0, 0.0005, 0.001, 0.002, 0.005)  # Longer and longer while 
 
 def future(reference, session):
     made = concurrent.futures.Future()
-    waiter = getattr(session, "waiter", None)
-    if waiter is None:
-        waiter = session.waiter = Waiter(session)
-    waiter.queue.put((reference, made))
+    if session.waiter is None:
+        session.waiter = Waiter(session)
+    session.waiter.queue.put((reference, made))
     return made
 
 
 class Waiter:
     def __init__(self, session):
         self.queue, self._session = queue.SimpleQueue(), session
-        threading.Thread(target=self._run, name="menger futures", daemon=True).start()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="menger futures", daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        """Ends it; what it waited for stays unknown."""
+        self._stopping = True
+        self.queue.put(None)
+        self._thread.join()
 
     def _run(self):
         waiting, idle = [], 0
-        while self._session.runtime:
+        while True:
             waiting += self._arrived(block=not waiting)
+            if self._stopping:
+                return
             try:
                 ready = self._session.wait([reference.handle for reference, _ in waiting], 1, _SLICES_SECONDS[idle])
             except Exception as error:

@@ -1,6 +1,7 @@
 """A worker process, as the runtime starts it: `python -m menger.runtime.worker`, never by hand."""
 
 import ctypes
+import faulthandler
 import os
 import signal
 import struct
@@ -228,6 +229,7 @@ def main():
     worker = Worker(library.load())
     sys.stdout = output.Output(1, "o", lambda: worker.name)
     sys.stderr = output.Output(2, "e", lambda: worker.name)
+    faulthandler.enable(file=2)
     status = worker.serve()
     if status < 0:
         os.write(2, f"{worker._library.failure()}\n".encode())
