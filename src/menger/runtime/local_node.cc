@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "menger/runtime/process_team.h"
@@ -16,9 +17,16 @@ constexpr std::size_t kMessagesMax = 64;
 constexpr std::uint32_t kDriverSegment = 0;
 constexpr std::chrono::milliseconds kLookAfter{1};
 constexpr std::chrono::milliseconds kLookAfterIdle{100};
+constexpr std::chrono::hours kForever{24 * 365};
 constexpr std::chrono::nanoseconds kSlice{50'000'000};  // Between two looks at whether all ends.
 
+constexpr int kWorkersMax = 4096;
+
 NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
+  if (options.workers < 0 || options.workers > kWorkersMax) {
+    throw InvalidArgument("a runtime of {} workers; there may be from 0 (one a CPU) to {}",
+                          options.workers, kWorkersMax);
+  }
   NodeMachineOptions machine;
   machine.workers = options.workers > 0 ? options.workers : AvailableCpus();
   machine.threads = options.isolation == Isolation::kThread;
@@ -62,20 +70,42 @@ LocalNode::LocalNode(const RuntimeOptions& options)
   caretaker_ = Thread({.name = "node"}, [this] { LookAfter(); });
 }
 
-LocalNode::~LocalNode() {
-  stopping_.store(true, std::memory_order_release);
+void LocalNode::End() {
+  {
+    // Whoever sends afterwards sees it: nothing is queued any longer.
+    const std::lock_guard lock(queue_mutex_);
+    stopping_.store(true, std::memory_order_release);
+  }
+  {
+    // Whoever holds the lock is the last who works.
+    const std::lock_guard lock(node_mutex_);
+  }
   bell().Ring();
   caretaker_.Join();
-  team_.reset();
+  team_->Stop();
+  actors_.Clear();
+  Release();
+}
+
+void LocalNode::Release() noexcept {
+  if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+void LocalNode::CheckOpen() const {
+  if (stopping()) throw FailedPrecondition("the runtime has ended");
 }
 
 // ---- What the driver's threads tell.
 
 ObjectHandle LocalNode::NewHandle(ObjectId id) {
-  return ObjectHandle(new Reference{.id = id, .owner = this});
+  auto* const reference = new Reference{.id = id, .owner = this};
+  users_.fetch_add(1, std::memory_order_relaxed);
+  return ObjectHandle(reference);
 }
 
 void LocalNode::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
+  CheckOpen();
+  if (full_.load(std::memory_order_relaxed) && ThisCall() == nullptr) AwaitRoom();
   const TaskId task = spec->task();
   for (std::uint32_t i = 0; i < results.size(); ++i) results[i] = NewHandle(ResultOf(task, i));
   Send({.kind = Message::Kind::kSubmit, .spec = std::move(spec)});
@@ -90,6 +120,7 @@ void LocalNode::Forget(Reference* reference) noexcept {
   const ObjectId id = reference->id;
   delete reference;
   Send({.kind = Message::Kind::kForget, .object = id});
+  Release();
 }
 
 void LocalNode::Unpin(const ObjectHandle& object) noexcept {
@@ -101,6 +132,7 @@ void LocalNode::Send(Message message) {
   std::size_t queued;
   {
     const std::lock_guard lock(queue_mutex_);
+    if (stopping()) return;
     queue_.push_back(std::move(message));
     queued = queue_.size();
     queued_.store(queued, std::memory_order_release);
@@ -125,20 +157,51 @@ void LocalNode::DoPendingWork() {
 void LocalNode::Tell(FunctionRef<void(NodeMachine&)> tell) {
   {
     const std::lock_guard lock(node_mutex_);
+    CheckOpen();
     machine_.SetTime(MonotonicNanoseconds());
     DeliverMessages();
     tell(machine_);
     machine_.Run();
-    idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
+    LookAround();
   }
 }
 
 void LocalNode::WorkLocked() {
+  if (stopping()) return;
   machine_.SetTime(MonotonicNanoseconds());
   team_->Drain();
   DeliverMessages();
   machine_.Run();
+  LookAround();
+}
+
+void LocalNode::LookAround() {
   idle_workers_.store(machine_.scheduler().HasIdleWorker(), std::memory_order_relaxed);
+  // Once it is full there is no room before there is some for a while.
+  const auto below = [was_full = full_.load(std::memory_order_relaxed)](std::size_t max) {
+    return was_full ? max - max / 8 : max;
+  };
+  const bool full = machine_.waiting_calls() >= below(options_.waiting_calls_max) ||
+                    machine_.waiting_bytes() >= below(options_.waiting_bytes_max);
+  full_.store(full, std::memory_order_relaxed);
+  if (full) return;
+  for (Waiter* const waiter : std::exchange(room_waiters_, {})) {
+    waiter->missing = 0;
+    waiter->ready.Advance();
+  }
+}
+
+// A driver that runs ahead is slowed: it does the node's work until there is room.
+void LocalNode::AwaitRoom() {
+  Waiter waiter;
+  std::unique_lock lock(node_mutex_);
+  WorkLocked();
+  if (!full_.load(std::memory_order_relaxed)) return;
+  waiter.missing = 1;
+  room_waiters_.push_back(&waiter);
+  AwaitWaiter(waiter, Deadline::After(kForever), lock);
+  std::erase(room_waiters_, &waiter);
+  CheckOpen();
 }
 
 void LocalNode::DeliverMessages() {
@@ -171,15 +234,16 @@ void LocalNode::DeliverMessages() {
 
 // ---- Values.
 
-ObjectHandle LocalNode::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
-                            std::span<const ObjectHandle> contained) {
-  const ObjectId id = ResultOf(Caller().NextCall(), 0);
-  ObjectValue value;
-  fill(Allocate(bytes, value));
+void LocalNode::Publish(const ObjectHandle& object, ObjectValue value,
+                        std::span<const ObjectHandle> contained) {
   std::vector<ObjectId> ids;
   for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
-  Tell([&](NodeMachine& machine) { machine.Put(kDriver, id, std::move(value), ids); });
-  return NewHandle(id);
+  Tell([&](NodeMachine& machine) { machine.Put(kDriver, object.id(), std::move(value), ids); });
+}
+
+void LocalNode::Discard(const ObjectValue& value) noexcept {
+  const std::lock_guard lock(node_mutex_);
+  Free(value);
 }
 
 // Within a process large values need no shared memory.
@@ -189,6 +253,7 @@ std::span<std::byte> LocalNode::Allocate(std::size_t bytes, ObjectValue& value) 
     return value.payload.fill();
   }
   const std::lock_guard lock(node_mutex_);
+  CheckOpen();
   DeliverMessages();
   SharedExtent extent;
   if (!store_.Allocate(kDriverSegment, bytes, extent)) throw TaskError(store_.Full(bytes));
@@ -213,7 +278,8 @@ std::vector<Fetched> LocalNode::Get(std::span<const ObjectHandle> handles,
                                     const Deadline& deadline) {
   std::vector<Object*> objects(handles.size());
   std::vector<Fetched> values(handles.size());
-  std::unique_lock lock = AwaitObjects(handles, handles.size(), deadline, objects);
+  Waiter waiter;
+  const std::unique_lock lock = AwaitObjects(handles, handles.size(), deadline, objects, waiter);
   for (std::size_t i = 0; i < handles.size(); ++i) {
     if (objects[i]->state != Object::State::kReady) {
       throw DeadlineExceeded("object {} was not ready in time", ToString(handles[i].id()));
@@ -223,14 +289,26 @@ std::vector<Fetched> LocalNode::Get(std::span<const ObjectHandle> handles,
   return values;
 }
 
-std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles, std::size_t count,
-                                  const Deadline& deadline) {
+std::vector<std::size_t> LocalNode::Wait(std::span<const ObjectHandle> handles, std::size_t count,
+                                         const Deadline& deadline) {
   std::vector<Object*> objects(handles.size());
-  std::vector<bool> ready(handles.size());
-  std::unique_lock lock = AwaitObjects(handles, count, deadline, objects);
+  Waiter waiter;
+  waiter.ordered = true;
+  const std::unique_lock lock = AwaitObjects(handles, count, deadline, objects, waiter);
+  std::unordered_map<const Object*, std::size_t> ranks;
+  for (const Object* const object : waiter.order) ranks.emplace(object, ranks.size() + 1);
+  // Those that were ready before have rank 0.
+  const auto rank = [&](std::size_t i) {
+    const auto found = ranks.find(objects[i]);
+    return found != ranks.end() ? found->second : 0;
+  };
+  std::vector<std::size_t> ready;
   for (std::size_t i = 0; i < handles.size(); ++i) {
-    ready[i] = objects[i]->state == Object::State::kReady;
+    if (objects[i]->state == Object::State::kReady) ready.push_back(i);
   }
+  if (ranks.empty()) return ready;
+  std::stable_sort(ready.begin(), ready.end(),
+                   [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
   return ready;
 }
 
@@ -238,9 +316,11 @@ std::vector<bool> LocalNode::Wait(std::span<const ObjectHandle> handles, std::si
 std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const ObjectHandle> handles,
                                                            std::size_t count,
                                                            const Deadline& deadline,
-                                                           std::span<Object*> objects) {
+                                                           std::span<Object*> objects,
+                                                           Waiter& waiter) {
   auto* const thread = ThisWorker();
   std::unique_lock lock(node_mutex_);
+  CheckOpen();
   WorkLocked();
   std::size_t ready = 0;
   for (std::size_t i = 0; i < handles.size(); ++i) {
@@ -248,7 +328,6 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
     ready += objects[i]->state == Object::State::kReady ? 1 : 0;
   }
   if (ready >= count) return lock;
-  Waiter waiter;
   waiter.missing = count - ready;
   const Watch watch{kDriver, reinterpret_cast<std::uintptr_t>(&waiter)};
   for (Object* const object : objects) {
@@ -258,6 +337,16 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
   }
   if (thread != nullptr) machine_.Block(thread->worker());
   machine_.Run();
+  AwaitWaiter(waiter, deadline, lock);
+  for (Object* const object : objects) machine_.Unwatch(watch, *object);
+  if (thread != nullptr) machine_.Unblock(thread->worker());
+  if (stopping()) throw Cancelled("the runtime ended while a call waited for {} objects", count);
+  if (!team_->broken().empty()) throw Unavailable("{}", team_->broken());
+  return lock;
+}
+
+void LocalNode::AwaitWaiter(Waiter& waiter, const Deadline& deadline,
+                            std::unique_lock<Mutex>& lock) {
   while (waiter.missing > 0 && !deadline.expired() && !stopping() && team_->broken().empty()) {
     lock.unlock();
     if (options_.isolation == Isolation::kProcess) {
@@ -267,11 +356,6 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
     }
     lock.lock();
   }
-  for (Object* const object : objects) machine_.Unwatch(watch, *object);
-  if (thread != nullptr) machine_.Unblock(thread->worker());
-  if (stopping()) throw Cancelled("the runtime ended while a call waited for {} objects", count);
-  if (!team_->broken().empty()) throw Unavailable("{}", team_->broken());
-  return lock;
 }
 
 void LocalNode::Ready(const Watch& watch, Object& object) {
@@ -282,6 +366,7 @@ void LocalNode::Ready(const Watch& watch, Object& object) {
     return;
   }
   auto& waiter = *reinterpret_cast<Waiter*>(watch.request);
+  if (waiter.ordered) waiter.order.push_back(&object);
   if (waiter.missing > 0 && --waiter.missing == 0) waiter.ready.Advance();
 }
 

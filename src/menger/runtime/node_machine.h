@@ -141,6 +141,9 @@ class NodeMachine : private ObjectTable::Listener {
     std::uint64_t replayed = 0;  // Calls of actors that were made again.
   };
   const Counts& counts() const { return counts_; }
+  // Calls that are not done, and the bytes of what says what they are.
+  std::size_t waiting_calls() const { return waiting_calls_; }
+  std::size_t waiting_bytes() const { return waiting_bytes_; }
   std::size_t live_tasks() const { return tasks_.in_use(); }
   std::size_t lineage_bytes() const { return lineage_bytes_; }
   const Scheduler& scheduler() const { return scheduler_; }
@@ -161,6 +164,7 @@ class NodeMachine : private ObjectTable::Listener {
   void Start(Task& task);  // Its arguments are ready.
   void Settle(Task& task, std::span<TaskResult> results);
   void SettleFailed(Task& task, const Payload& error);
+  void CountWaiting(const Task& task, bool begins);
   void Conclude(Task& task);  // Its results are settled: lets go of what it held.
   bool MayBeNeededAgain(const Task& task) const;
   void Keep(Task& task);
@@ -232,6 +236,8 @@ class NodeMachine : private ObjectTable::Listener {
   std::deque<Object*> news_;            // Ready, but not told yet; each held.
   bool spreading_ = false;
   Counts counts_;
+  std::size_t waiting_calls_ = 0;
+  std::size_t waiting_bytes_ = 0;
 };
 
 }  // namespace menger

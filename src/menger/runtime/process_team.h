@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,10 +26,10 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   // `wake` is called on another thread, without the lock, when there is something to drain.
   ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, ValueStore& store,
               int bell_descriptor, std::function<void()> wake);
-  ~ProcessTeam() override;  // Kills all. Without the lock.
 
   void StartWorker() override;
   void Drain() override;
+  void Stop() override;
 
  private:
   struct Death {
@@ -41,6 +42,7 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   void KillWorker(WorkerIndex index, std::string_view why) override;
   Payload RefuseExtent(WorkerIndex index, std::uint64_t bytes, SharedExtent& extent) override;
   bool PublishExtent(WorkerIndex index, const SharedExtent& extent) override;
+  void FreeExtent(const SharedExtent& extent) override { store_.Free(extent); }
   void SendSegment(WorkerIndex index, std::uint32_t segment) override;
 
   struct Member {
@@ -63,7 +65,7 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   std::mutex deaths_mutex_;
   std::vector<Death> deaths_;  // Guarded by deaths_mutex_.
   const std::function<void()> wake_;
-  WorkerProcesses processes_;  // The last member: its thread uses those above.
+  std::optional<WorkerProcesses> processes_;  // The last member: its thread uses those above.
 };
 
 }  // namespace menger

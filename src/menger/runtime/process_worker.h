@@ -25,6 +25,7 @@ class WorkerOwner {
   virtual Payload RefuseExtent(WorkerIndex index, std::uint64_t bytes, SharedExtent& extent) = 0;
   // The worker says that a result lies there: false if that is not its to say.
   virtual bool PublishExtent(WorkerIndex index, const SharedExtent& extent) = 0;
+  virtual void FreeExtent(const SharedExtent& extent) = 0;  // One that was published.
   // Makes sure that the worker can map the segment.
   virtual void SendSegment(WorkerIndex index, std::uint32_t segment) = 0;
 
@@ -64,7 +65,13 @@ class ProcessWorker final : public WorkerHost {
   void HandleFind(NodeMachine& machine, MessageReader& reader);
   void HandleAllocate(MessageReader& reader);
   void HandleReference(NodeMachine& machine, ToNode kind, ObjectId id);
+  void CheckPublished(const SharedExtent& extent);
   ObjectValue TakeResult(MessageReader& reader, std::vector<ObjectId>& contained);
+  void HandlePart(NodeMachine& machine, MessageReader& reader);
+  // What the worker can make fail by what it writes into the ring: nothing that it may, so that is
+  // its end.
+  template <typename Step>
+  bool Try(const Step& step);
   // A message that must arrive: waits here while the ring is full.
   void Send(std::vector<std::byte> message);
   void SendWaiting();
@@ -79,6 +86,7 @@ class ProcessWorker final : public WorkerHost {
   RingReader in_;
   std::array<RingPosition, kPlaces> positions_{};  // By lease.
   std::deque<std::vector<std::byte>> waiting_;
+  std::vector<std::byte> parts_;  // Of a message that is not complete yet.
   bool announce_ = false;
   bool ended_ = false;
 };

@@ -25,7 +25,11 @@ struct RuntimeOptions {
   Resources resources;  // Of this machine; CPUs not named: as many as workers.
   // Bytes of values in shared memory; what is beyond is written to disk. 0: 30% of the memory.
   std::uint64_t store_bytes_max = 0;
-  std::uint64_t job = 1;  // Names the job: ids follow from it.
+  // A thread of the driver that would make more waits until some are done. Calls that calls make
+  // never wait: nobody else might do what they wait for.
+  std::size_t waiting_calls_max = 1'000'000;                // That are made and not done,
+  std::size_t waiting_bytes_max = std::size_t{1024} << 20;  // and the bytes of these.
+  std::uint64_t job = 1;                                    // Names the job: ids follow from it.
 
   // Of worker processes.
   WorkerProgram worker_program;  // Interpreters have workers of their own.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace menger {
@@ -13,9 +14,6 @@ constexpr std::size_t kUntoldMax = 64;
 constexpr std::chrono::milliseconds kLookAround{100};
 constexpr std::chrono::nanoseconds kFullPause{20'000};
 constexpr std::chrono::seconds kAnswer{60};  // For what a node answers at once.
-
-// So much may go inline in one message beside its heads.
-constexpr std::size_t kInlineTotalMax = WorkerChannel::kMessageBytesMax / 2;
 
 }  // namespace
 
@@ -116,9 +114,9 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
     } else if (message.value.kind != ObjectValue::Kind::kNone) {
       fetched.value = PinnedBytes(Payload::Copy(reader.TakeBytes(message.value.bytes)));
     }
-    if (request->values.insert_or_assign(message.object, std::move(fetched)).second &&
-        request->missing > 0) {
-      --request->missing;
+    if (request->values.insert_or_assign(message.object, std::move(fetched)).second) {
+      request->order.push_back(message.object);
+      if (request->missing > 0) --request->missing;
     }
   } else if (kind == ToWorker::kNamed) {
     const auto message = reader.Take<NamedMessage>();
@@ -144,6 +142,7 @@ void WorkerClient::Do(const Claimed& claimed) {
   const auto bytes = reader.TakeBytes(call.references * sizeof(ValueHeader));
   if (!headers.empty()) std::memcpy(headers.data(), bytes.data(), bytes.size());
   const TaskSpec& spec = TaskSpec::View(reader.TakeBytes(call.spec_bytes));
+  const std::vector<Fetched> missing = FetchMissing(spec, headers);
   CallInputs inputs(reader.TakeBytes(call.record_bytes), [&](std::span<const std::byte> told) {
     Send(
         MessagePart(sizeof(RecordMessage)) + MessagePart(told.size()),
@@ -156,12 +155,16 @@ void WorkerClient::Do(const Claimed& claimed) {
   });
   std::vector<EncodedValue> values;
   values.reserve(headers.size());
+  std::size_t next_missing = 0;
   for (const ValueHeader& value : headers) {
-    values.push_back(value.kind == ObjectValue::Kind::kShared
-                         ? segments_->Read({value.segment, value.offset, value.bytes})
-                         : reader.TakeBytes(value.bytes));
+    if (value.kind == ObjectValue::Kind::kShared) {
+      values.push_back(segments_->Read({value.segment, value.offset, value.bytes}));
+    } else if (value.kind == ObjectValue::Kind::kNone) {
+      values.push_back(missing[next_missing++].value.bytes());
+    } else {
+      values.push_back(reader.TakeBytes(value.bytes));
+    }
   }
-  inline_bytes_ = 0;
   running_.store(call.lease, std::memory_order_relaxed);
   const Stopwatch watch;
   CallOutcome outcome = Execute(spec, values, *this, this, &inputs, actors_, *this);
@@ -169,9 +172,22 @@ void WorkerClient::Do(const Claimed& claimed) {
   Report(call, std::move(outcome), static_cast<double>(watch.nanoseconds()));
 }
 
+// The arguments that did not fit the message. They are there: the call would not run otherwise.
+std::vector<Fetched> WorkerClient::FetchMissing(const TaskSpec& spec,
+                                                std::span<const ValueHeader> headers) {
+  std::vector<ObjectHandle> missing;
+  std::size_t reference = 0;
+  for (const SpecArgument& argument : spec.arguments()) {
+    if (!argument.object.valid()) continue;
+    if (headers[reference++].kind == ObjectValue::Kind::kNone) {
+      missing.push_back(Adopt(argument.object));
+    }
+  }
+  return missing.empty() ? std::vector<Fetched>() : Get(missing, Deadline::After(kAnswer));
+}
+
 std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& value) {
-  if (bytes <= kInlineBytesMax && inline_bytes_ + bytes <= kInlineTotalMax) {
-    inline_bytes_ += bytes;
+  if (bytes <= kInlineBytesMax) {
     value = ObjectValue::Inline(Payload::Allocate(bytes));
     return value.payload.fill();
   }
@@ -196,6 +212,17 @@ std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& valu
 
 void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, double nanoseconds) {
   const bool ring = nanoseconds > kBriefNanoseconds;
+  std::size_t bytes = MessagePart(sizeof(FinishedMessage));
+  for (const TaskResult& result : outcome.results) {
+    bytes += ResultBytes(result.value, result.contained.size());
+  }
+  if (!outcome.failed && bytes > kPartsBytesMax) {
+    outcome.failed = true;
+    outcome.failure = {.code = ErrorCode::kInvalidArgument,
+                       .text = fmt::format("its results have {} bytes of references and small "
+                                           "values; at most {} go together",
+                                           bytes, kPartsBytesMax)};
+  }
   if (outcome.failed) {
     outcome.failure.worker = fmt::format("worker {}, process {}", index_, getpid());
     const Payload failure = Encode(outcome.failure);
@@ -208,10 +235,6 @@ void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, double n
         },
         ring);
     return;
-  }
-  std::size_t bytes = MessagePart(sizeof(FinishedMessage));
-  for (const TaskResult& result : outcome.results) {
-    bytes += ResultBytes(result.value, result.contained.size());
   }
   Send(
       bytes,
@@ -231,6 +254,19 @@ void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, double n
 void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, bool ring) {
   const std::lock_guard lock(writing_);
   bytes = MessagePart(bytes);
+  if (bytes > WorkerChannel::kMessageBytesMax) {
+    SendParts(bytes, fill);
+  } else {
+    MessageWriter writer(Reserve(bytes));
+    fill(writer);
+    out_.Publish();
+  }
+  if (!ring && ++untold_ < kUntoldMax) return;
+  untold_ = 0;
+  node_.Ring();
+}
+
+std::span<std::byte> WorkerClient::Reserve(std::size_t bytes) {
   std::span<std::byte> out = out_.Reserve(bytes);
   while (out.data() == nullptr) {
     // The node is behind: it must be awake, and needs the processor perhaps.
@@ -239,12 +275,29 @@ void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fil
     nanosleep(&pause, nullptr);
     out = out_.Reserve(bytes);
   }
-  MessageWriter writer(out);
-  fill(writer);
-  out_.Publish();
-  if (!ring && ++untold_ < kUntoldMax) return;
-  untold_ = 0;
-  node_.Ring();
+  return out;
+}
+
+void WorkerClient::SendParts(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill) {
+  if (bytes > kPartsBytesMax) {
+    throw InvalidArgument(
+        "what is to be told has {} bytes of references and small values; at most "
+        "{} go together",
+        bytes, kPartsBytesMax);
+  }
+  Payload whole = Payload::Allocate(bytes);
+  MessageWriter all(whole.fill());
+  fill(all);
+  constexpr std::size_t kPartBytes =
+      WorkerChannel::kMessageBytesMax - MessagePart(sizeof(PartMessage));
+  for (std::span<const std::byte> rest = whole.bytes(); !rest.empty();) {
+    const std::span<const std::byte> part = rest.first(std::min(rest.size(), kPartBytes));
+    rest = rest.subspan(part.size());
+    MessageWriter writer(Reserve(MessagePart(sizeof(PartMessage)) + part.size()));
+    writer.Add(PartMessage{.last = rest.empty() ? 1U : 0U});
+    writer.AddBytes(part);
+    out_.Publish();
+  }
 }
 
 void WorkerClient::RingNode() {
@@ -291,22 +344,25 @@ void WorkerClient::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
       /*ring=*/true);
 }
 
-ObjectHandle WorkerClient::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
-                               std::span<const ObjectHandle> contained) {
-  const ObjectId id = ResultOf(Caller().NextCall(), 0);
-  ObjectValue value;
-  inline_bytes_ = 0;
-  fill(Allocate(bytes, value));
+void WorkerClient::Publish(const ObjectHandle& object, ObjectValue value,
+                           std::span<const ObjectHandle> contained) {
   std::vector<ObjectId> ids;
   for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
   Send(
       MessagePart(sizeof(ReferenceMessage)) + ResultBytes(value, ids.size()),
       [&](MessageWriter& writer) {
-        writer.Add(ReferenceMessage{.kind = ToNode::kPut, .object = id});
+        writer.Add(ReferenceMessage{.kind = ToNode::kPut, .object = object.id()});
         WriteResult(writer, value, ids);
       },
       /*ring=*/false);
-  return NewHandle(id);
+}
+
+void WorkerClient::Discard(const ObjectValue& value) noexcept {
+  if (value.kind != ObjectValue::Kind::kShared) return;
+  Send(
+      sizeof(DiscardMessage),
+      [&](MessageWriter& writer) { writer.Add(DiscardMessage{.extent = value.extent}); },
+      /*ring=*/false);
 }
 
 // ---- Waiting.
@@ -336,9 +392,10 @@ bool WorkerClient::Ask(std::uint64_t number, Request& request,
                        std::span<const ObjectHandle> objects, const Deadline& deadline) {
   const bool call = ThisCall() != nullptr;
   std::vector<ObjectId> ids;
-  for (const ObjectHandle& handle : objects) ids.push_back(handle.id());
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  std::unordered_set<ObjectId, IdHash> known;
+  for (const ObjectHandle& handle : objects) {
+    if (known.insert(handle.id()).second) ids.push_back(handle.id());
+  }
   request.missing = std::min(request.missing, ids.size());
   const auto send = [&](ToNode kind) {
     Send(
@@ -396,13 +453,16 @@ std::vector<Fetched> WorkerClient::Get(std::span<const ObjectHandle> objects,
   return values;
 }
 
-std::vector<bool> WorkerClient::Wait(std::span<const ObjectHandle> objects, std::size_t count,
-                                     const Deadline& deadline) {
+std::vector<std::size_t> WorkerClient::Wait(std::span<const ObjectHandle> objects,
+                                            std::size_t count, const Deadline& deadline) {
   Request request{.missing = count};
   Ask(NewRequest(request, false), request, objects, deadline);
-  std::vector<bool> ready(objects.size());
-  for (std::size_t i = 0; i < objects.size(); ++i) {
-    ready[i] = request.values.contains(objects[i].id());
+  std::unordered_multimap<ObjectId, std::size_t, IdHash> places;
+  for (std::size_t i = 0; i < objects.size(); ++i) places.emplace(objects[i].id(), i);
+  std::vector<std::size_t> ready;
+  for (const ObjectId& id : request.order) {
+    const auto [begin, end] = places.equal_range(id);
+    for (auto place = begin; place != end; ++place) ready.push_back(place->second);
   }
   return ready;
 }

@@ -15,6 +15,9 @@ class WorkerTeam {
   // Tells the machine what the workers have reported since.
   virtual void Drain() = 0;
 
+  // Ends all workers. Without the lock; nothing else is called afterwards.
+  virtual void Stop() = 0;
+
   // Why no worker can be had; "" while that is not so.
   const std::string& broken() const { return broken_; }
 
