@@ -250,7 +250,8 @@ template <typename Call>
 struct Argument {
   const ObjectHandle* reference = nullptr;  // If not null, all else is empty.
   const void* value = nullptr;
-  std::size_t size = 0;  // Of the encoding.
+  std::size_t size = 0;        // Of the encoding.
+  std::size_t references = 0;  // Inside the value: the next so many of those contained.
   // Null: the value's bytes are the encoding.
   void (*encode)(const void* value, std::span<std::byte> out) = nullptr;
 
@@ -310,8 +311,11 @@ Argument MakeArgument(const Slot& value, int position, std::vector<ObjectHandle>
   } else if constexpr (kFormOf<Slot> == ValueForm::kBytes) {
     return {.value = &value, .size = sizeof(Slot)};
   } else {
+    const std::size_t before = contained.size();
+    const std::size_t size = EncodedSize(value, &contained);
     return {.value = &value,
-            .size = EncodedSize(value, &contained),
+            .size = size,
+            .references = contained.size() - before,
             .encode = [](const void* value, std::span<std::byte> out) {
               Encode(*static_cast<const Slot*>(value), out);
             }};

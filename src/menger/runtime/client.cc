@@ -7,4 +7,19 @@ CallContext*& ThisCall() {
   return call;
 }
 
+ObjectHandle Client::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
+                         std::span<const ObjectHandle> contained) {
+  ObjectHandle object = NewObject();
+  ObjectValue value;
+  const std::span<std::byte> out = Allocate(bytes, value);
+  try {
+    fill(out);
+  } catch (...) {
+    Discard(value);
+    throw;
+  }
+  Publish(object, std::move(value), contained);
+  return object;
+}
+
 }  // namespace menger

@@ -84,16 +84,26 @@ class Client : public ReferenceOwner {
   virtual void Submit(SpecPointer spec, std::span<ObjectHandle> results) = 0;
 
   // Makes an object of `bytes` bytes, which `fill` writes; `contained` are the references inside.
-  virtual ObjectHandle Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
-                           std::span<const ObjectHandle> contained) = 0;
+  ObjectHandle Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
+                   std::span<const ObjectHandle> contained);
+
+  // The same in steps: an object that nobody else knows yet, room for its value, and the end:
+  // either the value is the object's or the room is given back.
+  virtual ObjectHandle NewObject() = 0;
+  virtual std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) = 0;
+  virtual void Publish(const ObjectHandle& object, ObjectValue value,
+                       std::span<const ObjectHandle> contained) = 0;
+  virtual void Discard(const ObjectValue& value) noexcept = 0;
 
   // The values of all, in order.
   virtual std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
                                    const Deadline& deadline) = 0;
 
-  // Returns when `count` of them are ready or the deadline has passed: which are. No error.
-  virtual std::vector<bool> Wait(std::span<const ObjectHandle> objects, std::size_t count,
-                                 const Deadline& deadline) = 0;
+  // Returns when `count` of them are ready or the deadline has passed: the places of those that
+  // are. First those that were ready before, then the others, in the order in which they became
+  // so. No error.
+  virtual std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
+                                        const Deadline& deadline) = 0;
 
   virtual void Cancel(const ObjectHandle& object, bool force) = 0;
 

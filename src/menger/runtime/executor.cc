@@ -22,6 +22,14 @@ std::string ExceptionType() {
   return result;
 }
 
+// Descriptions are told in one message.
+void Cut(std::string& text) {
+  constexpr std::size_t kTextBytesMax = 64 * 1024;
+  if (text.size() <= kTextBytesMax) return;
+  text.resize(kTextBytesMax);
+  text += " ... (cut)";
+}
+
 class Results final : public ResultSink {
  public:
   Results(CallOutcome& outcome, ResultStore& store) : outcome_(&outcome), store_(&store) {}
@@ -98,8 +106,13 @@ void SaveOrLoad(const TaskSpec& spec, std::span<const EncodedValue> by_reference
 
 }  // namespace
 
-ActorInstances::~ActorInstances() {
-  for (const auto& [id, instance] : instances_) instance.type->destroy(instance.actor);
+void ActorInstances::Clear() {
+  std::unordered_map<ActorId, Instance, IdHash> instances;
+  {
+    const std::lock_guard lock(mutex_);
+    instances.swap(instances_);
+  }
+  for (const auto& [id, instance] : instances) instance.type->destroy(instance.actor);
 }
 
 ActorInstances::Instance ActorInstances::Get(ActorId id) const {
@@ -158,6 +171,10 @@ CallOutcome Execute(const TaskSpec& spec, std::span<const EncodedValue> by_refer
                        .type = ExceptionType(),
                        .text = error.what()};
   }
+  if (!outcome.failed) return outcome;
+  for (const TaskResult& result : std::exchange(outcome.results, {})) store.Discard(result.value);
+  Cut(outcome.failure.type);
+  Cut(outcome.failure.text);
   return outcome;
 }
 

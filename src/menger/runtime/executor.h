@@ -20,6 +20,8 @@ class ResultStore {
  public:
   // Room for a result of `bytes` bytes; `value` says where it is once it is filled.
   virtual std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) = 0;
+  // The room is not needed after all.
+  virtual void Discard(const ObjectValue& value) noexcept = 0;
 
  protected:
   ~ResultStore() = default;
@@ -42,7 +44,8 @@ class ActorInstances {
     const ActorType* type = nullptr;
   };
 
-  ~ActorInstances();
+  ~ActorInstances() { Clear(); }
+  void Clear();
   Instance Get(ActorId id) const;  // Throws Internal where it is not.
   void Insert(ActorId id, Instance instance);
   void Erase(ActorId id);

@@ -28,8 +28,12 @@
 
 namespace menger {
 
+class ThreadWorker;
+
 // The node that a driver embeds: the machine under one lock, the workers that do its calls, and the
 // driver's way to it.
+//
+// References on its objects may outlive the runtime: the memory stays until the last has gone.
 //
 // Whoever has something to tell does the node's work there and then if the lock is free; if it is
 // not, the holder does it when he goes. A thread of its own looks after what nobody waits for.
@@ -37,18 +41,22 @@ namespace menger {
 // Lock order: getting_, node_mutex_, queue_mutex_.
 class LocalNode final : public Client, private NodeEffects {
  public:
+  // Made by new, and deletes itself after End.
   explicit LocalNode(const RuntimeOptions& options);
-  // Ends all workers. Objects that were not fetched are gone; handles may outlive it.
-  ~LocalNode();
+  // Ends all workers; from now on whatever is asked for throws FailedPrecondition. Once.
+  void End();
 
   // ---- Client.
   void Submit(SpecPointer spec, std::span<ObjectHandle> results) override;
-  ObjectHandle Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
-                   std::span<const ObjectHandle> contained) override;
+  ObjectHandle NewObject() override { return NewHandle(ResultOf(Caller().NextCall(), 0)); }
+  std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) override;
+  void Publish(const ObjectHandle& object, ObjectValue value,
+               std::span<const ObjectHandle> contained) override;
+  void Discard(const ObjectValue& value) noexcept override;
   std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
                            const Deadline& deadline) override;
-  std::vector<bool> Wait(std::span<const ObjectHandle> objects, std::size_t count,
-                         const Deadline& deadline) override;
+  std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
+                                const Deadline& deadline) override;
   void Cancel(const ObjectHandle& object, bool force) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
@@ -82,6 +90,10 @@ class LocalNode final : public Client, private NodeEffects {
   ActorInstances& actors() { return actors_; }
 
  private:
+  static constexpr std::uint32_t kDriverSegment = 0;
+
+  ~LocalNode() = default;
+
   // What a thread of the driver has to tell; kept until somebody holds the lock.
   struct Message {
     enum class Kind : std::uint8_t { kSubmit, kAdopt, kForget, kUnpin } kind;
@@ -93,7 +105,9 @@ class LocalNode final : public Client, private NodeEffects {
   struct Waiter {
     EpochCounter ready;
     std::atomic<std::size_t> missing{0};  // Written under the lock.
-    std::atomic<bool> listens{false};  // It sleeps at the bell, not at `ready`.
+    std::atomic<bool> listens{false};     // It sleeps at the bell, not at `ready`.
+    bool ordered = false;                 // It wants to know the
+    std::vector<const Object*> order;     // of those that have become ready. Under the lock.
     bool reads = false;                   // It wants the values, in memory:
     std::vector<Object*> pinned;          // what has come stays until it has fetched them.
     std::optional<TaskFailure> refusal;   // There is no room for some.
@@ -136,13 +150,17 @@ class LocalNode final : public Client, private NodeEffects {
   void LineageKept(Task& task) override { control_.Keep(task); }
   void LineageDropped(Task& task) override { control_.Forget(task); }
 
+  // The worker that this thread is; null for the driver's own threads.
+  static ThreadWorker* ThisWorker();
+
   ObjectHandle NewHandle(ObjectId id);
+  void Release() noexcept;  // One user less; the last one deletes the node.
+  void CheckOpen() const;
   void Send(Message message);
   void DoPendingWork();
   void WorkLocked();
   void DeliverMessages();
   void RunMachine();
-  std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value);
   SharedExtent AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lock);
   Fetched Fetch(Object& object);
   static bool IsThere(const Object& object, const Waiter& waiter);
@@ -152,6 +170,10 @@ class LocalNode final : public Client, private NodeEffects {
   std::unique_lock<Mutex> AwaitObjects(std::span<const ObjectHandle> handles, std::size_t count,
                                        const Deadline& deadline, std::span<Object*> objects,
                                        Waiter& waiter);
+  void SlowDown();
+  void LookAround();
+  void AwaitWaiter(Waiter& waiter, const Deadline& deadline, std::unique_lock<Mutex>& lock);
+  void Wake(Waiter& waiter);  // Under the lock.
   void AwaitSignal(Waiter& waiter, const Deadline& deadline);
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
@@ -162,13 +184,13 @@ class LocalNode final : public Client, private NodeEffects {
 
   const RuntimeOptions options_;
   const std::int64_t started_at_ = MonotonicNanoseconds();
+  std::atomic<std::int64_t> users_{1};     // The runtime, and each Reference.
   ActorInstances actors_;                  // Of thread workers.
   std::atomic<bool> pending_work_{false};  // Somebody found the lock taken.
   Mutex node_mutex_{*this};
   ControlState control_;             // Guarded by node_mutex_, but for what the caretaker writes.
   NodeMachine machine_;              // Guarded by node_mutex_.
   ValueStore store_;                 // Likewise.
-  std::atomic<std::int64_t> pins_{0};  // Values in it that the driver reads.
   std::vector<Message> delivering_;  // Likewise; kept for its memory.
   FunctionTable functions_;          // Likewise; for their names.
   LossLog losses_;                   // Likewise.
@@ -177,6 +199,8 @@ class LocalNode final : public Client, private NodeEffects {
   std::vector<Message> queue_;            // Guarded by queue_mutex_.
   std::atomic<std::size_t> queued_{0};    // Messages in queue_.
   std::atomic<bool> idle_workers_{true};  // A hint, of the last time that work was done.
+  std::atomic<bool> full_{false};         // Likewise: the driver has made too many calls.
+  std::vector<Waiter*> room_waiters_;     // Guarded by node_mutex_.
   std::atomic<bool> stopping_{false};
   std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
   std::unique_ptr<Spiller> spiller_;           // Guarded by node_mutex_.

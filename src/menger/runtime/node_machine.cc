@@ -115,7 +115,14 @@ Task& NodeMachine::MakeTask(ProcessIndex process, SpecPointer spec) {
     if (result.state == Object::State::kFreed) objects_.Lose(result);
     task.results.push_back(&result);
   }
+  CountWaiting(task, true);
   return task;
+}
+
+void NodeMachine::CountWaiting(const Task& task, bool begins) {
+  const std::size_t bytes = sizeof(Task) + task.spec->bytes().size();
+  waiting_calls_ += begins ? 1 : -1;
+  waiting_bytes_ += begins ? bytes : -bytes;
 }
 
 // A call keeps what its own calls give until it is done: if it is run again, they are not.
@@ -258,6 +265,8 @@ Payload NodeMachine::Describe(FailureKind kind, ErrorCode code, const Task& task
 // made again with the same arguments, and where lost results may have to be.
 void NodeMachine::Conclude(Task& task) {
   scheduler_.StopReading(task);
+  // Of an actor that was made again the construction is done more than once.
+  if (!task.results.empty()) CountWaiting(task, false);
   task.state = Task::State::kDone;
   const bool again = MayBeNeededAgain(task);
   const std::vector<Object*> results = std::exchange(task.results, {});

@@ -169,6 +169,9 @@ class NodeMachine : private ObjectTable::Listener {
   const Counts& counts() const { return counts_; }
   const NodeEvents& events() const { return events_; }
   NodeEvents& events() { return events_; }  // For what others have to add.
+  // Calls that are not done, and the bytes of what says what they are.
+  std::size_t waiting_calls() const { return waiting_calls_; }
+  std::size_t waiting_bytes() const { return waiting_bytes_; }
   std::size_t live_tasks() const { return tasks_.in_use(); }
   std::size_t lineage_bytes() const { return lineage_bytes_; }
   const Scheduler& scheduler() const { return scheduler_; }
@@ -195,6 +198,7 @@ class NodeMachine : private ObjectTable::Listener {
   void Start(Task& task);  // Its arguments are ready.
   void Settle(Task& task, std::span<TaskResult> results);
   void SettleFailed(Task& task, const Payload& error);
+  void CountWaiting(const Task& task, bool begins);
   void Conclude(Task& task);  // Its results are settled: lets go of what it held.
   bool MayBeNeededAgain(const Task& task) const;
   void Keep(Task& task);
@@ -280,6 +284,8 @@ class NodeMachine : private ObjectTable::Listener {
   bool spreading_ = false;
   Counts counts_;
   NodeEvents events_;
+  std::size_t waiting_calls_ = 0;
+  std::size_t waiting_bytes_ = 0;
 };
 
 }  // namespace menger

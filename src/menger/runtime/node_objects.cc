@@ -214,6 +214,7 @@ void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
     objects_.Hold(result);
     task.results.push_back(&result);
   }
+  CountWaiting(task, true);
   for (Object* const argument : task.arguments) objects_.ReleaseLineage(*argument);
   for (std::uint32_t i = 0; i < task.references; ++i) {
     Object& argument = *task.arguments[i];

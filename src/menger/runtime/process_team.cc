@@ -24,22 +24,26 @@ ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, Va
       spiller_(spiller),
       bell_descriptor_(bell_descriptor),
       wake_(std::move(wake)),
-      processes_({.on_line = [this](int worker, pid_t process,
-                                    std::string_view line) { TellLine(worker, process, line); },
-                  .on_end =
-                      [this](int worker, pid_t process, const ChildEnd& end) {
-                        {
-                          const std::lock_guard lock(deaths_mutex_);
-                          deaths_.push_back({static_cast<WorkerIndex>(worker), process, end});
-                        }
-                        wake_();
-                      }}) {
+      processes_(WorkerEvents{
+          .on_line = [this](int worker, pid_t process,
+                            std::string_view line) { TellLine(worker, process, line); },
+          .on_end =
+              [this](int worker, pid_t process, const ChildEnd& end) {
+                {
+                  const std::lock_guard lock(deaths_mutex_);
+                  deaths_.push_back({static_cast<WorkerIndex>(worker), process, end});
+                }
+                wake_();
+              }}) {
   if (options.workers_ahead > 0) {
-    processes_.StartAhead(options.workers_ahead, options.worker_program);
+    processes_->StartAhead(options.workers_ahead, options.worker_program);
   }
 }
 
-ProcessTeam::~ProcessTeam() = default;
+void ProcessTeam::Stop() {
+  processes_.reset();
+  members_.clear();
+}
 
 void ProcessTeam::StartWorker() {
   if (!broken_.empty()) return;
@@ -50,7 +54,7 @@ void ProcessTeam::StartWorker() {
   free_segments_.pop_back();
   member.host = std::make_unique<ProcessWorker>(
       static_cast<WorkerOwner&>(*this), machine_, index,
-      processes_.Start(static_cast<int>(index), options_.worker_program));
+      processes_->Start(static_cast<int>(index), options_.worker_program));
   const WorkerStart start{.index = index, .segment = member.segment};
   const int descriptors[] = {member.host->channel_descriptor(), bell_descriptor_,
                              store_.segment(member.segment).descriptor()};
@@ -131,14 +135,14 @@ void ProcessTeam::NameWorker(WorkerIndex index, std::string_view name) {
 void ProcessTeam::Connected(WorkerIndex index) {
   failed_starts_ = 0;
   Member& member = members_.at(index);
-  processes_.Connected(static_cast<int>(index));
+  processes_->Connected(static_cast<int>(index));
   Worker& worker = machine_.AddWorker(index);
   worker.host = member.host.get();
   member.host->set_worker(&worker);
 }
 
 void ProcessTeam::KillWorker(WorkerIndex index, std::string_view why) {
-  processes_.KillAfter(static_cast<int>(index), std::chrono::nanoseconds(0), std::string(why));
+  processes_->KillAfter(static_cast<int>(index), std::chrono::nanoseconds(0), std::string(why));
 }
 
 void ProcessTeam::RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes) {

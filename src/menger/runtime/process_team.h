@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,12 +27,12 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   // `wake` is called on another thread, without the lock, when there is something to drain.
   ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, ValueStore& store,
               Spiller& spiller, int bell_descriptor, std::function<void()> wake);
-  ~ProcessTeam() override;  // Kills all. Without the lock.
 
   void StartWorker() override;
   void Drain() override;
+  void Stop() override;
   pid_t ProcessOf(WorkerIndex index) override {
-    return processes_.ProcessOf(static_cast<int>(index));
+    return processes_ ? processes_->ProcessOf(static_cast<int>(index)) : 0;
   }
 
  private:
@@ -72,7 +73,7 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   std::mutex names_mutex_;
   std::map<WorkerIndex, std::string> names_;  // Of actors' workers. Guarded by names_mutex_.
   const std::function<void()> wake_;
-  WorkerProcesses processes_;  // The last member: its thread uses those above.
+  std::optional<WorkerProcesses> processes_;  // The last member: its thread uses those above.
 };
 
 }  // namespace menger

@@ -30,29 +30,44 @@ ProcessWorker::ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerInd
 
 // ---- To the worker.
 
+template <typename Step>
+bool ProcessWorker::Try(const Step& step) {
+  try {
+    return step();
+  } catch (const Error& error) {
+    End(fmt::format("it broke the protocol: {}", error.what()));
+    return false;
+  }
+}
+
 bool ProcessWorker::Offer(const Task& task) {
   if (!waiting_.empty() || ended_) return false;
-  std::vector<const ObjectValue*> values;
-  values.reserve(task.references);
+  std::vector<const ObjectValue*> values(task.references);
+  std::size_t bytes = CallBytes(*task.spec, values, task.records);
   for (std::size_t i = 0; i < task.references; ++i) {
     const ObjectValue& value = task.arguments[i]->value;
+    const std::size_t tail = MessagePart(TailBytes(HeaderOf(value)));
+    // The worker asks for what does not fit.
+    if (bytes + tail > WorkerChannel::kMessageBytesMax) continue;
     if (value.kind == ObjectValue::Kind::kShared) owner_.SendSegment(index_, value.extent.segment);
-    values.push_back(&value);
+    values[i] = &value;
+    bytes += tail;
   }
-  const std::span<std::byte> out =
-      out_.Reserve(CallBytes(*task.spec, values, task.records), RingEntryKind::kClaimable);
-  if (out.data() == nullptr) return false;
-  if (task.header().kind == CallKind::kConstruct) {
-    owner_.NameWorker(index_, machine_.NameOf(task));
-  }
-  WriteCall(out, *task.spec, task.lease, task.brief, values, task.records);
-  positions_[task.lease % kPlaces] = out_.last();
-  out_.Publish();
-  return true;
+  return Try([&] {
+    const std::span<std::byte> out = out_.Reserve(bytes, RingEntryKind::kClaimable);
+    if (out.data() == nullptr) return false;
+    if (task.header().kind == CallKind::kConstruct) {
+      owner_.NameWorker(index_, machine_.NameOf(task));
+    }
+    WriteCall(out, *task.spec, task.lease, task.brief, values, task.records);
+    positions_[task.lease % kPlaces] = out_.last();
+    out_.Publish();
+    return true;
+  });
 }
 
 bool ProcessWorker::Recall(const Task& task) {
-  return out_.TryRecall(positions_[task.lease % kPlaces]);
+  return Try([&] { return out_.TryRecall(positions_[task.lease % kPlaces]); });
 }
 
 void ProcessWorker::Announce() { channel_.worker_bell().Advance(); }
@@ -94,22 +109,25 @@ void ProcessWorker::Grant(std::uint64_t request, const SharedExtent* extent,
 }
 
 void ProcessWorker::Send(std::vector<std::byte> message) {
+  if (ended_) return;
   waiting_.push_back(std::move(message));
   SendWaiting();
+  if (waiting_.size() > kWaitingMax) {
+    End(fmt::format("it does not read its messages: {} wait", waiting_.size()));
+  }
 }
 
 void ProcessWorker::SendWaiting() {
-  while (!waiting_.empty()) {
+  const auto send_first = [this] {
     const std::vector<std::byte>& message = waiting_.front();
     const std::span<std::byte> out = out_.Reserve(message.size());
-    if (out.data() == nullptr) break;
+    if (out.data() == nullptr) return false;
     std::memcpy(out.data(), message.data(), message.size());
     out_.Publish();
     waiting_.pop_front();
-    announce_ = true;
-  }
-  if (waiting_.size() > kWaitingMax) {
-    throw DataLoss("worker {} does not read its messages: {} wait", index_, waiting_.size());
+    return announce_ = true;
+  };
+  while (!waiting_.empty() && Try(send_first)) {
   }
 }
 
@@ -135,7 +153,9 @@ void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> byte
   std::memcpy(&kind, bytes.data(), sizeof(kind));
   if (kind == ToNode::kSubmit) {
     reader.Take<ReferenceMessage>();
-    return machine.Submit(index_, TaskSpec::Copy(reader.rest()));
+    SpecPointer spec = TaskSpec::Copy(reader.rest());
+    if (!FitsMessage(*spec)) throw DataLoss("a call of {} bytes", spec->bytes().size());
+    return machine.Submit(index_, std::move(spec));
   }
   if (worker_ == nullptr && kind != ToNode::kHello) {
     throw DataLoss("a message of kind {} before the first", static_cast<int>(kind));
@@ -198,19 +218,39 @@ void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> byte
     }
     case ToNode::kFindActor:
       return HandleFind(machine, reader);
+    case ToNode::kPart:
+      return HandlePart(machine, reader);
     case ToNode::kSubmit:
       return;
   }
   throw DataLoss("a message of unknown kind {}", static_cast<std::uint32_t>(kind));
 }
 
+void ProcessWorker::HandlePart(NodeMachine& machine, MessageReader& reader) {
+  const auto message = reader.Take<PartMessage>();
+  const std::span<const std::byte> part = reader.rest();
+  if (parts_.size() + part.size() > kPartsBytesMax) {
+    throw DataLoss("a message of more than {} bytes", kPartsBytesMax);
+  }
+  parts_.insert(parts_.end(), part.begin(), part.end());
+  if (message.last == 0) return;
+  const std::vector<std::byte> whole = std::exchange(parts_, {});
+  ToNode kind = ToNode::kPart;
+  if (whole.size() >= sizeof(kind)) std::memcpy(&kind, whole.data(), sizeof(kind));
+  if (kind == ToNode::kPart) throw DataLoss("a message in parts has no kind");
+  Handle(machine, whole);
+}
+
 ObjectValue ProcessWorker::TakeResult(MessageReader& reader, std::vector<ObjectId>& contained) {
   ObjectValue value = ReadResult(reader, contained);
-  if (value.kind == ObjectValue::Kind::kShared && !owner_.PublishExtent(index_, value.extent)) {
-    throw DataLoss("a result at {} of segment {}, {} bytes: not where the worker may write",
-                   value.extent.offset, value.extent.segment, value.extent.bytes);
-  }
+  if (value.kind == ObjectValue::Kind::kShared) CheckPublished(value.extent);
   return value;
+}
+
+void ProcessWorker::CheckPublished(const SharedExtent& extent) {
+  if (owner_.PublishExtent(index_, extent)) return;
+  throw DataLoss("a value at {} of segment {}, {} bytes: not where the worker may write",
+                 extent.offset, extent.segment, extent.bytes);
 }
 
 void ProcessWorker::HandleFinished(NodeMachine& machine, MessageReader& reader) {

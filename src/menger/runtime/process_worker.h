@@ -72,7 +72,13 @@ class ProcessWorker final : public WorkerHost {
   void HandleFind(NodeMachine& machine, MessageReader& reader);
   void HandleAllocate(MessageReader& reader);
   void HandleReference(NodeMachine& machine, ToNode kind, ObjectId id);
+  void CheckPublished(const SharedExtent& extent);
   ObjectValue TakeResult(MessageReader& reader, std::vector<ObjectId>& contained);
+  void HandlePart(NodeMachine& machine, MessageReader& reader);
+  // What the worker can make fail by what it writes into the ring: nothing that it may, so that is
+  // its end.
+  template <typename Step>
+  bool Try(const Step& step);
   // A message that must arrive: waits here while the ring is full.
   void Send(std::vector<std::byte> message);
   void SendWaiting();
@@ -87,6 +93,7 @@ class ProcessWorker final : public WorkerHost {
   RingReader in_;
   std::array<RingPosition, kPlaces> positions_{};  // By lease.
   std::deque<std::vector<std::byte>> waiting_;
+  std::vector<std::byte> parts_;  // Of a message that is not complete yet.
   bool announce_ = false;
   bool ended_ = false;
 };

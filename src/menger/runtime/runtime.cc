@@ -1,6 +1,7 @@
 #include "menger/runtime/runtime.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "menger/runtime/call_inputs.h"
 #include "menger/runtime/local_node.h"
@@ -8,6 +9,18 @@
 
 namespace menger {
 namespace {
+
+// What goes with a call itself, so that it fits a message whatever it calls.
+constexpr std::size_t kInlineTotalMax = std::size_t{512} << 10;  // Of all arguments.
+constexpr std::size_t kArgumentsMax = 8192;
+constexpr std::size_t kNameBytesMax = 1024;
+constexpr std::size_t kResourcesBytesMax = 4096;
+
+void CheckName(std::string_view name) {
+  if (name.size() > kNameBytesMax) {
+    throw InvalidArgument("a name of {} bytes; it may have {}", name.size(), kNameBytesMax);
+  }
+}
 
 void AppendAmount(std::string& text, std::string_view name, double amount) {
   if (!(amount >= 0 && amount <= 1e6)) {
@@ -27,6 +40,10 @@ std::string Scheduling(const Options& options) {
   AppendAmount(text, "cpu", options.cpus);
   if (options.gpus != 0) AppendAmount(text, "gpu", options.gpus);
   for (const auto& [name, amount] : options.resources) AppendAmount(text, name, amount);
+  if (text.size() > kResourcesBytesMax) {
+    throw InvalidArgument("the resources of a call take {} bytes to name; they may take {}",
+                          text.size(), kResourcesBytesMax);
+  }
   return text;
 }
 
@@ -37,8 +54,6 @@ std::uint16_t Count(std::string_view what, int value) {
   return static_cast<std::uint16_t>(value);
 }
 
-constexpr std::size_t kInlineTotalMax = std::size_t{512} << 10;  // Of all arguments of a call.
-
 [[noreturn]] void ThrowFailure(const PinnedBytes& error) {
   throw TaskError(DecodeFailure(Payload::Copy(error.bytes())));
 }
@@ -47,7 +62,7 @@ constexpr std::size_t kInlineTotalMax = std::size_t{512} << 10;  // Of all argum
 
 Runtime::Runtime(const RuntimeOptions& options)
     : owned_(new LocalNode(options),
-             [](Client* client) { delete static_cast<LocalNode*>(client); }),
+             [](Client* client) { static_cast<LocalNode*>(client)->End(); }),
       client_(owned_.get()) {}
 
 Runtime::~Runtime() = default;
@@ -88,14 +103,27 @@ void Runtime::Submit(const Function& function, SpecHeader& header, std::string_v
   if (!header.task.valid()) header.task = caller.NextCall();
   header.parent = caller.task;
   header.function = function.id();
-  const std::vector<ObjectHandle> put = PutLarge(arguments, contained);
+  if (arguments.size() > kArgumentsMax) {
+    throw InvalidArgument("a call has {} arguments; at most {} go with one: put them in a vector",
+                          arguments.size(), kArgumentsMax);
+  }
+  CheckName(name);
+  // Arguments that are too large to travel with the call become objects.
+  std::vector<ObjectHandle> put;
+  std::vector<ObjectId> ids;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (put.empty() || !put[i].valid()) bytes += SpecBuilder::AlignedSize(arguments[i].size);
+    const Argument& argument = arguments[i];
+    const auto inside = contained.first(argument.references);
+    contained = contained.subspan(argument.references);
+    if (argument.size > kInlineBytesMax || bytes + argument.size > kInlineTotalMax) {
+      put.resize(arguments.size());
+      put[i] = PutArgument(argument, inside);
+    } else {
+      bytes += SpecBuilder::AlignedSize(argument.size);
+      for (const ObjectHandle& handle : inside) ids.push_back(handle.id());
+    }
   }
-  std::vector<ObjectId> ids;
-  for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
-  if (arguments.size() > 65535) throw InvalidArgument("a call has {} arguments", arguments.size());
   SpecBuilder builder(header, static_cast<std::uint16_t>(arguments.size()), ids, scheduling, name,
                       bytes);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -111,22 +139,14 @@ void Runtime::Submit(const Function& function, SpecHeader& header, std::string_v
   client_->Submit(builder.Finish(), results);
 }
 
-// Arguments that are too large to travel with a call become objects. By argument; empty if none is.
-std::vector<ObjectHandle> Runtime::PutLarge(std::span<const Argument> arguments,
-                                            std::span<const ObjectHandle> contained) {
-  std::vector<ObjectHandle> put;
-  std::size_t total = 0;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Argument& argument = arguments[i];
-    total += argument.size;
-    if (argument.size <= kInlineBytesMax && total <= kInlineTotalMax) continue;
-    total -= argument.size;
-    put.resize(arguments.size());
-    put[i] = client_->Put(
-        argument.size, [&argument](std::span<std::byte> out) { argument.EncodeTo(out); },
-        contained);
-  }
-  return put;
+ObjectHandle Runtime::PutArgument(const Argument& argument,
+                                  std::span<const ObjectHandle> contained) {
+  return client_->Put(
+      argument.size, [&argument](std::span<std::byte> out) { argument.EncodeTo(out); }, contained);
+}
+
+void Runtime::CheckReference(const ObjectHandle& object) {
+  if (!object.valid()) throw InvalidArgument("an ObjectRef that is given refers to nothing");
 }
 
 PinnedBytes Runtime::FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout) {
@@ -135,9 +155,7 @@ PinnedBytes Runtime::FetchOne(const ObjectHandle& object, std::chrono::nanosecon
 
 std::vector<PinnedBytes> Runtime::FetchAll(std::span<const ObjectHandle> objects,
                                            std::chrono::nanoseconds timeout) {
-  for (const ObjectHandle& object : objects) {
-    if (!object.valid()) throw InvalidArgument("a reference that is waited for refers to nothing");
-  }
+  for (const ObjectHandle& object : objects) CheckReference(object);
   std::vector<PinnedBytes> values;
   values.reserve(objects.size());
   CallInputs* const inputs = client_->Caller().inputs;
@@ -152,41 +170,43 @@ std::vector<PinnedBytes> Runtime::FetchAll(std::span<const ObjectHandle> objects
   return values;
 }
 
-std::vector<bool> Runtime::AreReady(std::span<const ObjectHandle> objects,
-                                    const WaitOptions& options) {
-  for (const ObjectHandle& object : objects) {
-    if (!object.valid()) throw InvalidArgument("a reference that is waited for refers to nothing");
-  }
+std::vector<std::size_t> Runtime::FirstReady(std::span<const ObjectHandle> objects,
+                                             const WaitOptions& options) {
+  for (const ObjectHandle& object : objects) CheckReference(object);
   if (options.count > objects.size()) {
     throw InvalidArgument("{} of {} references are to be waited for", options.count,
                           objects.size());
   }
   const auto ask = [&] {
-    return client_->Wait(objects, options.count, Deadline::After(options.timeout));
+    std::vector<std::size_t> ready =
+        client_->Wait(objects, options.count, Deadline::After(options.timeout));
+    ready.resize(std::min(ready.size(), options.count));
+    return ready;
   };
   CallInputs* const inputs = client_->Caller().inputs;
   if (inputs == nullptr) return ask();
-  const std::vector<std::byte> ready = inputs->Bytes([&] {
-    std::vector<std::byte> answer;
-    for (const bool one : ask()) answer.push_back(std::byte{one});
-    return answer;
+  const std::vector<std::byte> known = inputs->Bytes([&] {
+    const std::vector<std::size_t> first = ask();
+    const std::vector<std::uint32_t> ready(first.begin(), first.end());
+    const auto bytes = std::as_bytes(std::span(ready));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
   });
-  if (ready.size() != objects.size()) {
-    throw DataLoss("a call that runs again waits for {} objects; its first run did for {}",
-                   objects.size(), ready.size());
+  std::vector<std::uint32_t> ready(known.size() / sizeof(std::uint32_t));
+  if (!ready.empty()) std::memcpy(ready.data(), known.data(), ready.size() * sizeof(ready[0]));
+  for (const std::uint32_t place : ready) {
+    if (place < objects.size()) continue;
+    throw DataLoss("a call that runs again waits for {} objects; its first run did for more",
+                   objects.size());
   }
-  std::vector<bool> result;
-  for (const std::byte one : ready) result.push_back(one != std::byte{0});
-  return result;
+  return {ready.begin(), ready.end()};
 }
 
 // Whether they are ready in time is asked once; if they were, they are there sooner or later.
 void Runtime::AwaitInTime(CallInputs& inputs, std::span<const ObjectHandle> objects,
                           std::chrono::nanoseconds timeout) {
   const bool in_time = inputs.Plain([&] {
-    const std::vector<bool> ready =
-        client_->Wait(objects, objects.size(), Deadline::After(timeout));
-    return std::all_of(ready.begin(), ready.end(), [](bool one) { return one; });
+    return client_->Wait(objects, objects.size(), Deadline::After(timeout)).size() ==
+           objects.size();
   });
   if (!in_time) throw DeadlineExceeded("{} objects were not ready in time", objects.size());
 }
@@ -229,6 +249,6 @@ void FailCheckpoint(const char* actor) {
       PrettyName(actor));
 }
 
-void FailEmptyActor() { throw InvalidArgument("an ActorRef that refers to nothing is called"); }
+void FailEmptyActor() { throw InvalidArgument("an ActorRef that is used refers to nothing"); }
 
 }  // namespace menger

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "menger/base/random.h"
+#include "menger/runtime/allocation.h"
 #include "menger/runtime/call.h"
 #include "menger/runtime/client.h"
 #include "menger/runtime/runtime_options.h"
@@ -94,7 +95,8 @@ class Runtime {
   explicit Runtime(const RuntimeOptions& options = {});
   // The runtime of a call that is executed: `client` is borrowed.
   explicit Runtime(Client& client) : client_(&client) {}
-  // Ends the workers; what was not fetched is lost.
+  // Ends the workers; what was not fetched is lost. References, actors and pinned values may
+  // outlive it: pinned values stay readable, all else throws FailedPrecondition.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -148,6 +150,13 @@ class Runtime {
         bytes, [&value](std::span<std::byte> out) { Encode(value, out); }, contained));
   }
 
+  // Makes a tensor to be filled where it will lie: no copy, however large. Throws InvalidArgument
+  // for a shape that is none, TaskError (out of memory) if there is no room.
+  template <typename T>
+  Allocation<T> Allocate(const Shape& shape) {
+    return Allocation<T>(*client_, shape);
+  }
+
   // Waits for the value. Throws TaskError if what makes it failed, DeadlineExceeded.
   template <typename T>
   T Get(const ObjectRef<T>& reference, std::chrono::nanoseconds timeout = kNoTimeout) {
@@ -180,7 +189,8 @@ class Runtime {
   }
 
   // Waits until options.count of the references are ready (a failed call is), or the timeout has
-  // passed. The first `count` that are ready, in their order, and the others.
+  // passed. The first `count` that were: those that were ready already in their order, then the
+  // others in the order in which they became so. The rest is pending, in its order.
   template <typename T>
   struct Waited {
     std::vector<ObjectRef<T>> ready;
@@ -188,11 +198,14 @@ class Runtime {
   };
   template <typename T>
   Waited<T> Wait(const std::vector<ObjectRef<T>>& references, const WaitOptions& options = {}) {
-    const std::vector<bool> ready = AreReady(Handles(references), options);
     Waited<T> waited;
+    std::vector<bool> taken(references.size());
+    for (const std::size_t place : FirstReady(Handles(references), options)) {
+      waited.ready.push_back(references[place]);
+      taken[place] = true;
+    }
     for (std::size_t i = 0; i < references.size(); ++i) {
-      const bool take = ready[i] && waited.ready.size() < options.count;
-      (take ? waited.ready : waited.pending).push_back(references[i]);
+      if (!taken[i]) waited.pending.push_back(references[i]);
     }
     return waited;
   }
@@ -201,6 +214,7 @@ class Runtime {
   // with `force` its worker process is ended.
   template <typename T>
   void Cancel(const ObjectRef<T>& reference, bool force = false) {
+    CheckReference(reference.handle());
     client_->Cancel(reference.handle(), force);
   }
 
@@ -258,15 +272,16 @@ class Runtime {
         arguments...);
   }
 
-  std::vector<ObjectHandle> PutLarge(std::span<const Argument> arguments,
-                                     std::span<const ObjectHandle> contained);
+  static void CheckReference(const ObjectHandle& object);
+  ObjectHandle PutArgument(const Argument& argument, std::span<const ObjectHandle> contained);
   std::optional<Client::NamedActor> FindActor(std::string_view name);
   PinnedBytes FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout);
   std::vector<PinnedBytes> FetchAll(std::span<const ObjectHandle> objects,
                                     std::chrono::nanoseconds timeout);
   void AwaitInTime(CallInputs& inputs, std::span<const ObjectHandle> objects,
                    std::chrono::nanoseconds timeout);
-  std::vector<bool> AreReady(std::span<const ObjectHandle> objects, const WaitOptions& options);
+  std::vector<std::size_t> FirstReady(std::span<const ObjectHandle> objects,
+                                      const WaitOptions& options);
 
   std::unique_ptr<Client, void (*)(Client*)> owned_{nullptr, nullptr};
   Client* client_;
@@ -347,6 +362,7 @@ ActorRef<Actor> Runtime::GetActor(std::string_view name) {
 
 template <typename Actor>
 void Runtime::Kill(const ActorRef<Actor>& actor, bool may_restart) {
+  if (!actor.valid()) FailEmptyActor();
   client_->KillActor(actor.id(), may_restart);
 }
 

@@ -38,7 +38,11 @@ struct RuntimeOptions {
   std::string spill_folder;
   // Bytes on the disk; beyond that there is no room. 0: half of what is free when it begins.
   std::uint64_t spill_bytes_max = 0;
-  std::uint64_t job = 1;  // Names the job: ids follow from it.
+  // A thread of the driver that would make more waits until some are done. Calls that calls make
+  // never wait: nobody else might do what they wait for.
+  std::size_t waiting_calls_max = 1'000'000;                // That are made and not done,
+  std::size_t waiting_bytes_max = std::size_t{1024} << 20;  // and the bytes of these.
+  std::uint64_t job = 1;                                    // Names the job: ids follow from it.
 
   // Of worker processes. With `memory_bytes_max` one may have so much memory of its own (resident,
   // without values in shared memory); looked at four times a second. One that has more is killed:

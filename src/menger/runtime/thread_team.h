@@ -27,6 +27,8 @@ class ThreadTeam final : public WorkerTeam {
     for (const auto& worker : workers_) worker->Drain(machine_);
   }
 
+  void Stop() override { workers_.clear(); }
+
  private:
   LocalNode& node_;
   NodeMachine& machine_;

@@ -18,6 +18,7 @@ class InlineStore final : public ResultStore {
     value = ObjectValue::Inline(Payload::Allocate(bytes));
     return value.payload.fill();
   }
+  void Discard(const ObjectValue&) noexcept override {}
 };
 
 }  // namespace

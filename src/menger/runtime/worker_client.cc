@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace menger {
@@ -112,9 +113,9 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
     } else if (message.value.kind != ObjectValue::Kind::kNone) {
       fetched.value = PinnedBytes(Payload::Copy(reader.TakeBytes(message.value.bytes)));
     }
-    if (request->values.insert_or_assign(message.object, std::move(fetched)).second &&
-        request->missing > 0) {
-      --request->missing;
+    if (request->values.insert_or_assign(message.object, std::move(fetched)).second) {
+      request->order.push_back(message.object);
+      if (request->missing > 0) --request->missing;
     }
   } else if (kind == ToWorker::kNamed) {
     const auto message = reader.Take<NamedMessage>();
@@ -142,6 +143,7 @@ void WorkerClient::Do(const Claimed& claimed) {
   const auto bytes = reader.TakeBytes(call.references * sizeof(ValueHeader));
   if (!headers.empty()) std::memcpy(headers.data(), bytes.data(), bytes.size());
   const TaskSpec& spec = TaskSpec::View(reader.TakeBytes(call.spec_bytes));
+  const std::vector<Fetched> missing = FetchMissing(spec, headers);
   CallInputs inputs(reader.TakeBytes(call.record_bytes), [&](std::span<const std::byte> told) {
     Send(
         MessagePart(sizeof(RecordMessage)) + MessagePart(told.size()),
@@ -154,12 +156,16 @@ void WorkerClient::Do(const Claimed& claimed) {
   });
   std::vector<EncodedValue> values;
   values.reserve(headers.size());
+  std::size_t next_missing = 0;
   for (const ValueHeader& value : headers) {
-    values.push_back(value.kind == ObjectValue::Kind::kShared
-                         ? segments_->Read({value.segment, value.offset, value.bytes})
-                         : reader.TakeBytes(value.bytes));
+    if (value.kind == ObjectValue::Kind::kShared) {
+      values.push_back(segments_->Read({value.segment, value.offset, value.bytes}));
+    } else if (value.kind == ObjectValue::Kind::kNone) {
+      values.push_back(missing[next_missing++].value.bytes());
+    } else {
+      values.push_back(reader.TakeBytes(value.bytes));
+    }
   }
-  inline_bytes_ = 0;
   running_.store(call.lease, std::memory_order_relaxed);
   const std::int64_t began_at = MonotonicNanoseconds();
   CallOutcome outcome = Execute(spec, values, *this, this, &inputs, actors_, *this);
@@ -167,12 +173,37 @@ void WorkerClient::Do(const Claimed& claimed) {
   Report(call, std::move(outcome), began_at, MonotonicNanoseconds());
 }
 
+// The arguments that did not fit the message. They are there: the call would not run otherwise.
+std::vector<Fetched> WorkerClient::FetchMissing(const TaskSpec& spec,
+                                                std::span<const ValueHeader> headers) {
+  std::vector<ObjectHandle> missing;
+  std::size_t reference = 0;
+  for (const SpecArgument& argument : spec.arguments()) {
+    if (!argument.object.valid()) continue;
+    if (headers[reference++].kind == ObjectValue::Kind::kNone) {
+      missing.push_back(Adopt(argument.object));
+    }
+  }
+  return missing.empty() ? std::vector<Fetched>() : Get(missing, Deadline::After(kAnswer));
+}
+
 void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int64_t began_at,
                           std::int64_t ended_at) {
   const auto nanoseconds = static_cast<double>(ended_at - began_at);
   const bool ring = nanoseconds > kBriefNanoseconds;
+  std::size_t bytes = MessagePart(sizeof(FinishedMessage));
+  for (const TaskResult& result : outcome.results) {
+    bytes += ResultBytes(result.value, result.contained.size());
+  }
+  if (!outcome.failed && bytes > kPartsBytesMax) {
+    outcome.failed = true;
+    outcome.failure = {.code = ErrorCode::kInvalidArgument,
+                       .text = fmt::format("its results have {} bytes of references and small "
+                                           "values; at most {} go together",
+                                           bytes, kPartsBytesMax)};
+  }
   if (outcome.failed) {
-    for (const TaskResult& result : outcome.results) ReturnRoom(result.value);
+    for (const TaskResult& result : outcome.results) Discard(result.value);
     outcome.failure.worker = fmt::format("worker {}, process {}", index_, getpid());
     const Payload failure = Encode(outcome.failure);
     Send(
@@ -186,10 +217,6 @@ void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int
         },
         ring);
     return;
-  }
-  std::size_t bytes = MessagePart(sizeof(FinishedMessage));
-  for (const TaskResult& result : outcome.results) {
-    bytes += ResultBytes(result.value, result.contained.size());
   }
   Send(
       bytes,
@@ -210,6 +237,19 @@ void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int
 void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, bool ring) {
   const std::lock_guard lock(writing_);
   bytes = MessagePart(bytes);
+  if (bytes > WorkerChannel::kMessageBytesMax) {
+    SendParts(bytes, fill);
+  } else {
+    MessageWriter writer(Reserve(bytes));
+    fill(writer);
+    out_.Publish();
+  }
+  if (!ring && ++untold_ < kUntoldMax) return;
+  untold_ = 0;
+  node_.Ring();
+}
+
+std::span<std::byte> WorkerClient::Reserve(std::size_t bytes) {
   std::span<std::byte> out = out_.Reserve(bytes);
   while (out.data() == nullptr) {
     // The node is behind: it must be awake, and needs the processor perhaps.
@@ -218,12 +258,29 @@ void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fil
     nanosleep(&pause, nullptr);
     out = out_.Reserve(bytes);
   }
-  MessageWriter writer(out);
-  fill(writer);
-  out_.Publish();
-  if (!ring && ++untold_ < kUntoldMax) return;
-  untold_ = 0;
-  node_.Ring();
+  return out;
+}
+
+void WorkerClient::SendParts(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill) {
+  if (bytes > kPartsBytesMax) {
+    throw InvalidArgument(
+        "what is to be told has {} bytes of references and small values; at most "
+        "{} go together",
+        bytes, kPartsBytesMax);
+  }
+  Payload whole = Payload::Allocate(bytes);
+  MessageWriter all(whole.fill());
+  fill(all);
+  constexpr std::size_t kPartBytes =
+      WorkerChannel::kMessageBytesMax - MessagePart(sizeof(PartMessage));
+  for (std::span<const std::byte> rest = whole.bytes(); !rest.empty();) {
+    const std::span<const std::byte> part = rest.first(std::min(rest.size(), kPartBytes));
+    rest = rest.subspan(part.size());
+    MessageWriter writer(Reserve(MessagePart(sizeof(PartMessage)) + part.size()));
+    writer.Add(PartMessage{.last = rest.empty() ? 1U : 0U});
+    writer.AddBytes(part);
+    out_.Publish();
+  }
 }
 
 void WorkerClient::RingNode() {
@@ -297,9 +354,10 @@ bool WorkerClient::Ask(std::uint64_t number, Request& request,
                        std::span<const ObjectHandle> objects, const Deadline& deadline) {
   const bool call = ThisCall() != nullptr;
   std::vector<ObjectId> ids;
-  for (const ObjectHandle& handle : objects) ids.push_back(handle.id());
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  std::unordered_set<ObjectId, IdHash> known;
+  for (const ObjectHandle& handle : objects) {
+    if (known.insert(handle.id()).second) ids.push_back(handle.id());
+  }
   request.missing = std::min(request.missing, ids.size());
   const auto send = [&](ToNode kind) {
     Send(
@@ -357,13 +415,16 @@ std::vector<Fetched> WorkerClient::Get(std::span<const ObjectHandle> objects,
   return values;
 }
 
-std::vector<bool> WorkerClient::Wait(std::span<const ObjectHandle> objects, std::size_t count,
-                                     const Deadline& deadline) {
+std::vector<std::size_t> WorkerClient::Wait(std::span<const ObjectHandle> objects,
+                                            std::size_t count, const Deadline& deadline) {
   Request request{.missing = count};
   Ask(NewRequest(request, false), request, objects, deadline);
-  std::vector<bool> ready(objects.size());
-  for (std::size_t i = 0; i < objects.size(); ++i) {
-    ready[i] = request.values.contains(objects[i].id());
+  std::unordered_multimap<ObjectId, std::size_t, IdHash> places;
+  for (std::size_t i = 0; i < objects.size(); ++i) places.emplace(objects[i].id(), i);
+  std::vector<std::size_t> ready;
+  for (const ObjectId& id : request.order) {
+    const auto [begin, end] = places.equal_range(id);
+    for (auto place = begin; place != end; ++place) ready.push_back(place->second);
   }
   return ready;
 }

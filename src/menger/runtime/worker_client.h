@@ -42,12 +42,15 @@ class WorkerClient final : public Client, private ResultStore {
   void Serve();
 
   void Submit(SpecPointer spec, std::span<ObjectHandle> results) override;
-  ObjectHandle Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
-                   std::span<const ObjectHandle> contained) override;
+  ObjectHandle NewObject() override { return NewHandle(ResultOf(Caller().NextCall(), 0)); }
+  std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) override;
+  void Publish(const ObjectHandle& object, ObjectValue value,
+               std::span<const ObjectHandle> contained) override;
+  void Discard(const ObjectValue& value) noexcept override;
   std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
                            const Deadline& deadline) override;
-  std::vector<bool> Wait(std::span<const ObjectHandle> objects, std::size_t count,
-                         const Deadline& deadline) override;
+  std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
+                                const Deadline& deadline) override;
   void Cancel(const ObjectHandle& object, bool force) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
@@ -70,15 +73,14 @@ class WorkerClient final : public Client, private ResultStore {
   struct Request {
     std::size_t missing = 0;
     std::unordered_map<ObjectId, Fetched, IdHash> values;
+    std::vector<ObjectId> order;  // In which they came.
     NamedMessage named;
     GrantMessage grant;
     Payload refusal;
   };
 
-  std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) override;
   std::optional<SharedExtent> TakeAhead(std::size_t bytes);
   SharedExtent RequestRoom(std::size_t bytes);
-  void ReturnRoom(const ObjectValue& value);
 
   ObjectHandle NewHandle(ObjectId id);
   void ReadMessages();
@@ -90,6 +92,9 @@ class WorkerClient final : public Client, private ResultStore {
   void SendReference(ToNode kind, ObjectId id);
   // Writes a message of `bytes` bytes, by `fill`; waits while the ring is full.
   void Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, bool ring);
+  void SendParts(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill);
+  std::span<std::byte> Reserve(std::size_t bytes);
+  std::vector<Fetched> FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers);
   void RingNode();
   void Await(Request& request, const Deadline& deadline);
   std::uint64_t NewRequest(Request& request, bool with_values);
@@ -112,9 +117,8 @@ class WorkerClient final : public Client, private ResultStore {
   RoomAhead room_;                                        // Guarded by reading_.
 
   std::mutex writing_;
-  RingWriter out_;                // Guarded by writing_.
-  std::size_t untold_ = 0;        // Messages since the node's bell was rung. Guarded by writing_.
-  std::size_t inline_bytes_ = 0;  // Of the results of this call.
+  RingWriter out_;          // Guarded by writing_.
+  std::size_t untold_ = 0;  // Messages since the node's bell was rung. Guarded by writing_.
   std::atomic<std::uint64_t> running_{0};  // The lease of the call that the main thread does.
 };
 

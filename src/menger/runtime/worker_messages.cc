@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "menger/runtime/worker_channel.h"
+
 namespace menger {
 
 std::span<const std::byte> MessageReader::TakeBytes(std::uint64_t bytes) {
@@ -61,8 +63,16 @@ std::size_t CallBytes(const TaskSpec& spec, std::span<const ObjectValue* const> 
   std::size_t bytes = MessagePart(sizeof(CallMessage)) +
                       MessagePart(values.size() * sizeof(ValueHeader)) +
                       MessagePart(spec.bytes().size()) + MessagePart(records.size());
-  for (const ObjectValue* const value : values) bytes += MessagePart(TailBytes(HeaderOf(*value)));
+  for (const ObjectValue* const value : values) {
+    if (value != nullptr) bytes += MessagePart(TailBytes(HeaderOf(*value)));
+  }
   return bytes;
+}
+
+bool FitsMessage(const TaskSpec& spec) {
+  const std::vector<const ObjectValue*> none(spec.arguments().size());
+  // What a run was told goes along, too.
+  return CallBytes(spec, none, {}) + 2 * kInlineBytesMax <= WorkerChannel::kMessageBytesMax;
 }
 
 void WriteCall(std::span<std::byte> out, const TaskSpec& spec, std::uint64_t lease, bool brief,
@@ -74,12 +84,16 @@ void WriteCall(std::span<std::byte> out, const TaskSpec& spec, std::uint64_t lea
                          .spec_bytes = static_cast<std::uint32_t>(spec.bytes().size()),
                          .record_bytes = records.size()});
   std::vector<ValueHeader> headers;
-  for (const ObjectValue* const value : values) headers.push_back(HeaderOf(*value));
+  headers.reserve(values.size());
+  for (const ObjectValue* const value : values) {
+    headers.push_back(value != nullptr ? HeaderOf(*value) : ValueHeader());
+  }
   writer.AddBytes(std::as_bytes(std::span(headers)));
   writer.AddBytes(spec.bytes());
   writer.AddBytes(records);
   for (const ObjectValue* const value : values) {
-    if (value->kind != ObjectValue::Kind::kShared) writer.AddBytes(value->payload.bytes());
+    if (value == nullptr || value->kind == ObjectValue::Kind::kShared) continue;
+    writer.AddBytes(value->payload.bytes());
   }
 }
 

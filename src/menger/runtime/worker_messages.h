@@ -45,13 +45,18 @@ enum class ToNode : std::uint32_t {
   kCancel,     // CancelMessage.
   kKillActor,  // KillMessage.
   kFindActor,  // FindMessage, then the name.
+  kPart,       // PartMessage, then a part of a message that is longer than one may be.
 };
+
+// A message in parts has so many bytes together at most.
+inline constexpr std::size_t kPartsBytesMax = std::size_t{256} << 20;
 
 // How a value goes along: inline after the message (aligned to 16), or in shared memory.
 struct ValueHeader {
-  ObjectValue::Kind kind = ObjectValue::Kind::kNone;  // kInline, kShared or kError.
-  std::uint32_t segment = 0;                          // kShared.
-  std::uint64_t offset = 0;                           // kShared.
+  // kInline, kShared or kError; kNone: of an argument that must be asked for.
+  ObjectValue::Kind kind = ObjectValue::Kind::kNone;
+  std::uint32_t segment = 0;  // kShared.
+  std::uint64_t offset = 0;   // kShared.
   std::uint64_t bytes = 0;
 };
 
@@ -144,6 +149,10 @@ struct FindMessage {
   std::uint32_t unused = 0;
   std::uint64_t request = 0;
 };
+struct PartMessage {
+  ToNode kind = ToNode::kPart;
+  std::uint32_t last = 0;  // The message is complete.
+};
 struct ReferenceMessage {
   ToNode kind = ToNode::kForget;
   std::uint32_t unused = 0;
@@ -205,8 +214,10 @@ void WriteResult(MessageWriter& writer, const ObjectValue& value,
 // An inline value is copied; one in shared memory is as the worker says: to be checked.
 ObjectValue ReadResult(MessageReader& reader, std::vector<ObjectId>& contained);
 
-// The values of `values` are those of the references among the arguments, in order; `records` is
-// what an earlier run was told.
+// Whether a call without the values of its references fits a message.
+bool FitsMessage(const TaskSpec& spec);
+// The values of `values` are those of the references among the arguments, in order; null: one that
+// does not go along. `records` is what an earlier run was told.
 std::size_t CallBytes(const TaskSpec& spec, std::span<const ObjectValue* const> values,
                       std::span<const std::byte> records);
 void WriteCall(std::span<std::byte> out, const TaskSpec& spec, std::uint64_t lease, bool brief,

@@ -21,6 +21,8 @@ class WorkerTeam {
 
   // The process of a worker; 0 if there is none. Of threads the driver's.
   virtual pid_t ProcessOf(WorkerIndex index) = 0;
+  // Ends all workers. Without the lock; nothing else is called afterwards.
+  virtual void Stop() = 0;
 
   // Why no worker can be had; "" while that is not so.
   const std::string& broken() const { return broken_; }

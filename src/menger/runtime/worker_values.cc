@@ -4,16 +4,9 @@
 
 // The part of the worker's end that deals with the values it makes: where they are put.
 namespace menger {
-namespace {
-
-// So much may go inline in one message beside its heads.
-constexpr std::size_t kInlineTotalMax = WorkerChannel::kMessageBytesMax / 2;
-
-}  // namespace
 
 std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& value) {
-  if (bytes <= kInlineBytesMax && inline_bytes_ + bytes <= kInlineTotalMax) {
-    inline_bytes_ += bytes;
+  if (bytes <= kInlineBytesMax) {
     value = ObjectValue::Inline(Payload::Allocate(bytes));
     return value.payload.fill();
   }
@@ -33,7 +26,7 @@ std::optional<SharedExtent> WorkerClient::TakeAhead(std::size_t bytes) {
     extent = room_.Take(bytes, rest);
     ask = room_.AskForMore();
   }
-  if (rest) ReturnRoom(ObjectValue::Shared(*rest));
+  if (rest) Discard(ObjectValue::Shared(*rest));
   if (ask) {
     Send(
         sizeof(AllocateMessage),
@@ -65,7 +58,7 @@ SharedExtent WorkerClient::RequestRoom(std::size_t bytes) {
 }
 
 // What was allocated and is not to be a value after all.
-void WorkerClient::ReturnRoom(const ObjectValue& value) {
+void WorkerClient::Discard(const ObjectValue& value) noexcept {
   if (value.kind != ObjectValue::Kind::kShared) return;
   Send(
       sizeof(ReturnMessage),
@@ -73,28 +66,17 @@ void WorkerClient::ReturnRoom(const ObjectValue& value) {
       /*ring=*/false);
 }
 
-ObjectHandle WorkerClient::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
-                               std::span<const ObjectHandle> contained) {
-  const ObjectId id = ResultOf(Caller().NextCall(), 0);
-  ObjectValue value;
-  inline_bytes_ = 0;
-  const std::span<std::byte> room = Allocate(bytes, value);
-  try {
-    fill(room);
-  } catch (...) {
-    ReturnRoom(value);
-    throw;
-  }
+void WorkerClient::Publish(const ObjectHandle& object, ObjectValue value,
+                           std::span<const ObjectHandle> contained) {
   std::vector<ObjectId> ids;
   for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
   Send(
       MessagePart(sizeof(ReferenceMessage)) + ResultBytes(value, ids.size()),
       [&](MessageWriter& writer) {
-        writer.Add(ReferenceMessage{.kind = ToNode::kPut, .object = id});
+        writer.Add(ReferenceMessage{.kind = ToNode::kPut, .object = object.id()});
         WriteResult(writer, value, ids);
       },
       /*ring=*/false);
-  return NewHandle(id);
 }
 
 }  // namespace menger

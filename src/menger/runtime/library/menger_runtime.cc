@@ -365,10 +365,12 @@ int32_t menger_runtime_wait(menger_runtime* runtime, menger_reference* const* re
                             uint64_t count, uint64_t wanted, double timeout_seconds,
                             uint8_t* ready) {
   return Guarded<>(-1, [&] {
-    const std::vector<bool> are =
-        runtime->runtime->client().Wait(HandlesOf({references, count}), wanted,
-                                        menger::Deadline::After(menger::Duration(timeout_seconds)));
-    std::copy(are.begin(), are.end(), ready);
+    std::fill(ready, ready + count, 0);
+    for (const std::size_t place : runtime->runtime->client().Wait(
+             HandlesOf({references, count}), wanted,
+             menger::Deadline::After(menger::Duration(timeout_seconds)))) {
+      ready[place] = 1;
+    }
     return 0;
   });
 }
