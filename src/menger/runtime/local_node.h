@@ -50,6 +50,9 @@ class LocalNode final : public Client, private NodeEffects {
                            const Deadline& deadline) override;
   std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
                                 const Deadline& deadline) override;
+  void Yield(std::uint64_t index, ObjectValue value,
+             std::span<const ObjectHandle> contained) override;
+  void Take(TaskId stream, std::uint64_t count) noexcept override;
   void Cancel(const ObjectHandle& object, bool force) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
@@ -74,9 +77,11 @@ class LocalNode final : public Client, private NodeEffects {
 
   // What a thread of the driver has to tell; kept until somebody holds the lock.
   struct Message {
-    enum class Kind : std::uint8_t { kSubmit, kAdopt, kForget, kUnpin } kind;
-    SpecPointer spec;  // kSubmit.
-    ObjectId object;   // The others.
+    enum class Kind : std::uint8_t { kSubmit, kAdopt, kForget, kUnpin, kTake } kind;
+    SpecPointer spec;         // kSubmit.
+    ObjectId object;          // kAdopt, kForget, kUnpin.
+    TaskId stream;            // kTake:
+    std::uint64_t count = 0;  // so many items of it.
   };
 
   // A thread that waits for objects, or for room.
@@ -109,6 +114,8 @@ class LocalNode final : public Client, private NodeEffects {
   bool Recall(Worker& worker, const Task& task) override { return worker.host->Recall(task); }
   void Announce(Worker& worker) override { worker.host->Announce(); }
   void StartWorker() override { team_->StartWorker(); }
+  void DropActor(Worker& worker, const Actor& actor) override { worker.host->DropActor(actor); }
+  void ActorReleased(ActorId actor) override;
   void Ready(const Watch& watch, Object& object) override;
   void Free(const ObjectValue& value) override;
   void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
@@ -131,6 +138,7 @@ class LocalNode final : public Client, private NodeEffects {
   void AwaitSignal(Waiter& waiter, const Deadline& deadline);
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
+  void DestroyActors();
   Doorbell& bell() { return *reinterpret_cast<Doorbell*>(bell_memory_->data()); }
 
   const RuntimeOptions options_;
@@ -147,6 +155,7 @@ class LocalNode final : public Client, private NodeEffects {
   std::atomic<bool> idle_workers_{true};  // A hint, of the last time that work was done.
   std::atomic<bool> full_{false};         // Likewise: the driver has made too many calls.
   std::vector<Waiter*> room_waiters_;     // Guarded by node_mutex_.
+  std::vector<ActorId> ended_actors_;     // Of threads, not destroyed yet. Guarded by node_mutex_.
   std::atomic<bool> stopping_{false};
   std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
   std::mutex getting_;                         // Of the thread that listens to the bell.

@@ -29,11 +29,13 @@ void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
     ActorWorkerLost(*actor, cause);
     objects_.Release(object);
   }
+  CloseStreamsOf(worker.index);
   SpreadNews();
 }
 
 void NodeMachine::Retire(Worker& worker) {
   worker.gone = true;
+  if (!worker.process.empty()) worker_by_process_.erase(worker.process);
   scheduler_.RemoveWorker(worker);
   retired_.push_back(worker.index);
 }
