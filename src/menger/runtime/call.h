@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/runtime/async.h"
 #include "menger/runtime/function.h"
 #include "menger/runtime/object_ref.h"
 #include "menger/runtime/pretty_name.h"
@@ -72,6 +73,56 @@ struct WithoutRuntime<TypeList<Runtime&, Ps...>> {
   static constexpr bool kTakesRuntime = true;
 };
 
+template <typename T>
+class Emitter;
+
+// What is left of the parameters without the Emitter of a stream; Item is what that takes.
+template <typename Parameters>
+struct WithoutEmitter {
+  using Rest = Parameters;
+  using Item = void;
+};
+template <typename T, typename... Ps>
+struct WithoutEmitter<TypeList<Emitter<T>&, Ps...>> {
+  using Rest = TypeList<Ps...>;
+  using Item = T;
+};
+
+// What a callable gives: of a stream the number of its items, once it is done.
+template <typename Callable>
+struct CallTypes {
+  using OfRuntime = WithoutRuntime<typename Callable::Parameters>;
+  using OfEmitter = WithoutEmitter<typename OfRuntime::Rest>;
+  static constexpr bool kStreams = !std::is_void_v<typename OfEmitter::Item>;
+  static_assert(!kStreams || std::is_void_v<typename Callable::Result>,
+                "menger: a stream returns nothing: it emits what it has to give");
+  using Item = typename OfEmitter::Item;
+  using Parameters = typename OfEmitter::Rest;
+  using OfAsync = ResultOfAsync<typename Callable::Result>;
+  using Result = std::conditional_t<kStreams, std::uint64_t, typename OfAsync::Type>;
+
+  // Calls `function` with what it takes before `values`.
+  template <typename Function, typename... Values>
+  static decltype(auto) Invoke(CallFrame& frame, const Function& function, Values&&... values) {
+    const auto with_runtime = [&](auto&&... all) -> decltype(auto) {
+      if constexpr (OfRuntime::kTakesRuntime) {
+        return function(*frame.runtime, std::forward<decltype(all)>(all)...);
+      } else {
+        return function(std::forward<decltype(all)>(all)...);
+      }
+    };
+    if constexpr (kStreams) {
+      Emitter<Item> emitter(*frame.items);
+      with_runtime(emitter, std::forward<Values>(values)...);
+      return emitter.count();
+    } else if constexpr (OfAsync::kAsync) {
+      return with_runtime(std::forward<Values>(values)...).Get();
+    } else {
+      return with_runtime(std::forward<Values>(values)...);
+    }
+  }
+};
+
 // The types of the results where a call is asked for several: those of a tuple or a pair.
 template <typename R>
 struct SeveralResults {
@@ -85,28 +136,30 @@ struct SeveralResults<Tuple<Rs...>> {
 
 template <auto kFunction>
 struct FunctionCall {
-  using Callable = Signature<decltype(kFunction)>;
-  using Result = typename Callable::Result;
-  using Parameters = typename WithoutRuntime<typename Callable::Parameters>::Rest;
+  using Types = CallTypes<Signature<decltype(kFunction)>>;
+  using Result = typename Types::Result;
+  using Parameters = typename Types::Parameters;
 
   static constexpr const char* name() { return CompilerName<kFunction>(); }
   static constexpr const ActorType* made_actor() { return nullptr; }
 
   template <typename... Values>
   static decltype(auto) Invoke(CallFrame& frame, Values&&... values) {
-    if constexpr (WithoutRuntime<typename Callable::Parameters>::kTakesRuntime) {
-      return kFunction(*frame.runtime, std::forward<Values>(values)...);
-    } else {
-      return kFunction(std::forward<Values>(values)...);
-    }
+    return Types::Invoke(
+        frame,
+        [](auto&&... all) -> decltype(auto) {
+          return kFunction(std::forward<decltype(all)>(all)...);
+        },
+        std::forward<Values>(values)...);
   }
 };
 
 template <typename Actor, auto kMethod>
 struct MethodCall {
   using Callable = Signature<decltype(kMethod)>;
-  using Result = typename Callable::Result;
-  using Parameters = typename WithoutRuntime<typename Callable::Parameters>::Rest;
+  using Types = CallTypes<Callable>;
+  using Result = typename Types::Result;
+  using Parameters = typename Types::Parameters;
 
   static constexpr const char* name() { return CompilerName<kMethod>(); }
   static constexpr const ActorType* made_actor() { return nullptr; }
@@ -116,11 +169,12 @@ struct MethodCall {
     static_assert(std::is_base_of_v<typename Callable::Class, Actor>,
                   "menger: this method is not one of the actor's class or of its bases");
     typename Callable::Class& actor = *static_cast<Actor*>(frame.actor);
-    if constexpr (WithoutRuntime<typename Callable::Parameters>::kTakesRuntime) {
-      return (actor.*kMethod)(*frame.runtime, std::forward<Values>(values)...);
-    } else {
-      return (actor.*kMethod)(std::forward<Values>(values)...);
-    }
+    return Types::Invoke(
+        frame,
+        [&actor](auto&&... all) -> decltype(auto) {
+          return (actor.*kMethod)(std::forward<decltype(all)>(all)...);
+        },
+        std::forward<Values>(values)...);
   }
 };
 

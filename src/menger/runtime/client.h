@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,6 +18,8 @@
 #include "menger/runtime/task_spec.h"
 
 namespace menger {
+
+inline constexpr std::chrono::nanoseconds kNoTimeout = std::chrono::hours(24 * 365);
 
 class CallInputs;
 class Client;
@@ -104,6 +107,12 @@ class Client : public ReferenceOwner {
   // so. No error.
   virtual std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
                                         const Deadline& deadline) = 0;
+
+  // Of the call that this thread runs: item `index` of a stream, which Allocate made room for.
+  virtual void Yield(std::uint64_t index, ObjectValue value,
+                     std::span<const ObjectHandle> contained) = 0;
+  // The first `count` items of a stream are taken; kStreamDropped: no more are wanted.
+  virtual void Take(TaskId stream, std::uint64_t count) noexcept = 0;
 
   virtual void Cancel(const ObjectHandle& object, bool force) = 0;
 

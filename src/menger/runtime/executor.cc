@@ -51,13 +51,19 @@ class Results final : public ResultSink {
 
 class Calling {
  public:
-  explicit Calling(CallContext& call) : before_(std::exchange(ThisCall(), &call)) {}
-  ~Calling() { ThisCall() = before_; }
+  explicit Calling(CallContext& call)
+      : before_(std::exchange(ThisCall(), &call)), loop_before_(AsyncLoop::Exchange(&loop_)) {}
+  ~Calling() {
+    ThisCall() = before_;
+    AsyncLoop::Exchange(loop_before_);
+  }
   Calling(const Calling&) = delete;
   Calling& operator=(const Calling&) = delete;
 
  private:
   CallContext* before_;
+  AsyncLoop loop_;
+  AsyncLoop* loop_before_;
 };
 
 void RunCall(const TaskSpec& spec, std::span<const EncodedValue> by_reference, Client& client,
@@ -73,12 +79,14 @@ void RunCall(const TaskSpec& spec, std::span<const EncodedValue> by_reference, C
                                                 : spec.value(argument));
   }
   Runtime runtime(client);
+  StreamWriter items(client, header.task, header.stream_ahead);
   CallFrame frame{.runtime = &runtime,
                   .owner = &client,
                   .arguments = arguments,
                   .results = &results,
                   .result_count = header.results,
-                  .spec = &spec};
+                  .spec = &spec,
+                  .items = &items};
   if (header.kind == CallKind::kMethod) {
     frame.actor = actors.Get(header.actor).actor;
   }

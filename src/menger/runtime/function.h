@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "menger/base/function_ref.h"
 #include "menger/runtime/object_ref.h"
 
 namespace menger {
@@ -34,6 +35,18 @@ class ResultSink {
   ~ResultSink() = default;
 };
 
+// Takes the items of a call that is a stream (stream.h).
+class ItemSink {
+ public:
+  // The next one: `bytes` bytes that `fill` writes, with those references in it. Waits while the
+  // reader is too far behind; throws Cancelled when it wants no more.
+  virtual void Emit(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
+                    std::span<const ObjectHandle> references) = 0;
+
+ protected:
+  ~ItemSink() = default;
+};
+
 // One argument: an encoded value (runtime/serialise.h) that stays where it is during the call.
 using EncodedValue = std::span<const std::byte>;
 
@@ -46,6 +59,7 @@ struct CallFrame {
   int result_count = 1;            // More than 1: of a std::tuple, each element by itself.
   void* actor = nullptr;           // Of a method. A constructor leaves its new actor here.
   const TaskSpec* spec = nullptr;  // The call as it was made.
+  ItemSink* items = nullptr;       // For callables that take an Emitter.
 };
 
 // The `module` of this program itself.

@@ -40,6 +40,9 @@ ObjectId ResultOf(TaskId task, std::uint32_t index);
 
 ActorId ActorOf(TaskId creation);
 
+// Instead of a number of items of a stream that were taken: nobody wants the others.
+inline constexpr std::uint64_t kStreamDropped = ~std::uint64_t{0};
+
 std::string ToString(const Id& id);  // 32 hexadecimal digits.
 
 struct IdHash {

@@ -221,12 +221,17 @@ void LocalNode::DeliverMessages() {
       machine_.Submit(kDriver, std::move(message.spec));
       continue;
     }
+    if (message.kind == Message::Kind::kTake) {
+      machine_.Take(kDriver, message.stream, message.count);
+      continue;
+    }
+    if (message.kind == Message::Kind::kAdopt) {
+      machine_.objects().AddReferrer(kDriver, machine_.objects().FindOrMake(message.object));
+      continue;
+    }
     Object* const object = machine_.objects().Find(message.object);
     if (object == nullptr) continue;
     switch (message.kind) {
-      case Message::Kind::kAdopt:
-        machine_.objects().AddReferrer(kDriver, *object);
-        break;
       case Message::Kind::kForget:
         machine_.objects().DropReferrer(kDriver, *object);
         break;
@@ -235,6 +240,41 @@ void LocalNode::DeliverMessages() {
     }
   }
   delivering_.clear();
+}
+
+// Of processes the worker does it, or ends.
+void LocalNode::ActorReleased(ActorId actor) {
+  control_.ActorChanged(actor);
+  if (options_.isolation == Isolation::kThread) ended_actors_.push_back(actor);
+}
+
+// What they do then is the user's affair: without the lock.
+void LocalNode::DestroyActors() {
+  std::vector<ActorId> ended;
+  {
+    const std::lock_guard lock(node_mutex_);
+    ended.swap(ended_actors_);
+  }
+  for (const ActorId& actor : ended) actors_.Erase(actor);
+}
+
+// ---- Streams.
+
+void LocalNode::Yield(std::uint64_t index, ObjectValue value,
+                      std::span<const ObjectHandle> contained) {
+  const ThreadWorker* const thread = ThisWorker();
+  if (thread == nullptr) throw FailedPrecondition("an item is yielded outside of a call");
+  TaskResult item{.value = std::move(value), .contained = {}};
+  for (const ObjectHandle& handle : contained) item.contained.push_back(handle.id());
+  Tell([&](NodeMachine& machine) {
+    machine.Yield(thread->worker(), thread->running(), index, std::move(item));
+  });
+}
+
+void LocalNode::Take(TaskId stream, std::uint64_t count) noexcept {
+  Send({.kind = Message::Kind::kTake, .stream = stream, .count = count});
+  // The writer may wait for that.
+  Work();
 }
 
 // ---- The rest of the driver's wishes.
@@ -281,6 +321,7 @@ void LocalNode::LookAfter() {
     const std::uint32_t seen = bell().value();
     if (stopping()) return;
     Work();
+    DestroyActors();
     {
       const std::lock_guard lock(node_mutex_);
       pause = machine_.live_tasks() > 0 ? kLookAfter : kLookAfterIdle;

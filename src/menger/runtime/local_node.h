@@ -57,6 +57,9 @@ class LocalNode final : public Client, private NodeEffects {
                            const Deadline& deadline) override;
   std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
                                 const Deadline& deadline) override;
+  void Yield(std::uint64_t index, ObjectValue value,
+             std::span<const ObjectHandle> contained) override;
+  void Take(TaskId stream, std::uint64_t count) noexcept override;
   void Cancel(const ObjectHandle& object, bool force) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
@@ -96,9 +99,11 @@ class LocalNode final : public Client, private NodeEffects {
 
   // What a thread of the driver has to tell; kept until somebody holds the lock.
   struct Message {
-    enum class Kind : std::uint8_t { kSubmit, kAdopt, kForget, kUnpin } kind;
-    SpecPointer spec;  // kSubmit.
-    ObjectId object;   // The others.
+    enum class Kind : std::uint8_t { kSubmit, kAdopt, kForget, kUnpin, kTake } kind;
+    SpecPointer spec;         // kSubmit.
+    ObjectId object;          // kAdopt, kForget, kUnpin.
+    TaskId stream;            // kTake:
+    std::uint64_t count = 0;  // so many items of it.
   };
 
   // A thread that waits for objects, or for room.
@@ -136,6 +141,8 @@ class LocalNode final : public Client, private NodeEffects {
   void Announce(Worker& worker) override { worker.host->Announce(); }
   void StartWorker() override { team_->StartWorker(); }
   void Restore(Object& object) override { spiller_->Restore(object); }
+  void DropActor(Worker& worker, const Actor& actor) override { worker.host->DropActor(actor); }
+  void ActorReleased(ActorId actor) override;
   void Ready(const Watch& watch, Object& object) override;
   void Free(const ObjectValue& value) override;
   void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
@@ -143,7 +150,6 @@ class LocalNode final : public Client, private NodeEffects {
   void WorkerLost(const Worker& worker, const Task* ran, const TaskFailure& cause) override;
   std::string NameOfFunction(FunctionId function) override;
   void ActorChanged(const Actor& actor) override { control_.ActorChanged(actor.id); }
-  void ActorReleased(ActorId actor) override { control_.ActorChanged(actor); }
   void SharedReady(const Object& object) override {
     if (object.value.extent.bytes >= kLargeObjectBytes) control_.LargeObject(object.id);
   }
@@ -180,6 +186,7 @@ class LocalNode final : public Client, private NodeEffects {
   void KeepControlState(std::int64_t now);
   void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
   void StartAnswering();
+  void DestroyActors();
   Doorbell& bell() { return *reinterpret_cast<Doorbell*>(bell_memory_->data()); }
 
   const RuntimeOptions options_;
@@ -201,6 +208,7 @@ class LocalNode final : public Client, private NodeEffects {
   std::atomic<bool> idle_workers_{true};  // A hint, of the last time that work was done.
   std::atomic<bool> full_{false};         // Likewise: the driver has made too many calls.
   std::vector<Waiter*> room_waiters_;     // Guarded by node_mutex_.
+  std::vector<ActorId> ended_actors_;     // Of threads, not destroyed yet. Guarded by node_mutex_.
   std::atomic<bool> stopping_{false};
   std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
   std::unique_ptr<Spiller> spiller_;           // Guarded by node_mutex_.

@@ -35,12 +35,14 @@ void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
     ActorWorkerLost(*actor, cause);
     objects_.Release(object);
   }
+  CloseStreamsOf(worker.index);
   SpreadNews();
 }
 
 void NodeMachine::Retire(Worker& worker, std::string_view cause) {
   worker.gone = true;
   NoteWorker(NodeEventKind::kWorkerDied, worker, cause);
+  if (!worker.process.empty()) worker_by_process_.erase(worker.process);
   scheduler_.RemoveWorker(worker);
   retired_.push_back(worker.index);
 }

@@ -67,6 +67,7 @@ bool NodeMachine::IsKnown(const SpecHeader& header) const {
 void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
   const SpecHeader header = spec->header();
   if (!Speaks(process)) return;
+  ForgetStream(header);
   if (IsKnown(header)) {
     for (std::uint32_t i = 0; i < header.results; ++i) {
       objects_.AddReferrer(process, objects_.FindOrMake(ResultOf(header.task, i)));
@@ -76,6 +77,7 @@ void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
   ++counts_.submitted;
   Task& task = MakeTask(process, std::move(spec));
   if (process != kDriver) AdoptChild(*FindWorker(process), task);
+  if (header.stream_ahead > 0) OpenStream(process, task);
   try {
     task.scheduling = &scheduler_.ClassFor(task.spec->scheduling());
   } catch (const Error& error) {

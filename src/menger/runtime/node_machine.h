@@ -33,6 +33,8 @@ class NodeEffects : public WorkerQueues {
   virtual void EndWorker(Worker& worker, std::string_view why) = 0;
   // The call should stop; a thread cannot be made to.
   virtual void Interrupt(Worker& worker, const Task& task) = 0;
+  // The actor has ended, its process goes on: it is to be destroyed once none of its calls runs.
+  virtual void DropActor(Worker&, const Actor&) {}
   // Nobody refers to the actor any longer, and none of its calls runs. Where its worker was a
   // process, that has ended.
   virtual void ActorReleased(ActorId) {}
@@ -118,6 +120,10 @@ class NodeMachine : private ObjectTable::Listener {
               std::int64_t ended_at = 0);
   // What the call was told that a further run of it shall be told again.
   void Record(Worker& worker, LeaseNumber lease, std::span<const std::byte> bytes);
+  // Item `index` of the stream that a call is. What a further run yields again is dropped.
+  void Yield(Worker& worker, LeaseNumber lease, std::uint64_t index, TaskResult item);
+  // The reader of a stream has the first `count` items; kStreamDropped: it wants no more.
+  void Take(ProcessIndex reader, TaskId call, std::uint64_t count);
   void Block(Worker& worker);  // Its call waits for objects.
   void Unblock(Worker& worker);
 
@@ -234,6 +240,14 @@ class NodeMachine : private ObjectTable::Listener {
 
   static std::optional<std::int64_t> TimeLimitOf(const Worker& worker);
 
+  // node_streams.cc
+  void OpenStream(ProcessIndex reader, const Task& task);
+  void ForgetStream(const SpecHeader& header);
+  void MoveGate(Stream& stream);
+  void SetGate(Object& gate, std::uint64_t taken);
+  void CloseStream(TaskId call);
+  void CloseStreamsOf(ProcessIndex reader);
+
   // node_actors.cc
   bool DeclareActor(Task& construction);
   void Construct(Task& task);
@@ -244,6 +258,11 @@ class NodeMachine : private ObjectTable::Listener {
   void ServeActor(Actor& actor);
   void ServeLater(Actor& actor);
   bool FindHome(Actor& actor);
+  bool FindProcess(Actor& actor);
+  // Its worker does not end with it.
+  static bool SharesWorker(const Worker& worker) {
+    return worker.thread || worker.actors.size() > 1;
+  }
   void LeaveWorker(Task& task);
   void CallsReturned(const std::vector<Task*>& calls);
   void ActorCallDone(Task& task);
@@ -274,8 +293,10 @@ class NodeMachine : private ObjectTable::Listener {
   Pool<Task> tasks_;
   std::unordered_map<WorkerIndex, std::unique_ptr<Worker>> workers_;
   WorkerIndex last_worker_ = 0;
+  std::unordered_map<TaskId, Stream, IdHash> streams_;  // Whose readers want more.
   std::unordered_map<ActorId, std::unique_ptr<Actor>, IdHash> actors_;
   std::map<std::string, Actor*, std::less<>> actor_by_name_;
+  std::map<std::string, Worker*, std::less<>> worker_by_process_;
   std::vector<Actor*> waiting_actors_;  // Have calls, or their construction, and no room.
   std::vector<WorkerIndex> retired_;    // Gone; forgotten by the next Run.
   IntrusiveList<Task> kept_;            // For lineage, the oldest first.

@@ -114,6 +114,16 @@ struct Task {
   const SpecHeader& header() const { return spec->header(); }
 };
 
+// The items of a call that its reader has not taken yet: [taken, yielded), each held.
+struct Stream {
+  ProcessIndex reader = kDriver;
+  std::uint32_t ahead = 0;  // So many there may be.
+  std::uint64_t yielded = 0;
+  std::uint64_t taken = 0;
+  std::uint64_t told = 0;  // Of `taken`: what the writer can know.
+  Object* gate = nullptr;  // Held; see stream.h.
+};
+
 struct Worker {
   WorkerIndex index = 0;
   WorkerHost* host = nullptr;  // How it is reached; not the machine's affair.
@@ -122,6 +132,8 @@ struct Worker {
   bool blocked = false;        // Its call waits for objects: its resources are lent to others.
   bool full = false;           // Its queue had no room; until it finishes something.
   bool gone = false;           // Dead or ended: what it still tells is ignored.
+  std::string process;                 // What the actors that share it call it; "": one has it.
+  std::vector<SchedulingClass*> joined;  // Whose resources it has beside `serving`: actors'.
   SchedulingClass* serving = nullptr;  // Whose resources it has; of a dedicated one its actor's.
   IntrusiveList<Task> outstanding;     // In the order in which they were offered.
   LeaseNumber leases = 0;

@@ -81,6 +81,10 @@ void ProcessWorker::End(std::string_view why) {
   owner_.KillWorker(index_, why);
 }
 
+void ProcessWorker::DropActor(const Actor& actor) {
+  Send(Message(DropMessage{.actor = actor.id}));
+}
+
 void ProcessWorker::Ready(std::uint64_t request, Object& object) {
   ValueMessage message{.request = request, .object = object.id};
   const bool with_value = request % 2 == 1;
@@ -218,6 +222,16 @@ void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> byte
     }
     case ToNode::kFindActor:
       return HandleFind(machine, reader);
+    case ToNode::kYield: {
+      const auto message = reader.Take<YieldMessage>();
+      TaskResult item;
+      item.value = TakeResult(reader, item.contained);
+      return machine.Yield(*worker_, message.lease, message.index, std::move(item));
+    }
+    case ToNode::kTake: {
+      const auto message = reader.Take<TakeMessage>();
+      return machine.Take(index_, message.stream, message.count);
+    }
     case ToNode::kPart:
       return HandlePart(machine, reader);
     case ToNode::kSubmit:
@@ -262,14 +276,14 @@ void ProcessWorker::HandleFinished(NodeMachine& machine, MessageReader& reader) 
 }
 
 void ProcessWorker::HandleReference(NodeMachine& machine, ToNode kind, ObjectId id) {
-  Object* const object = machine.objects().Find(id);
+  ObjectTable& objects = machine.objects();
+  if (kind == ToNode::kAdopt) return objects.AddReferrer(index_, objects.FindOrMake(id));
+  Object* const object = objects.Find(id);
   if (object == nullptr) return;
-  if (kind == ToNode::kAdopt) {
-    machine.objects().AddReferrer(index_, *object);
-  } else if (kind == ToNode::kForget) {
-    machine.objects().DropReferrer(index_, *object);
+  if (kind == ToNode::kForget) {
+    objects.DropReferrer(index_, *object);
   } else {
-    machine.objects().Unpin(index_, *object);
+    objects.Unpin(index_, *object);
   }
 }
 

@@ -83,6 +83,14 @@ SpecHeader Runtime::HeaderFor(const CallOptions& options) {
           .retries = Count("retries", options.retries)};
 }
 
+std::uint32_t Runtime::StreamAhead(const CallOptions& options) {
+  if (options.stream_ahead < 1 || options.stream_ahead > 1'000'000) {
+    throw InvalidArgument("stream_ahead is {}; it must lie between 1 and 1000000",
+                          options.stream_ahead);
+  }
+  return static_cast<std::uint32_t>(options.stream_ahead);
+}
+
 std::string Runtime::SchedulingFor(const CallOptions& options) { return Scheduling(options); }
 
 SpecHeader Runtime::HeaderFor(const ActorOptions& options) {
@@ -94,7 +102,15 @@ SpecHeader Runtime::HeaderFor(const ActorOptions& options) {
           .checkpoint_every = every};
 }
 
-std::string Runtime::SchedulingFor(const ActorOptions& options) { return Scheduling(options); }
+std::string Runtime::SchedulingFor(const ActorOptions& options) {
+  std::string text = Scheduling(options);
+  if (options.process.empty()) return text;
+  CheckName(options.process);
+  if (options.process.find('\n') != std::string::npos) {
+    throw InvalidArgument("the name of an actor's process has a line break in it");
+  }
+  return fmt::format("{}\n{}", text.empty() ? "cpu=1" : text, options.process);
+}
 
 void Runtime::Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
                      std::string_view name, std::span<const Argument> arguments,

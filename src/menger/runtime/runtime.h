@@ -16,6 +16,7 @@
 #include "menger/runtime/call.h"
 #include "menger/runtime/client.h"
 #include "menger/runtime/runtime_options.h"
+#include "menger/runtime/stream.h"
 #include "menger/runtime/task_error.h"
 
 namespace menger {
@@ -47,6 +48,7 @@ struct CallOptions {
   std::chrono::nanoseconds time_limit{0};  // It may run so long; 0: as long as it likes.
   int priority = 0;                        // From -128 to 127; higher ones run earlier.
   std::string name;                        // What people see; "" for the function's.
+  int stream_ahead = 64;                   // Of a stream: items that may wait for the reader.
 };
 
 struct ActorOptions {
@@ -54,6 +56,10 @@ struct ActorOptions {
   double gpus = 0;
   std::vector<std::pair<std::string, double>> resources;
   std::string name;  // GetActor finds it by that; "" for none.
+  // Actors that name the same process live in one, each with its own resources, and die together.
+  // They take turns; while a call of one waits for objects, calls of the others are done. "": each
+  // has its own. Of threads it means nothing.
+  std::string process;
   // How often it is made again when its worker dies. Left out: never, or as often as it takes if it
   // is checkpointed.
   std::optional<int> restarts;
@@ -63,8 +69,6 @@ struct ActorOptions {
   // once more. What that asks of its methods: docs/runtime.md, "When things die".
   int checkpoint_every = 0;
 };
-
-inline constexpr std::chrono::nanoseconds kNoTimeout = std::chrono::hours(24 * 365);
 
 struct WaitOptions {
   std::size_t count = 1;  // That are waited for.
@@ -109,8 +113,19 @@ class Runtime {
   template <auto kFunction, typename... Arguments>
   auto CallWith(const CallOptions& options, const Arguments&... arguments) {
     using Called = FunctionCall<kFunction>;
+    static_assert(!Called::Types::kStreams, "menger: this function is a stream: use Stream");
     return ObjectRef<typename Called::Result>(
         SubmitCall<Called>(HeaderFor(options), SchedulingFor(options), options.name, arguments...));
+  }
+
+  // The same for a function that gives its results one by one (stream.h).
+  template <auto kFunction, typename... Arguments>
+  auto Stream(const Arguments&... arguments) {
+    return StreamWith<kFunction>(CallOptions(), arguments...);
+  }
+  template <auto kFunction, typename... Arguments>
+  auto StreamWith(const CallOptions& options, const Arguments&... arguments) {
+    return SubmitStream<FunctionCall<kFunction>>(HeaderFor(options), options, arguments...);
   }
 
   // The same for a function that returns a std::tuple: one reference an element.
@@ -245,6 +260,7 @@ class Runtime {
  private:
   template <typename A>
   friend class ActorRef;
+  friend class AsyncLoop;
 
   template <typename T>
   static std::vector<ObjectHandle> Handles(const std::vector<ObjectRef<T>>& references) {
@@ -261,6 +277,16 @@ class Runtime {
     MakeCall<Called>(header, scheduling, name, result, arguments...);
     return std::move(result[0]);
   }
+  template <typename Called, typename... Arguments>
+  auto SubmitStream(SpecHeader header, const CallOptions& options, const Arguments&... arguments) {
+    static_assert(Called::Types::kStreams, "menger: a stream takes an Emitter<T>& first");
+    header.task = client_->Caller().NextCall();
+    header.stream_ahead = StreamAhead(options);
+    ObjectHandle end =
+        SubmitCall<Called>(header, SchedulingFor(options), options.name, arguments...);
+    return ObjectStream<typename Called::Types::Item>(header.task, std::move(end));
+  }
+  static std::uint32_t StreamAhead(const CallOptions& options);
   template <typename Called, typename... Arguments>
   void MakeCall(SpecHeader& header, std::string_view scheduling, std::string_view name,
                 std::span<ObjectHandle> results, const Arguments&... arguments) {
@@ -287,6 +313,19 @@ class Runtime {
   Client* client_;
 };
 
+// `co_await reference` gives its value to a coroutine; throws as Runtime::Get does.
+template <typename T>
+auto operator co_await(const ObjectRef<T>& reference) {
+  struct Wait : ObjectWait {
+    using ObjectWait::ObjectWait;
+    T await_resume() const {
+      return Runtime(*static_cast<Client*>(object().reference()->owner))
+          .Get(ObjectRef<T>(object()));
+    }
+  };
+  return Wait(reference.handle());
+}
+
 // An actor: an object of class A that lives on a worker and does one call after the other, those of
 // one caller in the order in which they were made. It may be an argument and part of values, and
 // ends when nobody refers to it any longer.
@@ -308,10 +347,24 @@ class ActorRef {
   template <auto kMethod, typename... Arguments>
   auto CallWith(std::string_view name, const Arguments&... arguments) const {
     using Called = MethodCall<A, kMethod>;
+    static_assert(!Called::Types::kStreams, "menger: this method is a stream: use Stream");
     Runtime runtime(ClientOf(object_));
     SpecHeader header{.kind = CallKind::kMethod, .actor = id_, .actor_object = object_.id()};
     return ObjectRef<typename Called::Result>(
         runtime.SubmitCall<Called>(header, "", name, arguments...));
+  }
+
+  // The same for a method that gives its results one by one (stream.h); of the options only the
+  // name and stream_ahead mean something.
+  template <auto kMethod, typename... Arguments>
+  auto Stream(const Arguments&... arguments) const {
+    return StreamWith<kMethod>(CallOptions(), arguments...);
+  }
+  template <auto kMethod, typename... Arguments>
+  auto StreamWith(const CallOptions& options, const Arguments&... arguments) const {
+    Runtime runtime(ClientOf(object_));
+    SpecHeader header{.kind = CallKind::kMethod, .actor = id_, .actor_object = object_.id()};
+    return runtime.SubmitStream<MethodCall<A, kMethod>>(header, options, arguments...);
   }
 
   template <typename Archive>

@@ -104,6 +104,9 @@ void Scheduler::RemoveWorker(Worker& worker) {
     if (!worker.blocked) available_.Add(worker.serving->need);
     worker.serving = nullptr;
   }
+  for (const SchedulingClass* const joined : std::exchange(worker.joined, {})) {
+    available_.Add(joined->need);
+  }
   if (worker.dedicated) return;
   if (worker.blocked) --blocked_;
   Erase(idle_, &worker);
@@ -132,6 +135,26 @@ Worker* Scheduler::Dedicate(SchedulingClass& need) {
   worker->dedicated = true;
   worker->serving = &need;
   return worker;
+}
+
+bool Scheduler::Join(Worker& worker, SchedulingClass& need) {
+  if (!Reserve(need.need)) return false;
+  worker.joined.push_back(&need);
+  return true;
+}
+
+void Scheduler::Leave(Worker& worker, SchedulingClass& need) {
+  const auto joined = std::find(worker.joined.begin(), worker.joined.end(), &need);
+  SchedulingClass* freed = &need;
+  if (joined != worker.joined.end()) {
+    worker.joined.erase(joined);
+  } else {
+    // The first one leaves: another takes its part, whose resources are lent now if its were.
+    SchedulingClass* const before = std::exchange(worker.serving, worker.joined.back());
+    worker.joined.pop_back();
+    freed = worker.blocked ? worker.serving : before;
+  }
+  available_.Add(freed->need);
 }
 
 Worker* Scheduler::Freest() {
@@ -360,10 +383,24 @@ void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& r
   }
 }
 
+// Of a process that actors share: they are begun in any order, and what the one that waits has yet
+// to do would fill the queue for the others.
+void Scheduler::TakeBackAll(Worker& worker, std::vector<Task*>& recalled) {
+  for (Task* task = worker.outstanding.back(); task != nullptr;) {
+    Task* const before = task->previous;
+    if (queues_->Recall(worker, *task)) {
+      Done(worker, *task, -1);
+      recalled.push_back(task);
+    }
+    task = before;
+  }
+}
+
 void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
   if (worker.blocked) return;
   worker.blocked = true;
   if (worker.serving != nullptr) available_.Add(worker.serving->need);
+  if (!worker.process.empty()) TakeBackAll(worker, recalled);
   if (worker.dedicated) return;
   ++blocked_;
   Erase(idle_, &worker);  // A thread with an actor's call serves no class.

@@ -77,6 +77,10 @@ class Scheduler {
   // Takes a worker that has nothing to do out of the pool, for an actor with its resources.
   // Null if there is none now; a start was then asked for where that makes sense.
   Worker* Dedicate(SchedulingClass& need);
+  // One more actor shares a dedicated worker, with resources of its own (false: not now), or no
+  // longer does.
+  bool Join(Worker& worker, SchedulingClass& need);
+  void Leave(Worker& worker, SchedulingClass& need);
   // The worker of the pool that has least to do and room; null if there is none now, as above.
   Worker* Freest();
   void Enqueue(Task& task);       // At the end of its class's queue;
@@ -122,6 +126,7 @@ class Scheduler {
   Task* Take(SchedulingClass& scheduling);
   void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled);
   bool BeginReading(Task& task);
+  void TakeBackAll(Worker& worker, std::vector<Task*>& recalled);
   bool Reserve(const Resources& need);
   void StartOneMore();
 

@@ -67,8 +67,10 @@ void TaskSpec::Validate(std::span<const std::byte> bytes) {
                    ToString(header.task), ToString(header.actor), header.results,
                    ToString(ActorOf(header.task)));
   }
-  for (const std::size_t flag : {offsetof(SpecHeader, retry_errors), offsetof(SpecHeader, streams),
-                                 offsetof(SpecHeader, named)}) {
+  if (header.stream_ahead > 0 && (header.results != 1 || header.kind == CallKind::kConstruct)) {
+    throw DataLoss("call {} is a stream with {} results", ToString(header.task), header.results);
+  }
+  for (const std::size_t flag : {offsetof(SpecHeader, retry_errors), offsetof(SpecHeader, named)}) {
     if (bytes[flag] > std::byte{1}) {
       throw DataLoss("a flag of call {} is {}", ToString(header.task),
                      static_cast<int>(bytes[flag]));

@@ -30,7 +30,6 @@ struct SpecHeader {
   std::uint32_t bytes = 0;  // Of all, a multiple of 16.
   CallKind kind = CallKind::kFunction;
   bool retry_errors = false;  // Run again also when the function threw.
-  bool streams = false;       // Yields results one by one; `results` is then 0.
   bool named = false;         // Of kConstruct: the actor can be found by the call's name.
   std::int8_t priority = 0;   // Higher runs earlier.
   TaskId task;
@@ -39,8 +38,7 @@ struct SpecHeader {
   ActorId actor;                // Of kConstruct and kMethod.
   ObjectId actor_object;        // Of kMethod: result 0 of the actor's construction.
   std::int64_t time_limit = 0;  // Nanoseconds that one run may take; 0: no limit.
-  std::uint32_t scheduling =
-      0;  // Bytes of the resources' text ("cpu=1.000 gpu=2.000"); 0: one CPU.
+  std::uint32_t scheduling = 0;  // Bytes of the text: resources, then "\n" and the process, if any.
   std::uint32_t scheduling_at = 0;
   std::uint32_t name = 0;  // Bytes of the name that people see.
   std::uint32_t name_at = 0;
@@ -49,6 +47,7 @@ struct SpecHeader {
   std::uint16_t retries = 3;           // Runs beyond the first that loss of a worker may cost.
   std::uint16_t restarts = 0;          // Of kConstruct: how often a lost actor is made again.
   std::uint32_t checkpoint_every = 0;  // Of kConstruct: calls between checkpoints; 0: none.
+  std::uint32_t stream_ahead = 0;      // Of a stream: items that may wait for its reader; else 0.
   std::uint32_t contained = 0;         // References inside the values.
 };
 
@@ -71,7 +70,13 @@ class TaskSpec {
   TaskId task() const { return header_.task; }
   std::span<const SpecArgument> arguments() const;
   std::span<const ObjectId> contained() const;
-  std::string_view scheduling() const { return Text(header_.scheduling_at, header_.scheduling); }
+  // The resources: "cpu=1.000 gpu=2.000"; "": one CPU.
+  std::string_view scheduling() const { return Scheduling().substr(0, Scheduling().find('\n')); }
+  // Of kConstruct: the name of the process in which it lives with others; "": none.
+  std::string_view process() const {
+    const std::size_t end = Scheduling().find('\n');
+    return end == std::string_view::npos ? "" : Scheduling().substr(end + 1);
+  }
   std::string_view name() const { return Text(header_.name_at, header_.name); }
   std::span<const std::byte> value(const SpecArgument& argument) const;
   std::span<const std::byte> bytes() const;
@@ -88,6 +93,7 @@ class TaskSpec {
  private:
   friend class SpecBuilder;
   TaskSpec() = default;
+  std::string_view Scheduling() const { return Text(header_.scheduling_at, header_.scheduling); }
   const std::byte* base() const { return reinterpret_cast<const std::byte*>(this); }
   std::string_view Text(std::uint32_t at, std::uint32_t size) const {
     return {reinterpret_cast<const char*>(base()) + at, size};

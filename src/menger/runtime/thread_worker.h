@@ -22,6 +22,7 @@ class ThreadWorker final : public WorkerHost {
   ~ThreadWorker() override;  // After the call that it does, if any.
 
   Worker& worker() const { return worker_; }
+  LeaseNumber running() const { return running_.load(std::memory_order_relaxed); }
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
 
   bool Offer(const Task& task) override;
@@ -29,6 +30,7 @@ class ThreadWorker final : public WorkerHost {
   void Announce() override { bell_.Advance(); }
   void Interrupt(const Task& task) override;
   void End(std::string_view) override {}
+  void DropActor(const Actor&) override {}
   void Ready(std::uint64_t, Object&) override {}
   void Drain(NodeMachine& machine) override;
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace {
 constexpr double kBriefNanoseconds = 20'000;
 constexpr std::size_t kUntoldMax = 64;
 constexpr std::chrono::milliseconds kLookAround{100};
+constexpr std::size_t kNestedMax = 64;
 constexpr std::chrono::nanoseconds kFullPause{20'000};
 
 }  // namespace
@@ -40,9 +42,14 @@ void WorkerClient::Serve() {
     Claimed call;
     const std::uint32_t seen = channel_.worker_bell().value();
     {
-      const std::lock_guard lock(reading_);
+      std::unique_lock lock(reading_);
       ReadMessages();
-      call = ClaimNext();
+      if (!ended_actors_.empty()) {
+        lock.unlock();
+        DestroyActors();
+        lock.lock();
+      }
+      call = ClaimNext(/*nested=*/false);
       if (call.memory == nullptr && stop_) return;
     }
     if (call.memory != nullptr) {
@@ -60,7 +67,7 @@ void WorkerClient::ReadMessages() {
   while (const RingEntry entry = in_.Next()) {
     any = true;
     if (entry.kind == RingEntryKind::kClaimable) {
-      offered_.push_back(entry);
+      offered_.push_back({entry});
     } else {
       HandleAnswer(entry.bytes);
     }
@@ -68,22 +75,46 @@ void WorkerClient::ReadMessages() {
   if (any && offered_.empty()) in_.Release();
 }
 
-WorkerClient::Claimed WorkerClient::ClaimNext() {
+WorkerClient::Claimed WorkerClient::ClaimNext(bool nested) {
   Claimed call;
-  while (!offered_.empty() && call.memory == nullptr) {
-    const RingEntry entry = offered_.front();
+  for (auto next = offered_.begin(); next != offered_.end() && call.memory == nullptr; ++next) {
+    const RingEntry& entry = next->entry;
+    if (next->done || (nested && !MayNest(entry))) continue;
+    next->done = true;
+    if (!in_.TryClaim(entry)) continue;
+    call = {CallBuffer(new std::byte[entry.bytes.size()]), entry.bytes.size()};
+    std::memcpy(call.memory.get(), entry.bytes.data(), entry.bytes.size());
+  }
+  RingEntry last;
+  while (!offered_.empty() && offered_.front().done) {
+    last = offered_.front().entry;
     offered_.pop_front();
-    if (in_.TryClaim(entry)) {
-      call = {CallBuffer(new std::byte[entry.bytes.size()]), entry.bytes.size()};
-      std::memcpy(call.memory.get(), entry.bytes.data(), entry.bytes.size());
-    }
-    if (offered_.empty()) {
-      in_.Release();
-    } else {
-      in_.ReleaseThrough(entry);
-    }
+  }
+  if (!last) return call;
+  if (offered_.empty()) {
+    in_.Release();
+  } else {
+    in_.ReleaseThrough(last);
   }
   return call;
+}
+
+// An actor does one call after the other, but others of the process need not wait for it.
+bool WorkerClient::MayNest(const RingEntry& entry) const {
+  MessageReader reader(entry.bytes);
+  const auto call = reader.Take<CallMessage>();
+  reader.TakeBytes(call.references * sizeof(ValueHeader));
+  const ActorId actor = TaskSpec::View(reader.TakeBytes(call.spec_bytes)).header().actor;
+  return actor.valid() && std::find(busy_.begin(), busy_.end(), actor) == busy_.end();
+}
+
+void WorkerClient::DestroyActors() {
+  std::vector<ActorId> ended;
+  {
+    const std::lock_guard lock(reading_);
+    ended.swap(ended_actors_);
+  }
+  for (const ActorId& actor : ended) actors_.Erase(actor);
 }
 
 void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
@@ -117,6 +148,8 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
       request->order.push_back(message.object);
       if (request->missing > 0) --request->missing;
     }
+  } else if (kind == ToWorker::kDrop) {
+    ended_actors_.push_back(reader.Take<DropMessage>().actor);
   } else if (kind == ToWorker::kNamed) {
     const auto message = reader.Take<NamedMessage>();
     if (Request* const request = find(message.request)) {
@@ -166,10 +199,12 @@ void WorkerClient::Do(const Claimed& claimed) {
       values.push_back(reader.TakeBytes(value.bytes));
     }
   }
-  running_.store(call.lease, std::memory_order_relaxed);
+  const std::uint64_t before = running_.exchange(call.lease, std::memory_order_relaxed);
+  busy_.push_back(spec.header().actor);
   const std::int64_t began_at = MonotonicNanoseconds();
   CallOutcome outcome = Execute(spec, values, *this, this, &inputs, actors_, *this);
-  running_.store(0, std::memory_order_relaxed);
+  busy_.pop_back();
+  running_.store(before, std::memory_order_relaxed);
   Report(call, std::move(outcome), began_at, MonotonicNanoseconds());
 }
 
@@ -337,13 +372,20 @@ std::uint64_t WorkerClient::NewRequest(Request& request, bool with_values) {
 }
 
 // Whoever waits reads for all.
-void WorkerClient::Await(Request& request, const Deadline& deadline) {
+void WorkerClient::Await(Request& request, const Deadline& deadline, bool nest) {
+  nest = nest && busy_.size() < kNestedMax;
   for (;;) {
     const std::uint32_t seen = channel_.worker_bell().value();
+    Claimed call;
     {
       const std::lock_guard lock(reading_);
       ReadMessages();
       if (request.missing == 0 || deadline.expired()) return;
+      if (nest) call = ClaimNext(/*nested=*/true);
+    }
+    if (call.memory != nullptr) {
+      Do(call);
+      continue;
     }
     channel_.worker_bell().TryWaitFor(
         seen + 1, std::min<std::chrono::nanoseconds>(deadline.remaining(), kLookAround));
@@ -352,7 +394,9 @@ void WorkerClient::Await(Request& request, const Deadline& deadline) {
 
 bool WorkerClient::Ask(std::uint64_t number, Request& request,
                        std::span<const ObjectHandle> objects, const Deadline& deadline) {
-  const bool call = ThisCall() != nullptr;
+  // Of calls within one that waits the node need not know that they wait, too.
+  const bool main = std::this_thread::get_id() == main_;
+  const bool call = ThisCall() != nullptr && !(main && waiting_);
   std::vector<ObjectId> ids;
   std::unordered_set<ObjectId, IdHash> known;
   for (const ObjectHandle& handle : objects) {
@@ -372,7 +416,9 @@ bool WorkerClient::Ask(std::uint64_t number, Request& request,
         /*ring=*/true);
   };
   send(ToNode::kWatch);
-  Await(request, deadline);
+  if (main) waiting_ |= call;
+  Await(request, deadline, /*nest=*/main && ThisCall() != nullptr);
+  if (main && call) waiting_ = false;
   bool done;
   {
     const std::lock_guard lock(reading_);
@@ -430,6 +476,27 @@ std::vector<std::size_t> WorkerClient::Wait(std::span<const ObjectHandle> object
 }
 
 // ---- The rest.
+
+void WorkerClient::Yield(std::uint64_t index, ObjectValue value,
+                         std::span<const ObjectHandle> contained) {
+  std::vector<ObjectId> ids;
+  for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
+  const std::uint64_t lease = running_.load(std::memory_order_relaxed);
+  Send(
+      MessagePart(sizeof(YieldMessage)) + ResultBytes(value, ids.size()),
+      [&](MessageWriter& writer) {
+        writer.Add(YieldMessage{.lease = lease, .index = index});
+        WriteResult(writer, value, ids);
+      },
+      /*ring=*/true);
+}
+
+void WorkerClient::Take(TaskId stream, std::uint64_t count) noexcept {
+  Send(
+      sizeof(TakeMessage),
+      [&](MessageWriter& writer) { writer.Add(TakeMessage{.stream = stream, .count = count}); },
+      /*ring=*/true);
+}
 
 void WorkerClient::Cancel(const ObjectHandle& object, bool force) {
   Send(

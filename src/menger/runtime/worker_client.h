@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -51,6 +52,9 @@ class WorkerClient final : public Client, private ResultStore {
                            const Deadline& deadline) override;
   std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
                                 const Deadline& deadline) override;
+  void Yield(std::uint64_t index, ObjectValue value,
+             std::span<const ObjectHandle> contained) override;
+  void Take(TaskId stream, std::uint64_t count) noexcept override;
   void Cancel(const ObjectHandle& object, bool force) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
@@ -84,7 +88,10 @@ class WorkerClient final : public Client, private ResultStore {
 
   ObjectHandle NewHandle(ObjectId id);
   void ReadMessages();
-  Claimed ClaimNext();
+  // The first call; `nested`: the first that can be done while those of busy_ wait.
+  Claimed ClaimNext(bool nested);
+  bool MayNest(const RingEntry& entry) const;
+  void DestroyActors();
   void HandleAnswer(std::span<const std::byte> bytes);
   void Do(const Claimed& call);
   void Report(const CallMessage& call, CallOutcome outcome, std::int64_t began_at,
@@ -96,12 +103,14 @@ class WorkerClient final : public Client, private ResultStore {
   std::span<std::byte> Reserve(std::size_t bytes);
   std::vector<Fetched> FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers);
   void RingNode();
-  void Await(Request& request, const Deadline& deadline);
+  // `nest`: does calls of other actors meanwhile, if the process has some.
+  void Await(Request& request, const Deadline& deadline, bool nest = false);
   std::uint64_t NewRequest(Request& request, bool with_values);
   bool Ask(std::uint64_t number, Request& request, std::span<const ObjectHandle> objects,
            const Deadline& deadline);
 
   const WorkerIndex index_;
+  const std::thread::id main_ = std::this_thread::get_id();  // Serves.
   WorkerChannel channel_;
   Doorbell& node_;
   std::unique_ptr<WorkerSegments> segments_;
@@ -109,8 +118,13 @@ class WorkerClient final : public Client, private ResultStore {
 
   std::mutex reading_;
   RingReader in_;  // Guarded by reading_.
-  // Calls that were read and are still the node's to take back. Guarded by reading_.
-  std::deque<RingEntry> offered_;
+  // Calls that were read and are still the node's to take back, and those behind one of them.
+  struct Offered {
+    RingEntry entry;
+    bool done = false;  // Claimed or recalled.
+  };
+  std::deque<Offered> offered_;        // Guarded by reading_.
+  std::vector<ActorId> ended_actors_;  // To be destroyed. Guarded by reading_.
   bool stop_ = false;                                     // Guarded by reading_.
   std::unordered_map<std::uint64_t, Request*> requests_;  // Guarded by reading_.
   std::uint64_t next_request_ = 0;                        // Guarded by reading_.
@@ -119,6 +133,8 @@ class WorkerClient final : public Client, private ResultStore {
   std::mutex writing_;
   RingWriter out_;          // Guarded by writing_.
   std::size_t untold_ = 0;  // Messages since the node's bell was rung. Guarded by writing_.
+  std::vector<ActorId> busy_;              // Whose calls the main thread does, the innermost last.
+  bool waiting_ = false;                   // One of these waits, as the node knows.
   std::atomic<std::uint64_t> running_{0};  // The lease of the call that the main thread does.
 };
 

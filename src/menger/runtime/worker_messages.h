@@ -24,6 +24,7 @@ enum class ToWorker : std::uint32_t {
   kValue,  // ValueMessage: of a watched object that is ready now.
   kGrant,  // GrantMessage: where a value may be written.
   kNamed,  // NamedMessage: the actor of a name.
+  kDrop,   // DropMessage: an actor that has ended.
   kStop,   // Nothing: end when what was claimed is done.
 };
 
@@ -45,6 +46,8 @@ enum class ToNode : std::uint32_t {
   kCancel,     // CancelMessage.
   kKillActor,  // KillMessage.
   kFindActor,  // FindMessage, then the name.
+  kYield,      // YieldMessage, then a ResultMessage with its tail.
+  kTake,       // TakeMessage: items of a stream were taken.
   kPart,       // PartMessage, then a part of a message that is longer than one may be.
 };
 
@@ -89,6 +92,11 @@ struct GrantMessage {
   std::uint64_t request = 0;
   SharedExtent extent;
 };
+struct DropMessage {
+  ToWorker kind = ToWorker::kDrop;
+  std::uint32_t unused = 0;
+  ActorId actor;
+};
 struct NamedMessage {
   ToWorker kind = ToWorker::kNamed;
   std::uint32_t found = 0;
@@ -123,6 +131,18 @@ struct AllocateMessage {
   std::uint32_t unused = 0;
   std::uint64_t request = 0;
   std::uint64_t bytes = 0;
+};
+struct YieldMessage {
+  ToNode kind = ToNode::kYield;
+  std::uint32_t unused = 0;
+  std::uint64_t lease = 0;
+  std::uint64_t index = 0;
+};
+struct TakeMessage {
+  ToNode kind = ToNode::kTake;
+  std::uint32_t unused = 0;
+  TaskId stream;
+  std::uint64_t count = 0;
 };
 struct ReturnMessage {
   ToNode kind = ToNode::kReturn;

@@ -1,0 +1,269 @@
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "menger/runtime/testing/isolations.h"
+
+// Where actors live, how long, and how they wait for one another; coroutines.
+namespace menger {
+namespace {
+
+using std::chrono::milliseconds;
+
+class ActorsTest : public IsolationTest {};
+INSTANTIATE_TEST_SUITE_P(Isolations, ActorsTest, BothIsolations(), IsolationName);
+
+class Cell {
+ public:
+  explicit Cell(int value) : value_(value) {}
+  ~Cell() { ++destroyed; }
+  int Add(int amount) { return value_ += amount; }
+  int Process() { return getpid(); }
+  int Die() { return std::raise(SIGKILL); }
+  // Asks another actor, which may live here, too.
+  int AddTo(Runtime& runtime, const ActorRef<Cell>& other, int amount) {
+    return value_ + runtime.Get(other.Call<&Cell::Add>(amount));
+  }
+  // Through a chain of actors, the last of which only adds.
+  int AddThrough(Runtime& runtime, const std::vector<ActorRef<Cell>>& others, int amount) {
+    if (others.empty()) return Add(amount);
+    const std::vector<ActorRef<Cell>> rest(others.begin() + 1, others.end());
+    return value_ + runtime.Get(others.front().Call<&Cell::AddThrough>(rest, amount));
+  }
+
+  static std::atomic<int> destroyed;
+
+ private:
+  int value_;
+};
+std::atomic<int> Cell::destroyed{0};
+
+template <typename Condition>
+bool BecomesTrue(const Condition& condition) {
+  for (int i = 0; i < 5000 && !condition(); ++i) std::this_thread::sleep_for(milliseconds(1));
+  return condition();
+}
+
+// ---- How long they live.
+
+TEST_P(ActorsTest, TheLastHandleEndsAnActor) {
+  const int before = Cell::destroyed;
+  int process = 0;
+  {
+    ActorRef<Cell> cell = runtime.CreateActor<Cell>({}, 1);
+    process = runtime.Get(cell.Call<&Cell::Process>());
+    const ActorRef<Cell> copy = cell;
+    cell = ActorRef<Cell>();
+    EXPECT_EQ(runtime.Get(copy.Call<&Cell::Add>(1)), 2);
+  }
+  if (GetParam() == Isolation::kThread) {
+    EXPECT_TRUE(BecomesTrue([&] { return Cell::destroyed == before + 1; }));
+  } else {
+    EXPECT_TRUE(BecomesTrue([&] { return kill(process, 0) != 0; }));
+  }
+}
+
+TEST_P(ActorsTest, CallsOutliveTheirHandles) {
+  const ObjectRef<int> sum = runtime.CreateActor<Cell>({}, 1).Call<&Cell::Add>(2);
+  EXPECT_EQ(runtime.Get(sum), 3);
+}
+
+int AddToAll(Runtime& runtime, const std::vector<ActorRef<Cell>>& cells) {
+  int sum = 0;
+  for (const ActorRef<Cell>& cell : cells) sum += runtime.Get(cell.Call<&Cell::Add>(1));
+  return sum;
+}
+ActorRef<Cell> MakeCell(Runtime& runtime, int value) {
+  return runtime.CreateActor<Cell>({}, value);
+}
+
+class Keeper {
+ public:
+  void Keep(const ActorRef<Cell>& cell) { kept_ = cell; }
+  int Add(Runtime& runtime, int amount) {
+    return runtime.Get(kept_.Call<&Cell::Add>(amount));
+  }
+  void Drop() { kept_ = ActorRef<Cell>(); }
+
+ private:
+  ActorRef<Cell> kept_;
+};
+
+TEST_P(ActorsTest, HandlesTravelInValues) {
+  const std::vector cells = {runtime.CreateActor<Cell>({}, 1), runtime.CreateActor<Cell>({}, 2)};
+  EXPECT_EQ(runtime.Get(runtime.Call<AddToAll>(cells)), 5);
+  EXPECT_EQ(runtime.Get(runtime.Call<AddToAll>(runtime.Put(cells))), 7);
+  const ActorRef<Cell> made = runtime.Get(runtime.Call<MakeCell>(5));
+  EXPECT_EQ(runtime.Get(made.Call<&Cell::Add>(1)), 6);
+}
+
+TEST_P(ActorsTest, AnActorKeepsAnother) {
+  const int before = Cell::destroyed;
+  const ActorRef<Keeper> keeper = runtime.CreateActor<Keeper>({});
+  int process = 0;
+  {
+    const ActorRef<Cell> cell = runtime.CreateActor<Cell>({}, 1);
+    process = runtime.Get(cell.Call<&Cell::Process>());
+    runtime.Get(keeper.Call<&Keeper::Keep>(cell));
+  }
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(runtime.Get(keeper.Call<&Keeper::Add>(1)), 2);
+  runtime.Get(keeper.Call<&Keeper::Drop>());
+  EXPECT_TRUE(BecomesTrue([&] {
+    return GetParam() == Isolation::kThread ? Cell::destroyed > before : kill(process, 0) != 0;
+  }));
+}
+
+// ---- Several in one process.
+
+TEST_P(ActorsTest, ActorsOfAProcessMayWaitForOneAnother) {
+  std::vector<ActorRef<Cell>> cells;
+  for (int i = 0; i < 5; ++i) {
+    cells.push_back(runtime.CreateActor<Cell>({.process = "together"}, i));
+  }
+  EXPECT_EQ(runtime.Get(cells[0].Call<&Cell::AddTo>(cells[1], 10)), 11);
+  const std::vector<ActorRef<Cell>> rest(cells.begin() + 1, cells.end());
+  // 0 + 11 + 2 + 3 + (4 + 1).
+  EXPECT_EQ(runtime.Get(cells[0].Call<&Cell::AddThrough>(rest, 1)), 21);
+  const int process = runtime.Get(cells[0].Call<&Cell::Process>());
+  for (const ActorRef<Cell>& cell : cells) {
+    EXPECT_EQ(runtime.Get(cell.Call<&Cell::Process>()), process);
+  }
+}
+
+// More calls than the queue of a process holds, each of which waits for another actor.
+TEST_P(ActorsTest, ManyCallsOfActorsOfAProcess) {
+  const auto first = runtime.CreateActor<Cell>({.process = "together"}, 0);
+  const auto second = runtime.CreateActor<Cell>({.process = "together"}, 0);
+  std::vector<ObjectRef<int>> results;
+  for (int i = 0; i < 1500; ++i) {
+    results.push_back(first.Call<&Cell::AddTo>(second, 1));
+    results.push_back(second.Call<&Cell::Add>(0));
+  }
+  const std::vector<int> values = runtime.Get(results);
+  EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(0)), 1500);
+  for (int i = 0; i < 1500; ++i) ASSERT_EQ(values[2 * i], i + 1);
+}
+
+class SharedProcessTest : public testing::Test {
+ protected:
+  Runtime runtime{RuntimeOptions{.workers = 1}};
+};
+
+TEST_F(SharedProcessTest, EndsWithItsLastActor) {
+  ActorRef<Cell> first = runtime.CreateActor<Cell>({.process = "together"}, 1);
+  ActorRef<Cell> second = runtime.CreateActor<Cell>({.process = "together"}, 2);
+  const int process = runtime.Get(first.Call<&Cell::Process>());
+  EXPECT_EQ(runtime.Get(second.Call<&Cell::Process>()), process);
+  first = ActorRef<Cell>();
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(runtime.Get(second.Call<&Cell::Process>()), process);
+  second = ActorRef<Cell>();
+  EXPECT_TRUE(BecomesTrue([&] { return kill(process, 0) != 0; }));
+}
+
+TEST_F(SharedProcessTest, AKilledActorLeavesTheOthers) {
+  const ActorRef<Cell> first = runtime.CreateActor<Cell>({.process = "together"}, 1);
+  const ActorRef<Cell> second = runtime.CreateActor<Cell>({.process = "together"}, 2);
+  EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(1)), 3);
+  runtime.Kill(first);
+  EXPECT_THROW(runtime.Get(first.Call<&Cell::Add>(1)), TaskError);
+  EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(1)), 4);
+}
+
+TEST_F(SharedProcessTest, DiesAsAWhole) {
+  const ActorRef<Cell> first = runtime.CreateActor<Cell>({.restarts = 1, .process = "all"}, 1);
+  const ActorRef<Cell> second = runtime.CreateActor<Cell>({.process = "all"}, 2);
+  EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(1)), 3);
+  EXPECT_THROW(runtime.Get(first.Call<&Cell::Die>()), TaskError);
+  EXPECT_EQ(runtime.Get(first.Call<&Cell::Add>(1)), 2);
+  EXPECT_THROW(runtime.Get(second.Call<&Cell::Add>(1)), TaskError);
+}
+
+TEST_F(SharedProcessTest, EachActorHasItsResources) {
+  const ActorOptions options{.cpus = 0.5, .process = "together"};
+  ActorRef<Cell> first = runtime.CreateActor<Cell>(options, 1);
+  ActorRef<Cell> second = runtime.CreateActor<Cell>(options, 2);
+  const ActorRef<Cell> third = runtime.CreateActor<Cell>(options, 3);
+  EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(1)), 3);
+  const ObjectRef<int> waits = third.Call<&Cell::Add>(1);
+  EXPECT_TRUE(runtime.Wait(std::vector{waits}, {.timeout = milliseconds(50)}).ready.empty());
+  first = ActorRef<Cell>();
+  EXPECT_EQ(runtime.Get(waits), 4);
+}
+
+// ---- Coroutines.
+
+int Square(int x) { return x * x; }
+int Throw(int x) { throw std::out_of_range("no " + std::to_string(x)); }
+
+Async<int> SquareTwice(Runtime& runtime, int x) {
+  const int once = co_await runtime.Call<Square>(x);
+  co_return co_await runtime.Call<Square>(once);
+}
+Async<int> SumOfSquares(Runtime& runtime, int count) {
+  std::vector<Async<int>> parts;
+  for (int i = 0; i < count; ++i) parts.push_back(SquareTwice(runtime, i));
+  int sum = 0;
+  for (Async<int>& part : parts) sum += co_await part;
+  co_return sum;
+}
+Async<int> Recover(Runtime& runtime, int x) {
+  try {
+    co_return co_await runtime.Call<Throw>(x);
+  } catch (const TaskError&) {
+  }
+  co_return -x;
+}
+Async<void> Fails(Runtime& runtime) { co_await runtime.Call<Throw>(3); }
+Async<int> Slow(Runtime& runtime) {
+  const ObjectRef<int> slow = runtime.Call<[](int x) {
+    std::this_thread::sleep_for(milliseconds(100));
+    return x;
+  }>(5);
+  co_return co_await slow;
+}
+
+class Summer {
+ public:
+  Async<int> Add(Runtime& runtime, int x) {
+    const int square = co_await runtime.Call<Square>(x);
+    co_return sum_ += square;
+  }
+
+ private:
+  int sum_ = 0;
+};
+
+TEST_P(ActorsTest, CoroutinesWaitForObjects) {
+  EXPECT_EQ(SquareTwice(runtime, 3).Get(), 81);
+  EXPECT_EQ(SumOfSquares(runtime, 10).Get(), 15333);
+  EXPECT_EQ(Recover(runtime, 7).Get(), -7);
+  EXPECT_THROW(Fails(runtime).Get(), TaskError);
+}
+
+TEST_P(ActorsTest, CallsAreCoroutines) {
+  EXPECT_EQ(runtime.Get(runtime.Call<SumOfSquares>(10)), 15333);
+  EXPECT_THROW(runtime.Get(runtime.Call<Fails>()), TaskError);
+  const ActorRef<Summer> summer = runtime.CreateActor<Summer>({});
+  summer.Call<&Summer::Add>(3);
+  EXPECT_EQ(runtime.Get(summer.Call<&Summer::Add>(4)), 25);
+}
+
+TEST_P(ActorsTest, ACoroutineMayBeLeftAndTakenUpAgain) {
+  Async<int> slow = Slow(runtime);
+  EXPECT_THROW(slow.Get(milliseconds(5)), Error);
+  EXPECT_FALSE(slow.done());
+  EXPECT_EQ(slow.Get(), 5);
+  {
+    const Async<int> dropped = Slow(runtime);
+  }
+  EXPECT_EQ(SquareTwice(runtime, 2).Get(), 16);
+}
+
+}  // namespace
+}  // namespace menger
