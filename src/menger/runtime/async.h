@@ -137,9 +137,7 @@ class [[nodiscard]] Async {
 
   // Another coroutine of the thread waits for it; at most one does.
   bool await_ready() const { return done(); }
-  void await_suspend(std::coroutine_handle<> waiter) {
-    coroutine_.promise().continuation = waiter;
-  }
+  void await_suspend(std::coroutine_handle<> waiter) { coroutine_.promise().continuation = waiter; }
   T await_resume() { return Result(); }
 
  private:

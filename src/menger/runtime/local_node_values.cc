@@ -4,7 +4,6 @@
 
 #include "menger/runtime/local_node.h"
 #include "menger/runtime/thread_worker.h"
-#include "menger/runtime/thread_worker.h"
 
 // The part of the driver's node that makes, awaits and reads values.
 namespace menger {

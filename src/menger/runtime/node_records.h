@@ -132,10 +132,10 @@ struct Worker {
   bool blocked = false;        // Its call waits for objects: its resources are lent to others.
   bool full = false;           // Its queue had no room; until it finishes something.
   bool gone = false;           // Dead or ended: what it still tells is ignored.
-  std::string process;                 // What the actors that share it call it; "": one has it.
+  std::string process;         // What the actors that share it call it; "": one has it.
   std::vector<SchedulingClass*> joined;  // Whose resources it has beside `serving`: actors'.
-  SchedulingClass* serving = nullptr;  // Whose resources it has; of a dedicated one its actor's.
-  IntrusiveList<Task> outstanding;     // In the order in which they were offered.
+  SchedulingClass* serving = nullptr;    // Whose resources it has; of a dedicated one its actor's.
+  IntrusiveList<Task> outstanding;       // In the order in which they were offered.
   LeaseNumber leases = 0;
   double queued_nanoseconds = 0;
   std::int64_t progress_at = 0;

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <unistd.h>
+#include <csignal>
 
 #include <atomic>
 #include <thread>
@@ -84,9 +84,7 @@ ActorRef<Cell> MakeCell(Runtime& runtime, int value) {
 class Keeper {
  public:
   void Keep(const ActorRef<Cell>& cell) { kept_ = cell; }
-  int Add(Runtime& runtime, int amount) {
-    return runtime.Get(kept_.Call<&Cell::Add>(amount));
-  }
+  int Add(Runtime& runtime, int amount) { return runtime.Get(kept_.Call<&Cell::Add>(amount)); }
   void Drop() { kept_ = ActorRef<Cell>(); }
 
  private:
@@ -259,9 +257,7 @@ TEST_P(ActorsTest, ACoroutineMayBeLeftAndTakenUpAgain) {
   EXPECT_THROW(slow.Get(milliseconds(5)), Error);
   EXPECT_FALSE(slow.done());
   EXPECT_EQ(slow.Get(), 5);
-  {
-    const Async<int> dropped = Slow(runtime);
-  }
+  { const Async<int> dropped = Slow(runtime); }
   EXPECT_EQ(SquareTwice(runtime, 2).Get(), 16);
 }
 

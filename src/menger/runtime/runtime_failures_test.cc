@@ -78,7 +78,7 @@ TEST_P(FailuresTest, AFailedArgument) {
 TEST_P(FailuresTest, AnActorOutlivesWhatItsMethodsThrow) {
   const ActorRef<Account> account = runtime.CreateActor<Account>({}, 5);
   ExpectFailure(FailureOf(runtime, account.Call<&Account::Throw>()), FailureKind::kException,
-                 "never");
+                "never");
   EXPECT_EQ(runtime.Get(account.Call<&Account::Add>(1)), 6);
 }
 
@@ -93,7 +93,7 @@ TEST_P(FailuresTest, AKilledActor) {
   EXPECT_EQ(runtime.Get(account.Call<&Account::Add>(1)), 6);
   runtime.Kill(account);
   ExpectFailure(FailureOf(runtime, account.Call<&Account::Add>(1)), FailureKind::kActorDied,
-                 "killed by its user");
+                "killed by its user");
 }
 
 TEST_P(FailuresTest, CancelledInTheQueue) {
@@ -150,9 +150,10 @@ class DeathsTest : public testing::Test {
 };
 
 TEST_F(DeathsTest, OfAWorker) {
-  const std::pair<const char*, const char*> ways[] = {
-      {"exit", "exit"}, {"abort", "signal 6"}, {"segmentation fault", "signal 11"},
-      {"kill", "signal 9"}};
+  const std::pair<const char*, const char*> ways[] = {{"exit", "exit"},
+                                                      {"abort", "signal 6"},
+                                                      {"segmentation fault", "signal 11"},
+                                                      {"kill", "signal 9"}};
   for (const auto& [way, said] : ways) {
     const ObjectRef<int> dead = runtime.CallWith<EndBy>({.retries = 0}, std::string(way));
     ExpectFailure(FailureOf(runtime, dead), FailureKind::kWorkerDied, said);
@@ -166,7 +167,7 @@ TEST_F(DeathsTest, OfAWorkerThatMayBeTriedAgain) {
   EXPECT_EQ(runtime.Get(runtime.Call<DieOnce>(mark)), 7);
   std::filesystem::remove(mark);
   ExpectFailure(FailureOf(runtime, runtime.CallWith<EndBy>({.retries = 2}, std::string("kill"))),
-                 FailureKind::kWorkerDied, "begun 3 times");
+                FailureKind::kWorkerDied, "begun 3 times");
 }
 
 TEST_F(DeathsTest, OfAnActor) {
@@ -174,7 +175,7 @@ TEST_F(DeathsTest, OfAnActor) {
   const ObjectRef<int> dying = account.Call<&Account::Die>();
   ExpectFailure(FailureOf(runtime, dying), FailureKind::kActorDied, "signal 9");
   ExpectFailure(FailureOf(runtime, account.Call<&Account::Add>(1)), FailureKind::kActorDied,
-                 "signal 9");
+                "signal 9");
 }
 
 TEST_F(DeathsTest, OfAnActorThatIsMadeAgain) {

@@ -134,9 +134,9 @@ class StreamWriter final : public ItemSink {
   Client& client_;
   const TaskId call_;
   const std::uint32_t ahead_;
-  ObjectHandle gate_;            // Ready while the reader is not too far behind.
-  std::uint64_t next_ = 0;       // Item.
-  std::uint64_t read_ = 0;       // Items that the reader has taken, as far as this end knows.
+  ObjectHandle gate_;       // Ready while the reader is not too far behind.
+  std::uint64_t next_ = 0;  // Item.
+  std::uint64_t read_ = 0;  // Items that the reader has taken, as far as this end knows.
 };
 
 // ---- Between the two ends and the node.

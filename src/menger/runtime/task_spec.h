@@ -35,9 +35,9 @@ struct SpecHeader {
   TaskId task;
   TaskId parent;  // The call that made this one; RootTask for the driver.
   FunctionId function;
-  ActorId actor;                // Of kConstruct and kMethod.
-  ObjectId actor_object;        // Of kMethod: result 0 of the actor's construction.
-  std::int64_t time_limit = 0;  // Nanoseconds that one run may take; 0: no limit.
+  ActorId actor;                 // Of kConstruct and kMethod.
+  ObjectId actor_object;         // Of kMethod: result 0 of the actor's construction.
+  std::int64_t time_limit = 0;   // Nanoseconds that one run may take; 0: no limit.
   std::uint32_t scheduling = 0;  // Bytes of the text: resources, then "\n" and the process, if any.
   std::uint32_t scheduling_at = 0;
   std::uint32_t name = 0;  // Bytes of the name that people see.

@@ -66,6 +66,8 @@ class WorkerClient final : public Client, private ResultStore {
  private:
   // For what a node answers at once, or when it has made room.
   static constexpr std::chrono::seconds kAnswer{60};
+  // Between two looks at whether there is something to do.
+  static constexpr std::chrono::milliseconds kLookAround{100};
 
   // A call that was claimed: a copy of its message.
   using CallBuffer = std::unique_ptr<std::byte[]>;
@@ -123,18 +125,18 @@ class WorkerClient final : public Client, private ResultStore {
     RingEntry entry;
     bool done = false;  // Claimed or recalled.
   };
-  std::deque<Offered> offered_;        // Guarded by reading_.
-  std::vector<ActorId> ended_actors_;  // To be destroyed. Guarded by reading_.
+  std::deque<Offered> offered_;                           // Guarded by reading_.
+  std::vector<ActorId> ended_actors_;                     // To be destroyed. Guarded by reading_.
   bool stop_ = false;                                     // Guarded by reading_.
   std::unordered_map<std::uint64_t, Request*> requests_;  // Guarded by reading_.
   std::uint64_t next_request_ = 0;                        // Guarded by reading_.
   RoomAhead room_;                                        // Guarded by reading_.
 
   std::mutex writing_;
-  RingWriter out_;          // Guarded by writing_.
-  std::size_t untold_ = 0;  // Messages since the node's bell was rung. Guarded by writing_.
-  std::vector<ActorId> busy_;              // Whose calls the main thread does, the innermost last.
-  bool waiting_ = false;                   // One of these waits, as the node knows.
+  RingWriter out_;             // Guarded by writing_.
+  std::size_t untold_ = 0;     // Messages since the node's bell was rung. Guarded by writing_.
+  std::vector<ActorId> busy_;  // Whose calls the main thread does, the innermost last.
+  bool waiting_ = false;       // One of these waits, as the node knows.
   std::atomic<std::uint64_t> running_{0};  // The lease of the call that the main thread does.
 };
 
