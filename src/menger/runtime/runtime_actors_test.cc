@@ -174,7 +174,7 @@ TEST_F(SharedProcessTest, AKilledActorLeavesTheOthers) {
 }
 
 TEST_F(SharedProcessTest, DiesAsAWhole) {
-  const ActorRef<Cell> first = runtime.CreateActor<Cell>({.restarts = 1, .process = "all"}, 1);
+  const ActorRef<Cell> first = runtime.CreateActor<Cell>({.process = "all", .restarts = 1}, 1);
   const ActorRef<Cell> second = runtime.CreateActor<Cell>({.process = "all"}, 2);
   EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(1)), 3);
   EXPECT_THROW(runtime.Get(first.Call<&Cell::Die>()), TaskError);

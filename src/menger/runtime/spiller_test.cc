@@ -36,6 +36,7 @@ class World : public NodeEffects {
   bool Recall(Worker&, const Task&) override { return false; }
   void Announce(Worker&) override {}
   void StartWorker() override {}
+  void Restore(Object& object) override { spiller.Restore(object); }
   void Ready(const Watch& watch, Object&) override { ready.push_back(watch.request); }
   void Free(const ObjectValue& value) override {
     if (value.kind == Kind::kShared) store.Free(value.extent);
