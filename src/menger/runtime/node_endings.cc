@@ -53,8 +53,7 @@ constexpr std::uint32_t kReplaysMax = 3;
 
 // How many workers a call may lose. For one of a checkpointed actor that costs nothing but time,
 // unless it is what kills them; of an actor that ends with its worker all calls say so.
-std::uint32_t RunsMax(const Task& task) {
-  const std::uint32_t retries = task.header().retries;
+std::uint32_t RunsMax(const Task& task, std::uint32_t retries) {
   if (task.actor == nullptr) return retries;
   if (task.actor->restarts == 0) return std::numeric_limits<std::uint32_t>::max();
   return task.actor->checkpoint_every > 0 ? std::max(retries, kReplaysMax) : retries;
@@ -68,7 +67,7 @@ void NodeMachine::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
   if (task.header().kind == CallKind::kConstruct) return;  // Counted by what its actor may do.
   // A run that needs more memory than there is would need it again: it is as one that threw.
   const bool hopeless = cause.kind == FailureKind::kOutOfMemory && !task.header().retry_errors;
-  if (begun && (++task.lost > RunsMax(task) || hopeless)) {
+  if (begun && (++task.lost > RunsMax(task, RetriesOf(task)) || hopeless)) {
     TaskFailure failure = cause;
     failure.task = NameOf(task);
     failure.text += fmt::format("; the call was begun {} times", task.lost);

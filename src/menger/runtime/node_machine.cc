@@ -141,9 +141,13 @@ void NodeMachine::AdoptChild(Worker& worker, Task& child) {
   }
 }
 
+std::uint16_t NodeMachine::RetriesOf(const Task& task) {
+  const Task& says = task.actor != nullptr ? *task.actor->construction : task;
+  return says.header().retries;
+}
+
 bool NodeMachine::MayRunAgain(const Task& task) {
-  const SpecHeader& header = task.header();
-  return header.retries > 0 || header.restarts > 0 ||
+  return RetriesOf(task) > 0 || task.header().restarts > 0 ||
          (task.actor != nullptr && task.actor->checkpoint_every > 0);
 }
 

@@ -200,6 +200,9 @@ class NodeMachine : private ObjectTable::Listener {
   void HoldArgument(Task& task, ObjectId id, bool needs_value);
   void AwaitArgument(Task& task, Object& object);
   void AdoptChild(Worker& worker, Task& child);
+  // So often may a run that a worker's loss cut short be done once more: of a method its actor
+  // says.
+  static std::uint16_t RetriesOf(const Task& task);
   static bool MayRunAgain(const Task& task);
   void Start(Task& task);  // Its arguments are ready.
   void Settle(Task& task, std::span<TaskResult> results);

@@ -349,7 +349,10 @@ class ActorRef {
     using Called = MethodCall<A, kMethod>;
     static_assert(!Called::Types::kStreams, "menger: this method is a stream: use Stream");
     Runtime runtime(ClientOf(object_));
-    SpecHeader header{.kind = CallKind::kMethod, .actor = id_, .actor_object = object_.id()};
+    SpecHeader header{.kind = CallKind::kMethod,
+                      .actor = id_,
+                      .actor_object = object_.id(),
+                      .retries = 0};  // Its actor says how often.
     return ObjectRef<typename Called::Result>(
         runtime.SubmitCall<Called>(header, "", name, arguments...));
   }
@@ -363,7 +366,10 @@ class ActorRef {
   template <auto kMethod, typename... Arguments>
   auto StreamWith(const CallOptions& options, const Arguments&... arguments) const {
     Runtime runtime(ClientOf(object_));
-    SpecHeader header{.kind = CallKind::kMethod, .actor = id_, .actor_object = object_.id()};
+    SpecHeader header{.kind = CallKind::kMethod,
+                      .actor = id_,
+                      .actor_object = object_.id(),
+                      .retries = 0};  // Its actor says how often.
     return runtime.SubmitStream<MethodCall<A, kMethod>>(header, options, arguments...);
   }
 

@@ -151,9 +151,9 @@ class DeathsTest : public testing::Test {
 
 TEST_F(DeathsTest, OfAWorker) {
   const std::pair<const char*, const char*> ways[] = {{"exit", "exit"},
-                                                      {"abort", "signal 6"},
-                                                      {"segmentation fault", "signal 11"},
-                                                      {"kill", "signal 9"}};
+                                                      {"abort", "SIGABRT"},
+                                                      {"segmentation fault", "SIGSEGV"},
+                                                      {"kill", "SIGKILL"}};
   for (const auto& [way, said] : ways) {
     const ObjectRef<int> dead = runtime.CallWith<EndBy>({.retries = 0}, std::string(way));
     ExpectFailure(FailureOf(runtime, dead), FailureKind::kWorkerDied, said);
@@ -173,9 +173,9 @@ TEST_F(DeathsTest, OfAWorkerThatMayBeTriedAgain) {
 TEST_F(DeathsTest, OfAnActor) {
   const ActorRef<Account> account = runtime.CreateActor<Account>({}, 5);
   const ObjectRef<int> dying = account.Call<&Account::Die>();
-  ExpectFailure(FailureOf(runtime, dying), FailureKind::kActorDied, "signal 9");
+  ExpectFailure(FailureOf(runtime, dying), FailureKind::kActorDied, "SIGKILL");
   ExpectFailure(FailureOf(runtime, account.Call<&Account::Add>(1)), FailureKind::kActorDied,
-                "signal 9");
+                "SIGKILL");
 }
 
 TEST_F(DeathsTest, OfAnActorThatIsMadeAgain) {

@@ -92,7 +92,8 @@ TEST(SmallStoreTest, TensorsThatAreNotSealedAreFreed) {
   Runtime runtime({.workers = 1, .store_bytes_max = 40'000'000});
   AllocateAndDrop(runtime, 50);
   runtime.Get(runtime.Call<AllocateAndDrop>(50));
-  const ObjectRef<TensorView> last = Ramp(runtime, 4'000'000);
+  // What is read stays in memory.
+  const auto last = runtime.Pin(Ramp(runtime, 4'000'000));
   EXPECT_THROW(runtime.Allocate<double>({4'000'000}), TaskError);
 }
 

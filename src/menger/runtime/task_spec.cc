@@ -93,7 +93,9 @@ void TaskSpec::Validate(std::span<const std::byte> bytes) {
 SpecPointer TaskSpec::Copy(std::span<const std::byte> bytes) {
   // Another process may write to them still: what was checked must be what is used.
   SpecPointer copy = Allocate(std::max(bytes.size(), sizeof(SpecHeader)));
-  std::memcpy(static_cast<void*>(copy.get()), bytes.data(), bytes.size());
+  if (!bytes.empty()) {
+    std::memcpy(static_cast<void*>(copy.get()), bytes.data(), bytes.size());
+  }
   Validate({copy->base(), bytes.size()});
   return copy;
 }
