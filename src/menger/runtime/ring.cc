@@ -163,6 +163,10 @@ bool RingReader::TryClaim(const RingEntry& entry) {
       .state.compare_exchange_strong(expected, kClaimed, std::memory_order_acq_rel);
 }
 
+bool RingReader::WasRecalled(const RingEntry& entry) {
+  return HeaderAt(entry.position).state.load(std::memory_order_acquire) == kRecalled;
+}
+
 void RingReader::ReleaseThrough(const RingEntry& entry) {
   ReleaseTo(entry.position + EntrySize(entry.bytes.size()));
 }

@@ -100,6 +100,8 @@ class RingReader {
   // Whether a claimable entry is now the reader's; false if the writer has recalled it (or it was
   // claimed before).
   bool TryClaim(const RingEntry& entry);
+  // Whether nobody can claim it any longer; without claiming it.
+  bool WasRecalled(const RingEntry& entry);
 
   // Gives the room of all that Next has given and passed over back to the writer.
   void Release() { ReleaseTo(next_); }

@@ -28,6 +28,11 @@ class Cell {
   int AddTo(Runtime& runtime, const ActorRef<Cell>& other, int amount) {
     return value_ + runtime.Get(other.Call<&Cell::Add>(amount));
   }
+  int AddManyTo(Runtime& runtime, const ActorRef<Cell>& other, int count) {
+    std::vector<ObjectRef<int>> sums;
+    for (int i = 0; i < count; ++i) sums.push_back(other.Call<&Cell::Add>(1));
+    return runtime.Get(sums).back();
+  }
   // Through a chain of actors, the last of which only adds.
   int AddThrough(Runtime& runtime, const std::vector<ActorRef<Cell>>& others, int amount) {
     if (others.empty()) return Add(amount);
@@ -145,6 +150,17 @@ TEST_P(ActorsTest, ManyCallsOfActorsOfAProcess) {
   const std::vector<int> values = runtime.Get(results);
   EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(0)), 1500);
   for (int i = 0; i < 1500; ++i) ASSERT_EQ(values[2 * i], i + 1);
+}
+
+// More calls while one waits than may be outstanding.
+TEST_P(ActorsTest, ACallMayWaitForAnyNumberOfOthersOfItsProcess) {
+  const auto first = runtime.CreateActor<Cell>({.process = "together"}, 0);
+  const auto second = runtime.CreateActor<Cell>({.process = "together"}, 0);
+  const ObjectRef<int> sum = first.Call<&Cell::AddManyTo>(second, 5000);
+  std::vector<ObjectRef<int>> others;
+  for (int i = 0; i < 1000; ++i) others.push_back(first.Call<&Cell::Add>(1));
+  EXPECT_EQ(runtime.Get(sum), 5000);
+  EXPECT_EQ(runtime.Get(others.back()), 1000);
 }
 
 class SharedProcessTest : public testing::Test {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -233,19 +234,40 @@ void Scheduler::StopReading(Task& task) {
   for (std::uint32_t i = 0; i < task.references; ++i) objects_->EndRead(*task.arguments[i]);
 }
 
+namespace {
+
+// The lease for one more call; none if so many lie between it and the first that is not done. Each
+// of those has a place of its own, by its number: of a process that actors share a call that waits
+// may keep its place while any number of others come and go.
+std::optional<LeaseNumber> NextLease(const Worker& worker) {
+  LeaseNumber lease = worker.leases + 1;
+  const Task* const first = worker.outstanding.front();
+  if (first == nullptr || lease - first->lease < kLeasesMax) return lease;
+  if (worker.process.empty() || worker.outstanding.size() >= kLeasesMax) return std::nullopt;
+  const auto is_taken = [&] {
+    const Task* task = first;
+    while (task != nullptr && task->lease % kLeasesMax != lease % kLeasesMax) task = task->next;
+    return task != nullptr;
+  };
+  while (is_taken()) ++lease;
+  return lease;
+}
+
+}  // namespace
+
 bool Scheduler::OfferTo(Worker& worker, Task& task) {
   if (!BeginReading(task)) return false;
-  task.lease = worker.leases + 1;
-  const Task* const first = worker.outstanding.front();
+  const std::optional<LeaseNumber> lease = NextLease(worker);
+  task.lease = lease.value_or(0);
   // What the worker reads is written before it can see the call.
   task.brief = task.times->mean_nanoseconds < kBriefNanoseconds;
-  worker.full |= first != nullptr && task.lease - first->lease >= kLeasesMax;
+  worker.full |= !lease;
   if (worker.full || !queues_->Offer(worker, task)) {
     worker.full = !worker.outstanding.empty();
     StopReading(task);
     return false;
   }
-  ++worker.leases;
+  worker.leases = *lease;
   if (worker.outstanding.empty()) worker.progress_at = now_;
   task.state = Task::State::kLeased;
   task.worker = &worker;

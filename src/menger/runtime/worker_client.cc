@@ -75,7 +75,11 @@ WorkerClient::Claimed WorkerClient::ClaimNext(bool nested) {
   Claimed call;
   for (auto next = offered_.begin(); next != offered_.end() && call.memory == nullptr; ++next) {
     const RingEntry& entry = next->entry;
-    if (next->done || (nested && !MayNest(entry))) continue;
+    if (next->done) continue;
+    if (nested && !MayNest(entry)) {
+      next->done = in_.WasRecalled(entry);  // Its room is needed.
+      continue;
+    }
     next->done = true;
     if (!in_.TryClaim(entry)) continue;
     call = {CallBuffer(new std::byte[entry.bytes.size()]), entry.bytes.size()};
