@@ -113,6 +113,7 @@ void WorkerClient::Await(Request& request, const Deadline& deadline, bool nest) 
       Do(call);
       continue;
     }
+    RingNode();
     channel_.worker_bell().TryWaitFor(
         seen + 1, std::min<std::chrono::nanoseconds>(deadline.remaining(), kLookAround));
   }
