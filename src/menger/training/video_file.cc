@@ -182,11 +182,13 @@ class FfmpegFile final : public SizedVideoFile {
 
   void Begin() override {
     std::signal(SIGPIPE, SIG_IGN);  // A failed ffmpeg is reported by Finish.
-    pipe_ = ::popen(fmt::format("ffmpeg -loglevel error -y -f rawvideo -pix_fmt rgb24 -s {}x{} -r "
-                                "{} -i - -vf 'pad=ceil(iw/2)*2:ceil(ih/2)*2' -pix_fmt yuv420p {}",
-                                width(), height(), frames_per_second_, Quoted("./" + Relative()))
-                        .c_str(),
-                    "w");
+    // In a session of its own: Ctrl-C at the terminal ends the recording, not its last frames.
+    pipe_ = ::popen(
+        fmt::format("exec setsid ffmpeg -loglevel error -y -f rawvideo -pix_fmt rgb24 -s {}x{} -r "
+                    "{} -i - -vf 'pad=ceil(iw/2)*2:ceil(ih/2)*2' -pix_fmt yuv420p {}",
+                    width(), height(), frames_per_second_, Quoted("./" + Relative()))
+            .c_str(),
+        "w");
     if (pipe_ == nullptr) throw Unavailable("ffmpeg could not be started for '{}'", path());
   }
 
