@@ -1,6 +1,9 @@
 #include "menger/runtime/process_team.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "menger/runtime/descriptors.h"
@@ -8,7 +11,15 @@
 namespace menger {
 namespace {
 
-constexpr int kFailedStartsMax = 3;
+// One after the other, after which no more are tried. What somebody kills says little about the
+// program: it counts for less.
+constexpr double kFailedStartsMax = 3;
+constexpr double kKilledStart = 0.1;
+
+bool WasKilled(const ChildEnd& end) {
+  return WIFSIGNALED(end.wait_status) && WTERMSIG(end.wait_status) == SIGKILL;
+}
+
 constexpr std::chrono::seconds kSendDeadline{10};
 // What a worker gets ahead is not more than one such part of what is free.
 constexpr std::uint64_t kAheadShare = 16;
@@ -106,7 +117,8 @@ void ProcessTeam::Bury(const Death& death) {
   DrainMember(death.index, member);  // Its last words count.
   if (member.host == nullptr || member.host->worker() == nullptr) {
     machine_.StartFailed();
-    if (++failed_starts_ >= kFailedStartsMax) {
+    failed_starts_ += WasKilled(death.end) ? kKilledStart : 1;
+    if (failed_starts_ >= kFailedStartsMax) {
       broken_ =
           fmt::format("workers cannot be started: worker {} {}", death.index, death.end.cause);
     }
