@@ -103,6 +103,9 @@ class Tasks(unittest.TestCase):
         self.assertEqual(get(add.remote(x=3, y=4)), 7)
         self.assertEqual(get([add.remote(i, i) for i in range(10)]), [2 * i for i in range(10)])
 
+    def test_a_function_may_be_forgotten_before_its_call_begins(self):
+        self.assertEqual(get([ray.remote(lambda x: x + 1).remote(i) for i in range(20)]), list(range(1, 21)))
+
     def test_references_as_arguments_are_passed_as_their_values(self):
         self.assertEqual(get(add.remote(add.remote(1), y=add.remote(2))), 5)
 

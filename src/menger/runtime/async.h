@@ -94,7 +94,7 @@ class [[nodiscard]] Async {
  public:
   using Value = T;
 
-  struct promise_type : AsyncResult<T> {
+  struct promise_type : AsyncResult<T> {  // NOLINT: the name is the standard's.
     std::exception_ptr error;
     std::coroutine_handle<> continuation = std::noop_coroutine();
 

@@ -152,9 +152,9 @@ void LocalNode::Work() {
 // Either this gets the lock, or the holder sees the flag when he has given it up.
 void LocalNode::DoPendingWork() {
   while (pending_work_.load(std::memory_order_seq_cst) && node_mutex_.try_lock()) {
+    const std::unique_lock lock(node_mutex_.plain(), std::adopt_lock);
     pending_work_.store(false, std::memory_order_seq_cst);
     WorkLocked();
-    node_mutex_.unlock_only();
   }
 }
 

@@ -128,7 +128,7 @@ class LocalNode final : public Client, private NodeEffects {
       mutex_.unlock();
       node_.DoPendingWork();
     }
-    void unlock_only() { mutex_.unlock(); }
+    std::mutex& plain() { return mutex_; }  // Of which only the lock is given up.
 
    private:
     LocalNode& node_;

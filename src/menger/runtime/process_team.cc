@@ -52,14 +52,32 @@ void ProcessTeam::StartWorker() {
   if (free_segments_.empty()) free_segments_.push_back(store_.AddSegment());
   member.segment = free_segments_.back();
   free_segments_.pop_back();
-  member.host = std::make_unique<ProcessWorker>(
-      static_cast<WorkerOwner&>(*this), machine_, index,
-      processes_->Start(static_cast<int>(index), options_.worker_program));
+  try {
+    member.host = std::make_unique<ProcessWorker>(
+        static_cast<WorkerOwner&>(*this), machine_, index,
+        processes_->Start(static_cast<int>(index), options_.worker_program));
+  } catch (const Error& error) {
+    const std::lock_guard lock(deaths_mutex_);
+    deaths_.push_back({index, 0, {.cause = fmt::format("could not begin: {}", error.what())}});
+    return;
+  }
   const WorkerStart start{.index = index, .segment = member.segment};
   const int descriptors[] = {member.host->channel_descriptor(), bell_descriptor_,
                              store_.segment(member.segment).descriptor()};
-  SendDescriptors(member.host->control(), std::as_bytes(std::span(&start, 1)), descriptors,
-                  Deadline::After(kSendDeadline));
+  OrKill(index, [&] {
+    SendDescriptors(member.host->control(), std::as_bytes(std::span(&start, 1)), descriptors,
+                    Deadline::After(kSendDeadline));
+  });
+}
+
+// Most often the worker has died, which is told soon. What it has been given comes back then.
+template <typename Step>
+void ProcessTeam::OrKill(WorkerIndex index, const Step& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    KillWorker(index, error.what());
+  }
 }
 
 void ProcessTeam::Drain() {
@@ -73,6 +91,7 @@ void ProcessTeam::Drain() {
 }
 
 void ProcessTeam::DrainMember(WorkerIndex index, Member& member) {
+  if (member.host == nullptr) return;
   try {
     member.host->Drain(machine_);
   } catch (const Error& error) {
@@ -85,7 +104,7 @@ void ProcessTeam::Bury(const Death& death) {
   if (found == members_.end()) return;
   Member& member = found->second;
   DrainMember(death.index, member);  // Its last words count.
-  if (member.host->worker() == nullptr) {
+  if (member.host == nullptr || member.host->worker() == nullptr) {
     machine_.StartFailed();
     if (++failed_starts_ >= kFailedStartsMax) {
       broken_ =
@@ -187,10 +206,12 @@ void ProcessTeam::SendSegment(WorkerIndex index, std::uint32_t segment) {
   if (member.has_segment.size() <= segment) member.has_segment.resize(segment + 1);
   if (member.has_segment[segment]) return;
   member.has_segment[segment] = true;
-  const FileDescriptor descriptor = store_.segment(segment).OpenReadOnly();
-  const int descriptors[] = {descriptor.get()};
-  SendDescriptors(member.host->control(), std::as_bytes(std::span(&segment, 1)), descriptors,
-                  Deadline::After(kSendDeadline));
+  OrKill(index, [&] {
+    const FileDescriptor descriptor = store_.segment(segment).OpenReadOnly();
+    const int descriptors[] = {descriptor.get()};
+    SendDescriptors(member.host->control(), std::as_bytes(std::span(&segment, 1)), descriptors,
+                    Deadline::After(kSendDeadline));
+  });
 }
 
 }  // namespace menger

@@ -51,12 +51,14 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   void NameWorker(WorkerIndex index, std::string_view name) override;
 
   struct Member {
-    std::unique_ptr<ProcessWorker> host;
-    std::uint32_t segment = 0;      // That it writes.
-    std::vector<bool> has_segment;  // By segment: it was sent.
+    std::unique_ptr<ProcessWorker> host;  // None if the process could not be started.
+    std::uint32_t segment = 0;            // That it writes.
+    std::vector<bool> has_segment;        // By segment: it was sent.
   };
   void Bury(const Death& death);
   void TellLine(int worker, pid_t process, std::string_view text);
+  template <typename Step>
+  void OrKill(WorkerIndex index, const Step& step);
   void DrainMember(WorkerIndex index, Member& member);
 
   const RuntimeOptions options_;

@@ -196,36 +196,15 @@ void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> byte
       return machine.Unblock(*worker_);
     case ToNode::kAllocate:
       return HandleAllocate(reader);
-    case ToNode::kReturn: {
-      const auto message = reader.Take<ReturnMessage>();
-      if (!owner_.ReturnExtent(index_, message.extent)) {
-        throw DataLoss("{} bytes at {} of segment {} are not the worker's to return",
-                       message.extent.bytes, message.extent.offset, message.extent.segment);
-      }
-      return;
-    }
-    case ToNode::kCancel: {
-      const auto message = reader.Take<CancelMessage>();
-      if (Object* const object = machine.objects().Find(message.object)) {
-        machine.Cancel(*object, message.force != 0);
-      }
-      return;
-    }
-    case ToNode::kKillActor: {
-      const auto message = reader.Take<KillMessage>();
-      if (Actor* const actor = machine.FindActor(message.actor)) {
-        machine.KillActor(*actor, message.may_restart != 0);
-      }
-      return;
-    }
+    case ToNode::kReturn:
+      return HandleReturn(reader);
+    case ToNode::kCancel:
+    case ToNode::kKillActor:
+      return HandleEnding(machine, kind, reader);
     case ToNode::kFindActor:
       return HandleFind(machine, reader);
-    case ToNode::kYield: {
-      const auto message = reader.Take<YieldMessage>();
-      TaskResult item;
-      item.value = TakeResult(reader, item.contained);
-      return machine.Yield(*worker_, message.lease, message.index, std::move(item));
-    }
+    case ToNode::kYield:
+      return HandleYield(machine, reader);
     case ToNode::kTake: {
       const auto message = reader.Take<TakeMessage>();
       return machine.Take(index_, message.stream, message.count);
@@ -236,6 +215,34 @@ void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> byte
       return;
   }
   throw DataLoss("a message of unknown kind {}", static_cast<std::uint32_t>(kind));
+}
+
+void ProcessWorker::HandleReturn(MessageReader& reader) {
+  const auto message = reader.Take<ReturnMessage>();
+  if (owner_.ReturnExtent(index_, message.extent)) return;
+  throw DataLoss("{} bytes at {} of segment {} are not the worker's to return",
+                 message.extent.bytes, message.extent.offset, message.extent.segment);
+}
+
+void ProcessWorker::HandleEnding(NodeMachine& machine, ToNode kind, MessageReader& reader) {
+  if (kind == ToNode::kCancel) {
+    const auto message = reader.Take<CancelMessage>();
+    if (Object* const object = machine.objects().Find(message.object)) {
+      machine.Cancel(*object, message.force != 0);
+    }
+  } else {
+    const auto message = reader.Take<KillMessage>();
+    if (Actor* const actor = machine.FindActor(message.actor)) {
+      machine.KillActor(*actor, message.may_restart != 0);
+    }
+  }
+}
+
+void ProcessWorker::HandleYield(NodeMachine& machine, MessageReader& reader) {
+  const auto message = reader.Take<YieldMessage>();
+  TaskResult item;
+  item.value = TakeResult(reader, item.contained);
+  machine.Yield(*worker_, message.lease, message.index, std::move(item));
 }
 
 void ProcessWorker::HandlePart(NodeMachine& machine, MessageReader& reader) {

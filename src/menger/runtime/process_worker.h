@@ -75,6 +75,9 @@ class ProcessWorker final : public WorkerHost {
   void HandleReference(NodeMachine& machine, ToNode kind, ObjectId id);
   void CheckPublished(const SharedExtent& extent);
   ObjectValue TakeResult(MessageReader& reader, std::vector<ObjectId>& contained);
+  void HandleReturn(MessageReader& reader);
+  void HandleEnding(NodeMachine& machine, ToNode kind, MessageReader& reader);
+  void HandleYield(NodeMachine& machine, MessageReader& reader);
   void HandlePart(NodeMachine& machine, MessageReader& reader);
   // What the worker can make fail by what it writes into the ring: nothing that it may, so that is
   // its end.

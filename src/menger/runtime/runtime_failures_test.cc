@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -162,7 +163,7 @@ TEST_F(DeathsTest, OfAWorker) {
 }
 
 TEST_F(DeathsTest, OfAWorkerThatMayBeTriedAgain) {
-  const std::string mark = testing::TempDir() + "menger_died_once";
+  const std::string mark = testing::TempDir() + "menger_died_once_" + std::to_string(getpid());
   std::filesystem::remove(mark);
   EXPECT_EQ(runtime.Get(runtime.Call<DieOnce>(mark)), 7);
   std::filesystem::remove(mark);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -115,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Isolations, BackPressureTest, BothIsolations(), Isolati
 
 // Whether a driver makes more than `calls` calls while nothing can run.
 void ExpectSlowed(Runtime& runtime, std::size_t bytes, int calls) {
-  const std::string path = testing::TempDir() + "menger_go";
+  const std::string path = testing::TempDir() + "menger_go_" + std::to_string(getpid());
   std::filesystem::remove(path);
   const auto gate = runtime.Call<WaitForFile>(path);
   std::atomic<int> made{0};
@@ -128,8 +129,9 @@ void ExpectSlowed(Runtime& runtime, std::size_t bytes, int calls) {
     }
     runtime.Get(references);
   });
-  std::this_thread::sleep_for(milliseconds(200));
+  for (int i = 0; i < 20'000 && made < calls / 2; ++i) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_GE(made, calls / 2);
+  std::this_thread::sleep_for(milliseconds(200));
   EXPECT_LE(made, calls + 200);
   std::fclose(std::fopen(path.c_str(), "w"));
   driver.join();

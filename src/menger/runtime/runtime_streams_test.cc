@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -18,7 +19,8 @@ INSTANTIATE_TEST_SUITE_P(Isolations, StreamsTest, BothIsolations(), IsolationNam
 // A file that says that something has happened, whatever process sees it.
 class Mark {
  public:
-  explicit Mark(const std::string& name) : path_(testing::TempDir() + "menger_mark_" + name) {
+  explicit Mark(const std::string& name)
+      : path_(testing::TempDir() + "menger_mark_" + std::to_string(getpid()) + name) {
     std::filesystem::remove(path_);
   }
   ~Mark() { std::filesystem::remove(path_); }

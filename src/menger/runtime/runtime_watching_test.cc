@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -28,6 +28,7 @@ int Sleep(int milliseconds) {
   return milliseconds;
 }
 int Crash(int x) {
+  std::signal(SIGSEGV, SIG_DFL);  // Sanitizers have handlers of their own.
   kill(getpid(), SIGSEGV);
   return x;
 }

@@ -186,16 +186,17 @@ void Submit(menger::Runtime& runtime, const Call& call, menger::SpecHeader& head
     return Argument{.value = bytes.data, .size = bytes.size, .encode = nullptr};
   };
   const menger_callable& callable = call.callable;
+  const ObjectHandle definition =
+      callable.definition != nullptr ? HandleOf(callable.definition) : ObjectHandle();
   const std::vector<ObjectHandle> references = HandlesOf(call.arguments);
   std::vector<Argument> arguments = {encode({callable.prefix.data(), callable.prefix.size()}),
                                      encode(call.value)};
+  arguments[0].references = definition.valid() ? 1 : 0;  // The prefix names it.
   for (const ObjectHandle& reference : references) {
     arguments.push_back({.reference = &reference, .encode = nullptr});
   }
-  const ObjectHandle definition =
-      callable.definition != nullptr ? HandleOf(callable.definition) : ObjectHandle();
   runtime.Submit(menger::ForeignFunction(callable.kind), header, callable.scheduling, callable.name,
-                 arguments, {&definition, definition.valid() ? 1U : 0U}, results);
+                 arguments, {&definition, arguments[0].references}, results);
 }
 
 // What a get gave, after the entries that C reads.
