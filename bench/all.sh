@@ -43,7 +43,7 @@ wanted classic && programs+=(bench/bench_{environment_steps,ppo_breakdown,collec
 wanted pixels && programs+=(menger-atari-host bench/bench_{atari_steps,cnn})
 wanted mujoco && programs+=(bench/bench_mujoco)
 wanted hosting && programs+=(bench/bench_hosting)
-wanted runtime && programs+=(bench/bench_runtime_{calls,tasks,objects,start,control})
+wanted runtime && programs+=(bench/bench_runtime_{calls,tasks,objects,start,control,failures})
 for program in menger "${programs[@]}"; do
   [[ -x $build/$program ]] || { echo "*** $build/$program is missing: make atari mujoco bench-all builds it" >&2; exit 1; }
 done
@@ -73,5 +73,8 @@ if wanted pixels; then
 fi
 wanted mujoco && run 300 "MuJoCo: steps" "" bench/mujoco.py
 wanted hosting && run 300 "Python environments: the cost of hosting" "" bench/hosting.py
-wanted runtime && run 1500 "The runtime beside Ray" "" bench/runtime.py
+if wanted runtime; then
+  run 1500 "The runtime beside Ray" "" bench/runtime.py
+  run 300 "The runtime: failures" "" bench/runtime_failures.py
+fi
 exit $failed
