@@ -68,7 +68,7 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   const int bell_descriptor_;
   std::map<WorkerIndex, Member> members_;
   std::vector<std::uint32_t> free_segments_;  // Of dead workers.
-  double failed_starts_ = 0;                     // One after the other.
+  double failed_starts_ = 0;                  // One after the other.
 
   std::mutex deaths_mutex_;
   std::vector<Death> deaths_;  // Guarded by deaths_mutex_.
