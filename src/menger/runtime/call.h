@@ -28,6 +28,7 @@
 
 namespace menger {
 
+// Types, as one type.
 template <typename... Ts>
 struct TypeList {
   static constexpr int kSize = sizeof...(Ts);
@@ -35,6 +36,7 @@ struct TypeList {
 
 // ---- What a callable takes and gives.
 
+// Of a function, method or lambda: Result, Parameters, and for a method its Class.
 template <typename F>
 struct Signature {
   static_assert(sizeof(F) == 0,
@@ -62,6 +64,7 @@ template <typename Lambda>
 requires requires { &Lambda::operator(); }
 struct Signature<Lambda> : Signature<decltype(&Lambda::operator())> {};
 
+// What is left of the parameters without a first Runtime&.
 template <typename Parameters>
 struct WithoutRuntime {
   using Rest = Parameters;
@@ -134,6 +137,7 @@ struct SeveralResults<Tuple<Rs...>> {
   using Types = TypeList<Rs...>;
 };
 
+// The three descriptions of what is called; see above.
 template <auto kFunction>
 struct FunctionCall {
   using Types = CallTypes<Signature<decltype(kFunction)>>;
@@ -178,6 +182,7 @@ struct MethodCall {
   }
 };
 
+// A class with Serialize has actors that can be checkpointed.
 template <typename Actor>
 consteval ActorType MakeActorType() {
   ActorType type{.compiler_name = CompilerName<Actor>(),
@@ -376,6 +381,7 @@ Argument MakeArgument(const Slot& value, int position, std::vector<ObjectHandle>
   }
 }
 
+// The arguments, each converted to its slot's type.
 template <typename Call, typename Parameters, typename Slots>
 struct ArgumentsOf;
 template <typename Call, typename... Ps, typename... Slots>
@@ -416,6 +422,7 @@ decltype(auto) WithArguments(const User& use, const Args&... arguments) {
 
 // ---- Constructors say nothing of their parameters: they are taken to be the arguments' types.
 
+// As what an argument of type A is passed.
 template <typename A>
 struct ConstructorParameter {
   using Type = A;

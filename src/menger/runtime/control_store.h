@@ -69,6 +69,7 @@ struct StoreOperation {
   std::chrono::nanoseconds duration{0};
 };
 
+// What a store keeps for one key.
 struct StoreRecord {
   std::string key;
   std::string value;
@@ -77,6 +78,7 @@ struct StoreRecord {
   bool expired = false;  // and which is over.
 };
 
+// What became of one operation.
 struct StoreResult {
   enum class Outcome : std::uint8_t {
     kDone,
@@ -96,6 +98,7 @@ struct StoreResult {
   bool done() const { return outcome == Outcome::kDone; }
 };
 
+// Some of a table's records, in the order of their keys.
 struct StorePage {
   std::vector<StoreRecord> records;
   std::string next;            // `after` of the next page; empty: there are no more.

@@ -24,6 +24,7 @@ struct Id {
   }
 };
 
+// What an id names; the types only keep one kind from being taken for another.
 struct TaskId : Id {};    // One call: of a function, of an actor's constructor or method.
 struct ObjectId : Id {};  // One value: a result of a task, or what was put.
 struct ActorId : Id {};   // One actor; the hash of the task that creates it.
@@ -45,6 +46,7 @@ inline constexpr std::uint64_t kStreamDropped = ~std::uint64_t{0};
 
 std::string ToString(const Id& id);  // 32 hexadecimal digits.
 
+// For hash tables: an id is a hash already.
 struct IdHash {
   std::size_t operator()(const Id& id) const { return static_cast<std::size_t>(id.low); }
 };

@@ -326,9 +326,12 @@ void NodeMachine::Run() {
   std::vector<Task*> recalled;
   scheduler_.Balance(recalled);
   CallsReturned(recalled);
-  for (Actor* const actor : std::exchange(waiting_actors_, {})) {
-    actor->waits_for_room = false;
-    ServeActor(*actor);
+  // Each once; an actor that is released meanwhile leaves the queue.
+  for (std::size_t left = waiting_actors_.size(); left > 0 && !waiting_actors_.empty(); --left) {
+    Actor& actor = *waiting_actors_.front();
+    waiting_actors_.pop_front();
+    actor.waits_for_room = false;
+    ServeActor(actor);
   }
   do {
     scheduler_.Run();

@@ -300,7 +300,7 @@ class NodeMachine : private ObjectTable::Listener {
   std::unordered_map<ActorId, std::unique_ptr<Actor>, IdHash> actors_;
   std::map<std::string, Actor*, std::less<>> actor_by_name_;
   std::map<std::string, Worker*, std::less<>> worker_by_process_;
-  std::vector<Actor*> waiting_actors_;  // Have calls, or their construction, and no room.
+  std::deque<Actor*> waiting_actors_;  // Have calls, or their construction, and no room.
   std::vector<WorkerIndex> retired_;    // Gone; forgotten by the next Run.
   IntrusiveList<Task> kept_;            // For lineage, the oldest first.
   std::size_t lineage_bytes_ = 0;       // Of these.

@@ -77,6 +77,7 @@ struct SchedulingClass {
   std::vector<Worker*> workers;  // That serve it now.
 };
 
+// A call, from the moment that it is made until its results are there and it need not run again.
 struct Task {
   enum class State : std::uint8_t { kWaiting, kReady, kLeased, kDone };
   State state = State::kWaiting;
@@ -124,6 +125,7 @@ struct Stream {
   Object* gate = nullptr;  // Held; see stream.h.
 };
 
+// A thread or a process that does calls, as the node sees it.
 struct Worker {
   WorkerIndex index = 0;
   WorkerHost* host = nullptr;  // How it is reached; not the machine's affair.
@@ -143,6 +145,7 @@ struct Worker {
   std::vector<Actor*> actors;
 };
 
+// An actor, from the call that makes it until nobody refers to it.
 struct Actor {
   ActorId id;
   enum class State : std::uint8_t { kPending, kAlive, kRestarting, kDead } state = State::kPending;

@@ -32,6 +32,7 @@ enum class RingEntryKind : std::uint32_t {
   kClaimable,  // Offered: the reader's once it has claimed it; until then it can be recalled.
 };
 
+// What the reader is given: one entry, where it lies in the ring. False: there is none.
 struct RingEntry {
   std::span<const std::byte> bytes;  // Valid until released.
   RingPosition position = 0;
@@ -52,6 +53,7 @@ struct alignas(16) RingHeader {
 };
 static_assert(sizeof(RingHeader) == 16 && std::atomic<std::uint64_t>::is_always_lock_free);
 
+// The writing end. One thread at a time; throws DataLoss for what the other end cannot have said.
 class RingWriter {
  public:
   explicit RingWriter(std::span<std::byte> memory);
@@ -87,6 +89,7 @@ class RingWriter {
   RingPosition last_ = 0;
 };
 
+// The reading end, likewise.
 class RingReader {
  public:
   explicit RingReader(std::span<std::byte> memory);

@@ -51,6 +51,7 @@ struct CallOptions {
   int stream_ahead = 64;                   // Of a stream: items that may wait for the reader.
 };
 
+// How an actor lives. What is left out is as said here.
 struct ActorOptions {
   double cpus = 0;  // That it keeps while it lives.
   double gpus = 0;
@@ -70,6 +71,7 @@ struct ActorOptions {
   int checkpoint_every = 0;
 };
 
+// For what Wait waits.
 struct WaitOptions {
   std::size_t count = 1;  // That are waited for.
   std::chrono::nanoseconds timeout = kNoTimeout;
@@ -93,6 +95,8 @@ class Pinned {
 template <typename A>
 class ActorRef;
 
+// A job with its workers, or within a call the way to the job that runs it. Any number of threads
+// may use one, but for its destructor.
 class Runtime {
  public:
   // Starts the workers. Throws InvalidArgument for options that make no sense.

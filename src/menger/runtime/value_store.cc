@@ -125,10 +125,6 @@ std::span<std::byte> ValueStore::Write(const SharedExtent& extent) {
   return segments_.at(extent.segment).memory->bytes().subspan(extent.offset, extent.bytes);
 }
 
-void ValueStore::LeaveMapped() {
-  for (Segment& segment : segments_) static_cast<void>(segment.memory.release());
-}
-
 TaskFailure ValueStore::Full(std::uint64_t bytes) const {
   return {.kind = FailureKind::kOutOfMemory,
           .code = ErrorCode::kUnavailable,

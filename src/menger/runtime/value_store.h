@@ -47,9 +47,6 @@ class ValueStore {
   std::span<std::byte> Write(const SharedExtent& extent);
   std::span<const std::byte> Read(const SharedExtent& extent) { return Write(extent); }
 
-  // The memory of all segments stays where it is for as long as the process lives.
-  void LeaveMapped();
-
   // Says that there is no room for so many bytes.
   TaskFailure Full(std::uint64_t bytes) const;
 

@@ -26,6 +26,7 @@ inline constexpr int kForgottenWorkerStatus = 113;
 inline constexpr std::string_view kWorkerLine =
     "if (menger::IsWorker()) return menger::WorkerMain();";
 
+// Who this process is, once it has become a worker.
 struct WorkerIdentity {
   int worker = -1;         // The number that the node knows it by.
   pid_t driver = 0;        // The process of the node.
@@ -64,7 +65,8 @@ void ShowTask(std::string_view name);
 inline constexpr char kWorkerVariable[] = "MENGER_WORKER";  // "CONTROL DRIVER", both numbers.
 inline constexpr std::string_view kWorkerTitle = "menger-worker";
 
-struct WorkerAssignment {  // The first packet on the control socket.
+// The first packet on the control socket.
+struct WorkerAssignment {
   std::uint32_t magic = 0x4b574e4d;
   std::int32_t worker = -1;
 };

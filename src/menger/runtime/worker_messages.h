@@ -69,6 +69,7 @@ struct WorkerStart {
   std::uint32_t segment = 0;  // That it writes.
 };
 
+// A call that the worker may claim. The parts that follow lie in this order.
 struct CallMessage {
   ToWorker kind = ToWorker::kCall;
   std::uint32_t references = 0;  // So many ValueHeaders follow the message.
@@ -77,6 +78,7 @@ struct CallMessage {
   std::uint32_t spec_bytes = 0;
   std::uint64_t record_bytes = 0;  // What an earlier run was told; it follows the specification.
 };
+// A value that was watched for is there: in shared memory, inline after the message, or an error.
 struct ValueMessage {
   ToWorker kind = ToWorker::kValue;
   std::uint32_t unused = 0;
@@ -86,17 +88,20 @@ struct ValueMessage {
 };
 // The request by which a worker asks for room for values to come.
 inline constexpr std::uint64_t kAheadRequest = 0;
+// The answer to AllocateMessage: room in the segment that the worker writes.
 struct GrantMessage {
   ToWorker kind = ToWorker::kGrant;
   std::uint32_t granted = 0;  // 0: the failure follows, encoded.
   std::uint64_t request = 0;
   SharedExtent extent;
 };
+// The worker destroys the actor once none of its calls runs.
 struct DropMessage {
   ToWorker kind = ToWorker::kDrop;
   std::uint32_t unused = 0;
   ActorId actor;
 };
+// The answer to FindMessage.
 struct NamedMessage {
   ToWorker kind = ToWorker::kNamed;
   std::uint32_t found = 0;
@@ -105,10 +110,12 @@ struct NamedMessage {
   ObjectId object;
 };
 
+// The process runs and may be given calls.
 struct HelloMessage {
   ToNode kind = ToNode::kHello;
   std::uint32_t process = 0;
 };
+// A claimed call is over.
 struct FinishedMessage {
   ToNode kind = ToNode::kFinished;
   std::uint32_t results = 0;
@@ -116,63 +123,75 @@ struct FinishedMessage {
   double nanoseconds = 0;     // That it took.
   std::int64_t ended_at = 0;  // In MonotonicNanoseconds.
 };
+// One result of a call, or a value that is put.
 struct ResultMessage {
   ValueHeader value;
   std::uint64_t contained = 0;  // So many ObjectIds follow, then the inline value.
 };
+// The worker waits for objects, or no longer.
 struct WatchMessage {
   ToNode kind = ToNode::kWatch;
   std::uint32_t objects = 0;
   std::uint64_t request = 0;     // Even: which are ready; odd: with their values.
   std::uint64_t call_waits = 0;  // The call that the worker does waits for them.
 };
+// Room of so many bytes is wanted; the answer comes when there is some.
 struct AllocateMessage {
   ToNode kind = ToNode::kAllocate;
   std::uint32_t unused = 0;
   std::uint64_t request = 0;
   std::uint64_t bytes = 0;
 };
+// An item of the stream that the call of this lease is.
 struct YieldMessage {
   ToNode kind = ToNode::kYield;
   std::uint32_t unused = 0;
   std::uint64_t lease = 0;
   std::uint64_t index = 0;
 };
+// The reader of a stream has its first `count` items, or wants no more (kStreamDropped).
 struct TakeMessage {
   ToNode kind = ToNode::kTake;
   std::uint32_t unused = 0;
   TaskId stream;
   std::uint64_t count = 0;
 };
+// Room that was granted is not needed.
 struct ReturnMessage {
   ToNode kind = ToNode::kReturn;
   std::uint32_t unused = 0;
   SharedExtent extent;
 };
+// What a call was told, before anything that follows from it.
 struct RecordMessage {
   ToNode kind = ToNode::kRecord;
   std::uint32_t bytes = 0;
   std::uint64_t lease = 0;
 };
+// Runtime::Cancel of the call that gives the object.
 struct CancelMessage {
   ToNode kind = ToNode::kCancel;
   std::uint32_t force = 0;
   ObjectId object;
 };
+// Runtime::Kill.
 struct KillMessage {
   ToNode kind = ToNode::kKillActor;
   std::uint32_t may_restart = 0;
   ActorId actor;
 };
+// Runtime::GetActor.
 struct FindMessage {
   ToNode kind = ToNode::kFindActor;
   std::uint32_t unused = 0;
   std::uint64_t request = 0;
 };
+// One part of a message that is longer than a ring takes at once.
 struct PartMessage {
   ToNode kind = ToNode::kPart;
   std::uint32_t last = 0;  // The message is complete.
 };
+// The kinds that say only which object: kAdopt, kForget, kUnpin. It also begins kPut and kSubmit.
 struct ReferenceMessage {
   ToNode kind = ToNode::kForget;
   std::uint32_t unused = 0;

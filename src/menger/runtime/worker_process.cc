@@ -55,7 +55,11 @@ WorkerProcesses::~WorkerProcesses() {
 void WorkerProcesses::StartAhead(int count, const WorkerProgram& program) {
   const std::lock_guard lock(mutex_);
   ahead_ = count;
-  if (program != ahead_program_) spares_.clear();
+  if (program != ahead_program_) {
+    // Who waits to become a worker ends with the socket on which it would hear of that.
+    for (const auto& spare : spares_) spare->node_end.Close();
+    spares_.clear();
+  }
   ahead_program_ = program;
   FillSpares();
 }
