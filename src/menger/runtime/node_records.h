@@ -72,6 +72,7 @@ struct FunctionTimes {
 struct SchedulingClass {
   std::string text;
   Resources need;
+  bool foreign = false;                                      // Needs what this node never has.
   std::map<int, IntrusiveList<Task>, std::greater<>> ready;  // By priority.
   std::size_t ready_count = 0;
   std::vector<Worker*> workers;  // That serve it now.
@@ -124,6 +125,10 @@ struct Stream {
   Object* gate = nullptr;  // Held; see stream.h.
 };
 
+// A worker of one node that does the calls of another for a while. Of the lender in one life, from
+// 1, never used twice.
+using LoanNumber = std::uint64_t;
+
 struct Worker {
   WorkerIndex index = 0;
   WorkerHost* host = nullptr;  // How it is reached; not the machine's affair.
@@ -141,6 +146,24 @@ struct Worker {
   std::int64_t progress_at = 0;
   std::int64_t ended_at = 0;  // When it ended its last call, as it says.
   std::vector<Actor*> actors;
+  LoanNumber loan = 0;     // While it is lent:
+  PeerIndex lender = 0;    // it is a process of that node and does calls of this one,
+  PeerIndex borrower = 0;  // or a process of this node and does calls of that one.
+  bool asked_back = false;
+};
+
+// Another node, in one of its lives.
+struct Peer {
+  PeerIndex index = 0;
+  NodeId node;
+  std::uint64_t epoch = 0;   // Which life.
+  ProcessIndex process = 0;  // As which it refers to its values that lie here.
+  Resources total;
+  std::map<std::string, std::uint32_t>
+      wanted;                                  // Workers that it would have, by the class of calls,
+  std::map<std::string, std::uint32_t> asked;  // and those that this node has asked it for.
+  std::map<LoanNumber, Worker*> lent;
+  std::map<LoanNumber, Worker*> borrowed;
 };
 
 struct Actor {
