@@ -72,7 +72,8 @@ struct FunctionTimes {
 struct SchedulingClass {
   std::string text;
   Resources need;
-  bool foreign = false;                                      // Needs what this node never has.
+  bool foreign = false;                                      // Needs what this node never has,
+  bool was_elsewhere = false;                                // but another had.
   std::map<int, IntrusiveList<Task>, std::greater<>> ready;  // By priority.
   std::size_t ready_count = 0;
   std::vector<Worker*> workers;  // That serve it now.

@@ -59,19 +59,18 @@ Scheduler::Scheduler(Resources total, int workers, ObjectTable& objects, WorkerQ
       queues_(&queues) {}
 
 SchedulingClass& Scheduler::ClassFor(std::string_view text) {
-  if (text.empty() && !classes_.empty()) return *classes_.front();
   if (classes_.empty()) {
     classes_.push_back(std::make_unique<SchedulingClass>());
     classes_.front()->need = Resources(1, 0);
     classes_.front()->foreign = !total_.Contains(classes_.front()->need);
-    if (text.empty()) return *classes_.front();
+  }
+  if (text.empty()) {
+    if (classes_.front()->foreign) CheckElsewhere(*classes_.front());
+    return *classes_.front();
   }
   const auto known = class_by_text_.find(std::string(text));
   if (known != class_by_text_.end()) {
-    if (known->second->foreign && !IsElsewhere(known->second->need)) {
-      throw Unavailable("the node that had what it needs is gone: {}",
-                        known->second->need.MissingFrom(total_));
-    }
+    if (known->second->foreign) CheckElsewhere(*known->second);
     return *known->second;
   }
   auto scheduling = std::make_unique<SchedulingClass>();
@@ -84,10 +83,8 @@ SchedulingClass& Scheduler::ClassFor(std::string_view text) {
         kClassesMax);
   }
   scheduling->foreign = !total_.Contains(scheduling->need);
-  if (scheduling->foreign && !IsElsewhere(scheduling->need)) {
-    throw InvalidArgument("no worker can ever run this call: {}",
-                          scheduling->need.MissingFrom(total_));
-  }
+  if (scheduling->foreign) CheckElsewhere(*scheduling);
+  scheduling->was_elsewhere = scheduling->foreign;
   SchedulingClass& result = *scheduling;
   class_by_text_.emplace(text, scheduling.get());
   classes_.push_back(std::move(scheduling));

@@ -62,8 +62,7 @@ class Scheduler {
   bool HasIdleWorker() const;
 
   // The class of that text ("cpu=1 gpu=0.5"; "" means one CPU). Throws InvalidArgument for a text
-  // that cannot be read or needs that no node ever has,
-  // and Unavailable if the node that had it is gone.
+  // that cannot be read or needs that no node has, Unavailable if a node had them that is gone.
   SchedulingClass& ClassFor(std::string_view text);
   const std::vector<std::unique_ptr<SchedulingClass>>& classes() const { return classes_; }
   FunctionTimes& TimesOf(FunctionId function);
@@ -110,7 +109,7 @@ class Scheduler {
 
   // ---- Workers of other nodes (scheduler_loans.cc).
   // What each of the others has in all.
-  void SetElsewhere(std::vector<Resources> elsewhere) { elsewhere_ = std::move(elsewhere); }
+  void SetElsewhere(std::vector<Resources> elsewhere);
   bool IsElsewhere(const Resources& need) const;
   // Another node's, for calls of the class, until RemoveWorker: its resources are not this node's.
   void AddBorrowed(Worker& worker, SchedulingClass& scheduling);
@@ -133,6 +132,7 @@ class Scheduler {
   bool WantsBalance() const;  // Some worker waits while others have more than one call.
 
  private:
+  void CheckElsewhere(const SchedulingClass& scheduling) const;
   bool Serve(SchedulingClass& scheduling);
   Worker* WorkerFor(SchedulingClass& scheduling);
   Worker* LeastBusy(SchedulingClass& scheduling) const;

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <string>
+#include <utility>
 
+#include "menger/base/error.h"
 #include "menger/runtime/scheduler.h"
 
 // The part of the scheduler that deals with workers that one node lends to another.
@@ -8,6 +11,20 @@ namespace menger {
 bool Scheduler::IsElsewhere(const Resources& need) const {
   return std::any_of(elsewhere_.begin(), elsewhere_.end(),
                      [&need](const Resources& total) { return total.Contains(need); });
+}
+
+void Scheduler::CheckElsewhere(const SchedulingClass& scheduling) const {
+  if (IsElsewhere(scheduling.need)) return;
+  const std::string missing = scheduling.need.MissingFrom(total_);
+  if (scheduling.was_elsewhere) throw Unavailable("the node that had it is gone: {}", missing);
+  throw InvalidArgument("no worker can ever run this call: {}", missing);
+}
+
+void Scheduler::SetElsewhere(std::vector<Resources> elsewhere) {
+  elsewhere_ = std::move(elsewhere);
+  for (const auto& scheduling : classes_) {
+    scheduling->was_elsewhere |= scheduling->foreign && IsElsewhere(scheduling->need);
+  }
 }
 
 void Scheduler::AddBorrowed(Worker& worker, SchedulingClass& scheduling) {

@@ -253,6 +253,14 @@ std::string SimulatedNode::Describe() const {
   std::string text = fmt::format("node {}: {} calls, {} objects, {} ready, {} starting", number_,
                                  machine_.live_tasks(), machine_.objects().size(),
                                  machine_.scheduler().ready(), starting_);
+  for (const Resources::Named& resource : machine_.scheduler().available().amounts()) {
+    text += fmt::format(", {} {} free", resource.thousandths, resource.name);
+  }
+  for (const auto& scheduling : machine_.scheduler().classes()) {
+    text += fmt::format("; class '{}': {} ready, {} workers{}", scheduling->text,
+                        scheduling->ready_count, scheduling->workers.size(),
+                        scheduling->foreign ? ", foreign" : "");
+  }
   for (const auto& [index, worker] : workers_) text += "; " + worker->Describe();
   for (const Held& held : held_) {
     if (held.watched)
