@@ -12,6 +12,7 @@ namespace menger {
 
 void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
   if (worker.gone) return;
+  if (worker.loan != 0) EndLoan(worker, cause);
   Retire(worker, cause.text);
   // What it had not begun is not to blame. Its queue is asked backwards: it began from the front.
   std::vector<std::pair<Task*, bool>> lost;
@@ -43,7 +44,11 @@ void NodeMachine::Retire(Worker& worker, std::string_view cause) {
   worker.gone = true;
   NoteWorker(NodeEventKind::kWorkerDied, worker, cause);
   if (!worker.process.empty()) worker_by_process_.erase(worker.process);
-  if (worker.loan != 0) EndLoan(worker, cause);
+  if (worker.loan != 0) {
+    EndLoan(worker, {.kind = FailureKind::kWorkerDied,
+                     .code = ErrorCode::kUnavailable,
+                     .text = std::string(cause)});
+  }
   scheduler_.RemoveWorker(worker);
   retired_.push_back(worker.index);
 }

@@ -159,8 +159,9 @@ class NodeMachine : private ObjectTable::Listener {
   // with `force` its worker is ended (a thread cannot be).
   void Cancel(Object& object, bool force);
 
-  // ---- Other nodes (node_peers.cc). Their workers that this node borrows are told of like its
-  // own. Another node, in the life `epoch`; an earlier one is over with that.
+  // ---- Other nodes (node_peers.cc). What their workers do that this node has borrowed is told
+  // like what its own do, with its own time. Another node, in the life `epoch`; an earlier one is
+  // over with that.
   Peer& AddPeer(NodeId node, std::uint64_t epoch, Resources total);
   Peer* FindPeer(PeerIndex index);  // Null for one that is gone.
   // It is gone, with the workers that it lent and the values that lay there.
@@ -287,7 +288,7 @@ class NodeMachine : private ObjectTable::Listener {
   Worker* LendOne(const std::string& scheduling);
   void AskBack();
   void TakeIn(Worker& worker, bool clean);
-  void EndLoan(Worker& worker, std::string_view cause);
+  void EndLoan(Worker& worker, const TaskFailure& cause);
 
   // node_streams.cc
   void OpenStream(ProcessIndex reader, const Task& task);

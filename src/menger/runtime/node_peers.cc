@@ -218,6 +218,7 @@ void NodeMachine::LoseAt(PeerIndex node, const TaskFailure& cause) {
 // ---- The lender.
 
 void NodeMachine::LendTo(Peer& peer) {
+  if (options_.threads) return;  // They are part of the driver.
   for (auto& [text, count] : peer.wanted) {
     while (count > 0) {
       std::size_t lent = 0;
@@ -297,16 +298,12 @@ Object* NodeMachine::FindKept(const Peer& peer, std::uint64_t kept) const {
 // ---- Ends.
 
 // A loan is over because its worker is.
-void NodeMachine::EndLoan(Worker& worker, std::string_view cause) {
+void NodeMachine::EndLoan(Worker& worker, const TaskFailure& cause) {
   if (worker.lender != 0) {
     if (Peer* const peer = FindPeer(worker.lender)) peer->borrowed.erase(worker.loan);
   } else if (Peer* const peer = FindPeer(worker.borrower)) {
     peer->lent.erase(worker.loan);
-    Tell(peer->index, {.kind = PeerMessage::Kind::kLost,
-                       .loan = worker.loan,
-                       .cause = {.kind = FailureKind::kWorkerDied,
-                                 .code = ErrorCode::kUnavailable,
-                                 .text = std::string(cause)}});
+    Tell(peer->index, {.kind = PeerMessage::Kind::kLost, .loan = worker.loan, .cause = cause});
   }
   worker.loan = 0;
 }

@@ -222,10 +222,12 @@ TEST(NodePeersTest, ALentWorkerThatDiesIsToldOf) {
   PeerWorld world(1);
   world.Receive({.kind = Kind::kWant, .count = 1});
   world.Told(Kind::kLend);
-  world.Die(*world.workers[0]);
+  world.machine.WorkerDied(*world.workers[0],
+                           {.kind = FailureKind::kOutOfMemory, .text = "it died"});
   const std::vector<PeerMessage> lost = world.Told(Kind::kLost);
   ASSERT_EQ(lost.size(), 1);
   EXPECT_EQ(lost[0].cause.text, "it died");
+  EXPECT_EQ(lost[0].cause.kind, FailureKind::kOutOfMemory);
 }
 
 TEST(NodePeersTest, WhatANodeHasHereGoesWithIt) {

@@ -72,8 +72,9 @@ struct FunctionTimes {
 struct SchedulingClass {
   std::string text;
   Resources need;
-  bool foreign = false;                                      // Needs what this node never has,
-  bool was_elsewhere = false;                                // but another had.
+  // It needs what this node never has; what another had, which may be gone.
+  bool foreign = false;
+  bool was_elsewhere = false;
   std::map<int, IntrusiveList<Task>, std::greater<>> ready;  // By priority.
   std::size_t ready_count = 0;
   std::vector<Worker*> workers;  // That serve it now.
@@ -160,9 +161,10 @@ struct Peer {
   std::uint64_t epoch = 0;   // Which life.
   ProcessIndex process = 0;  // As which it refers to its values that lie here.
   Resources total;
-  std::map<std::string, std::uint32_t>
-      wanted;                                  // Workers that it would have, by the class of calls,
-  std::map<std::string, std::uint32_t> asked;  // and those that this node has asked it for.
+  // Workers that it would have, and those that it was asked for: by the class of calls.
+  std::map<std::string, std::uint32_t> wanted;
+  std::map<std::string, std::uint32_t> asked;
+  // This node's that it has, and its own that this node has.
   std::map<LoanNumber, Worker*> lent;
   std::map<LoanNumber, Worker*> borrowed;
 };

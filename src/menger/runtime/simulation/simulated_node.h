@@ -55,9 +55,9 @@ struct SimulationCounts {
   std::uint64_t deaths = 0;
   std::uint64_t node_deaths = 0;
   std::uint64_t loans = 0;
-  std::uint64_t remote = 0;   // Calls done for another node,
-  std::uint64_t fetched = 0;  // and values brought from one.
-  std::uint64_t packets = 0;  // Lost or late ones.
+  std::uint64_t remote = 0;   // What lent workers have said,
+  std::uint64_t fetched = 0;  // and values brought from where they lay.
+  std::uint64_t packets = 0;  // That were lost.
   NodeMachine::Counts node;
 };
 

@@ -86,7 +86,6 @@ class SimulatedWorker {
   };
 
   WorkerIndex index() const { return index_; }
-  LoanNumber loan() const { return record_.loan; }
 
   // ---- The node's end.
   // `owner` has the call; `node`: where the worker lives, as the owner calls it.

@@ -54,6 +54,10 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.deaths, count / 10);
   EXPECT_GT(sum.node.rebuilt, 0);
   EXPECT_GT(sum.node.replayed, 0);
+  EXPECT_GT(sum.loans, 0);
+  EXPECT_GT(sum.fetched, 0);
+  EXPECT_GT(sum.node_deaths, 0);
+  EXPECT_GT(sum.packets, 0);
 }
 
 TEST(SimulationTest, RandomSchedulesGiveWhatTheProgramSays) { RunSeeds(1, 3000); }
