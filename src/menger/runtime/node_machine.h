@@ -50,7 +50,7 @@ class NodeEffects : public WorkerQueues {
   // node itself wished for its end.
   virtual void WorkerLost(const Worker&, const Task* /*ran*/, const TaskFailure& /*cause*/) {}
   // Goes to the machine of that node.
-  virtual void Tell(const Peer&, PeerMessage) {}
+  virtual void Tell(const Peer&, const PeerMessage&) {}
   // From now on what the worker says goes to that node, until it is back: it is offered a call of
   // this node's then.
   virtual void Lent(Worker&, const Peer&) {}
@@ -275,7 +275,7 @@ class NodeMachine : private ObjectTable::Listener {
 
   // node_peers.cc
   void TellScheduler();
-  void Tell(PeerIndex to, PeerMessage message);
+  void Tell(PeerIndex to, const PeerMessage& message);
   void ReceiveOfLent(Worker& worker, const PeerMessage& message);
   void Borrow(Peer& peer, const PeerMessage& message);
   void ServePeers();

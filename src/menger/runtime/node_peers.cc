@@ -56,8 +56,8 @@ void NodeMachine::TellScheduler() {
   scheduler_.SetElsewhere(std::move(elsewhere));
 }
 
-void NodeMachine::Tell(PeerIndex to, PeerMessage message) {
-  if (const Peer* const peer = FindPeer(to)) effects_->Tell(*peer, std::move(message));
+void NodeMachine::Tell(PeerIndex to, const PeerMessage& message) {
+  if (const Peer* const peer = FindPeer(to)) effects_->Tell(*peer, message);
 }
 
 void NodeMachine::Receive(Peer& peer, const PeerMessage& message) {

@@ -54,8 +54,8 @@ void SimulatedNode::Send(PeerIndex to, Letter letter) {
   }
 }
 
-void SimulatedNode::Tell(const Peer& peer, PeerMessage message) {
-  Send(peer.index, [message = std::move(message)](SimulatedNode& receiver, PeerIndex sender) {
+void SimulatedNode::Tell(const Peer& peer, const PeerMessage& message) {
+  Send(peer.index, [message](SimulatedNode& receiver, PeerIndex sender) {
     receiver.machine_.Receive(*receiver.machine_.FindPeer(sender), message);
   });
 }
