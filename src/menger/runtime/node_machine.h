@@ -50,7 +50,7 @@ class NodeEffects : public WorkerQueues {
   // node itself wished for its end.
   virtual void WorkerLost(const Worker&, const Task* /*ran*/, const TaskFailure& /*cause*/) {}
   // Goes to the machine of that node.
-  virtual void Tell(const Peer&, const PeerMessage&) {}
+  virtual void TellPeer(const Peer&, const PeerMessage&) {}
   // From now on what the worker says goes to that node, until it is back: it is offered a call of
   // this node's then.
   virtual void Lent(Worker&, const Peer&) {}

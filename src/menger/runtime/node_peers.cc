@@ -57,7 +57,7 @@ void NodeMachine::TellScheduler() {
 }
 
 void NodeMachine::Tell(PeerIndex to, const PeerMessage& message) {
-  if (const Peer* const peer = FindPeer(to)) effects_->Tell(*peer, message);
+  if (const Peer* const peer = FindPeer(to)) effects_->TellPeer(*peer, message);
 }
 
 void NodeMachine::Receive(Peer& peer, const PeerMessage& message) {

@@ -30,7 +30,7 @@ class PeerWorld : public World {
     return worker.lender == 0 && World::Recall(worker, task);
   }
   void Restore(Object& object) override { restored.push_back(&object); }
-  void Tell(const Peer&, const PeerMessage& message) override { told.push_back(message); }
+  void TellPeer(const Peer&, const PeerMessage& message) override { told.push_back(message); }
 
   // Nothing, or what it has told of that kind since it was asked last.
   std::vector<PeerMessage> Told(Kind kind) {

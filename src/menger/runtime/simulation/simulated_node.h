@@ -122,7 +122,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void EndWorker(Worker& worker, std::string_view why) override;
   void Interrupt(Worker&, const Task&) override {}
   void ActorReleased(ActorId id) override { released_.push_back(id); }
-  void Tell(const Peer& peer, const PeerMessage& message) override;
+  void TellPeer(const Peer& peer, const PeerMessage& message) override;
   void Lent(Worker&, const Peer&) override { ++counts_.loans; }
 
   // ---- Surroundings.

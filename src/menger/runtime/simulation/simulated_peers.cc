@@ -54,7 +54,7 @@ void SimulatedNode::Send(PeerIndex to, Letter letter) {
   }
 }
 
-void SimulatedNode::Tell(const Peer& peer, const PeerMessage& message) {
+void SimulatedNode::TellPeer(const Peer& peer, const PeerMessage& message) {
   Send(peer.index, [message](SimulatedNode& receiver, PeerIndex sender) {
     receiver.machine_.Receive(*receiver.machine_.FindPeer(sender), message);
   });
@@ -130,7 +130,7 @@ void SimulatedNode::Take(PeerIndex from, News& news) {
   }
   // Of a worker that is gone: nobody wants it.
   for (const ObjectValue& value : news.values) {
-    if (value.node != 0) Tell(peer, {.kind = PeerMessage::Kind::kDrop, .kept = value.kept});
+    if (value.node != 0) TellPeer(peer, {.kind = PeerMessage::Kind::kDrop, .kept = value.kept});
   }
 }
 
