@@ -104,7 +104,8 @@ std::vector<Fetched> LocalNode::Get(std::span<const ObjectHandle> handles,
 // Under the lock, as what follows.
 bool LocalNode::IsThere(const Object& object, const Waiter& waiter) {
   return object.state == Object::State::kReady &&
-         !(waiter.reads && object.value.kind == ObjectValue::Kind::kSpilled);
+         !(waiter.reads && (object.value.kind == ObjectValue::Kind::kSpilled ||
+                            object.value.kind == ObjectValue::Kind::kRemote));
 }
 
 void LocalNode::PinFor(Waiter& waiter, Object& object) {

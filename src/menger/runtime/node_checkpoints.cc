@@ -123,7 +123,7 @@ void NodeMachine::UpkeepDone(Task& task, std::span<TaskResult> results) {
     DropLog(actor);
     if (before != nullptr) objects_.Release(*before);
   } else {
-    for (const TaskResult& result : results) effects_->Free(result.value);
+    for (const TaskResult& result : results) FreeValue(result.value);
     UpkeepLost(task);
   }
   ServeActor(actor);

@@ -12,6 +12,7 @@ namespace menger {
 
 void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
   if (worker.gone) return;
+  if (worker.loan != 0) EndLoan(worker, cause);
   Retire(worker, cause.text);
   // What it had not begun is not to blame. Its queue is asked backwards: it began from the front.
   std::vector<std::pair<Task*, bool>> lost;
@@ -43,6 +44,11 @@ void NodeMachine::Retire(Worker& worker, std::string_view cause) {
   worker.gone = true;
   NoteWorker(NodeEventKind::kWorkerDied, worker, cause);
   if (!worker.process.empty()) worker_by_process_.erase(worker.process);
+  if (worker.loan != 0) {
+    EndLoan(worker, {.kind = FailureKind::kWorkerDied,
+                     .code = ErrorCode::kUnavailable,
+                     .text = std::string(cause)});
+  }
   scheduler_.RemoveWorker(worker);
   retired_.push_back(worker.index);
 }
@@ -135,7 +141,13 @@ void NodeMachine::EndRunning(Task& task, const Payload& error, bool force) {
   ++counts_.failed;
   effects_->Interrupt(worker, task);
   if (!force || worker.thread || task.actor != nullptr) return;
-  effects_->EndWorker(worker, "a call that it ran was ended");
+  constexpr std::string_view kWhy = "a call that it ran was ended";
+  if (worker.lender != 0) {
+    Tell(worker.lender,
+         {.kind = PeerMessage::Kind::kEnd, .loan = worker.loan, .text = std::string(kWhy)});
+  } else {
+    effects_->EndWorker(worker, kWhy);
+  }
   WorkerDied(worker, {.kind = FailureKind::kWorkerDied,
                       .code = ErrorCode::kUnavailable,
                       .text = "the worker was ended for another call's sake"});
@@ -176,6 +188,9 @@ std::optional<std::int64_t> NodeMachine::next_deadline() const {
     if (const std::optional<std::int64_t> limit = TimeLimitOf(*worker)) at(*limit);
   }
   if (scheduler_.WantsBalance()) at(now_ + 1'000'000);
+  for (const auto& [index, peer] : peers_) {
+    if (!peer->borrowed.empty()) at(now_ + 1'000'000);  // To be given back when it is idle.
+  }
   return next;
 }
 

@@ -80,8 +80,14 @@ void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
   if (header.stream_ahead > 0) OpenStream(process, task);
   try {
     task.scheduling = &scheduler_.ClassFor(task.spec->scheduling());
+    if (header.kind == CallKind::kConstruct && task.scheduling->foreign) {
+      throw InvalidArgument("an actor lives on the node that makes it: {}",
+                            task.scheduling->need.MissingFrom(scheduler_.total()));
+    }
   } catch (const Error& error) {
-    SettleFailed(task, Describe(FailureKind::kException, error.code(), task, error.what()));
+    const bool gone = error.code() == ErrorCode::kUnavailable;
+    SettleFailed(task, Describe(gone ? FailureKind::kNodeDied : FailureKind::kException,
+                                error.code(), task, error.what()));
     return SpreadNews();
   }
   for (const SpecArgument& argument : task.spec->arguments()) {
@@ -197,7 +203,7 @@ void NodeMachine::Finished(Worker& worker, LeaseNumber lease, std::span<TaskResu
                            double nanoseconds, std::int64_t ended_at) {
   Task* const task = FindLease(worker, lease);
   if (task == nullptr) {
-    for (const TaskResult& result : results) effects_->Free(result.value);
+    for (const TaskResult& result : results) FreeValue(result.value);
     return;
   }
   NoteTask(NodeEventKind::kTaskEnded, worker, *task, nanoseconds, ended_at);
@@ -242,7 +248,7 @@ void NodeMachine::Settle(Task& task, std::span<TaskResult> results) {
   if (!task.cancelled && !task.results.empty()) ++counts_.finished;
   for (std::size_t i = 0; i < std::max(results.size(), task.results.size()); ++i) {
     if (i >= task.results.size()) {
-      effects_->Free(results[i].value);
+      FreeValue(results[i].value);
     } else if (i < results.size()) {
       Fill(*task.results[i], std::move(results[i].value), results[i].contained);
     } else {
@@ -311,11 +317,19 @@ void NodeMachine::Record(Worker& worker, LeaseNumber lease, std::span<const std:
 
 void NodeMachine::Block(Worker& worker) {
   std::vector<Task*> recalled;
+  if (worker.lender != 0 && !worker.blocked) {
+    Tell(worker.lender, {.kind = PeerMessage::Kind::kBlocked, .loan = worker.loan});
+  }
   scheduler_.Block(worker, recalled);
   CallsReturned(recalled);
 }
 
-void NodeMachine::Unblock(Worker& worker) { scheduler_.Unblock(worker); }
+void NodeMachine::Unblock(Worker& worker) {
+  if (worker.lender != 0 && worker.blocked) {
+    Tell(worker.lender, {.kind = PeerMessage::Kind::kUnblocked, .loan = worker.loan});
+  }
+  scheduler_.Unblock(worker);
+}
 
 void NodeMachine::Run() {
   CheckTimeLimits();
@@ -336,6 +350,7 @@ void NodeMachine::Run() {
   do {
     scheduler_.Run();
   } while (ReconsiderFetching());
+  if (last_peer_ != 0) ServePeers();
   if (lineage_bytes_ > options_.lineage_bytes_max) BoundLineage();
 }
 

@@ -15,6 +15,7 @@
 #include "menger/runtime/node_records.h"
 #include "menger/runtime/node_status.h"
 #include "menger/runtime/object_table.h"
+#include "menger/runtime/peer_message.h"
 #include "menger/runtime/scheduler.h"
 #include "menger/runtime/task_error.h"
 
@@ -48,6 +49,11 @@ class NodeEffects : public WorkerQueues {
   // A worker is gone; `ran` is the call that it had begun, if any. `cause.worker` is "" where the
   // node itself wished for its end.
   virtual void WorkerLost(const Worker&, const Task* /*ran*/, const TaskFailure& /*cause*/) {}
+  // Goes to the machine of that node.
+  virtual void TellPeer(const Peer&, const PeerMessage&) {}
+  // From now on what the worker says goes to that node, until it is back: it is offered a call of
+  // this node's then.
+  virtual void Lent(Worker&, const Peer&) {}
   // What people call the function; "" if nobody knows.
   virtual std::string NameOfFunction(FunctionId) { return ""; }
 
@@ -71,6 +77,8 @@ struct NodeMachineOptions {
   // Of the calls that an actor has done since its last checkpoint, with their arguments: beyond
   // that the next checkpoint comes early.
   std::size_t log_bytes_max = std::size_t{16} << 20;
+  // So many calls that need the same wait before other nodes are asked for workers.
+  std::size_t waiting_here_max = 16;
 };
 
 // The node's logic: which calls there are, what each waits for, where it runs, what it gave, who
@@ -151,6 +159,22 @@ class NodeMachine : private ObjectTable::Listener {
   // with `force` its worker is ended (a thread cannot be).
   void Cancel(Object& object, bool force);
 
+  // ---- Other nodes (node_peers.cc). What their workers do that this node has borrowed is told
+  // like what its own do, with its own time. Another node, in the life `epoch`; an earlier one is
+  // over with that.
+  Peer& AddPeer(NodeId node, std::uint64_t epoch, Resources total);
+  Peer* FindPeer(PeerIndex index);  // Null for one that is gone.
+  // It is gone, with the workers that it lent and the values that lay there.
+  void PeerDied(Peer& peer, const TaskFailure& cause);
+  void Receive(Peer& peer, const PeerMessage& message);
+  static Worker* FindBorrowed(const Peer& peer, LoanNumber loan);  // Null for one that is gone.
+  // A borrowed worker gives back a call that it had not begun.
+  void Returned(Worker& worker, LeaseNumber lease);
+  // What a lent worker made lies here for its borrower, until he drops it or is gone: under which
+  // number. For him it is an ObjectValue::Remote.
+  std::uint64_t KeepFor(const Peer& peer, ObjectValue value);
+  Object* FindKept(const Peer& peer, std::uint64_t kept) const;
+
   // ---- Actors.
   Actor* FindActor(ActorId id);
   Actor* FindActor(std::string_view name);
@@ -191,8 +215,13 @@ class NodeMachine : private ObjectTable::Listener {
 
  private:
   void OnUnneeded(Object& object) override;
-  void OnFreed(const ObjectValue& value) override;
+  void OnFreed(const ObjectValue& value) override { FreeValue(value); }
   void OnForgotten(Task& producer) override;
+
+  void FreeValue(const ObjectValue& value) {
+    if (value.node != 0) DropAt(value);
+    effects_->Free(value);
+  }
 
   bool Speaks(ProcessIndex process);
   bool IsKnown(const SpecHeader& header) const;
@@ -218,7 +247,8 @@ class NodeMachine : private ObjectTable::Listener {
 
   void Fill(Object& object, ObjectValue value, std::span<const ObjectId> contained);
   void SpreadNews();  // Tells who waits for objects that are ready.
-  void MakeAgain(Object& lost);
+  void MakeAgain(Object& lost, const TaskFailure* cause = nullptr);
+  bool IsThere(const Object& object, ProcessIndex reader) const;
   void TellWaiting(Object& object);
   void FailWaiting(Task& task, const Payload& error);
   bool ReconsiderFetching();
@@ -242,6 +272,23 @@ class NodeMachine : private ObjectTable::Listener {
   void FillTasks(NodeStatus& status) const;
 
   static std::optional<std::int64_t> TimeLimitOf(const Worker& worker);
+
+  // node_peers.cc
+  void TellScheduler();
+  void Tell(PeerIndex to, const PeerMessage& message);
+  void ReceiveOfLent(Worker& worker, const PeerMessage& message);
+  void Borrow(Peer& peer, const PeerMessage& message);
+  void ServePeers();
+  void FailForeign(SchedulingClass& scheduling);
+  void AskFor(Peer& peer);
+  void GiveBackIdle(Peer& peer);
+  void DropAt(const ObjectValue& value);
+  void LoseAt(PeerIndex node, const TaskFailure& cause);
+  void LendTo(Peer& peer);
+  Worker* LendOne(const std::string& scheduling);
+  void AskBack();
+  void TakeIn(Worker& worker, bool clean);
+  void EndLoan(Worker& worker, const TaskFailure& cause);
 
   // node_streams.cc
   void OpenStream(ProcessIndex reader, const Task& task);
@@ -306,6 +353,10 @@ class NodeMachine : private ObjectTable::Listener {
   std::size_t lineage_bytes_ = 0;       // Of these.
   std::deque<Object*> news_;            // Ready, but not told yet; each held.
   bool spreading_ = false;
+  std::map<PeerIndex, std::unique_ptr<Peer>> peers_;
+  PeerIndex last_peer_ = 0;
+  LoanNumber last_loan_ = 0;
+  std::uint64_t last_kept_ = 0;
   Counts counts_;
   NodeEvents events_;
   std::size_t waiting_calls_ = 0;

@@ -9,7 +9,7 @@ namespace menger {
 
 void NodeMachine::Put(ProcessIndex process, ObjectId id, ObjectValue value,
                       std::span<const ObjectId> contained) {
-  if (!Speaks(process)) return effects_->Free(value);
+  if (!Speaks(process)) return FreeValue(value);
   Object& object = objects_.FindOrMake(id);
   objects_.AddReferrer(process, object);
   // Somebody runs a second time, and what he put before is not there any longer.
@@ -20,7 +20,7 @@ void NodeMachine::Put(ProcessIndex process, ObjectId id, ObjectValue value,
 
 void NodeMachine::Fill(Object& object, ObjectValue value, std::span<const ObjectId> contained) {
   if (object.state != Object::State::kPending) {
-    effects_->Free(value);
+    FreeValue(value);
     return;
   }
   objects_.Fill(object, std::move(value), contained);
@@ -68,18 +68,25 @@ void NodeMachine::FailWaiting(Task& task, const Payload& error) {
 bool NodeMachine::WatchObject(const Watch& watch, Object& object, bool with_value) {
   if (object.state == Object::State::kFreed) Lose(object);
   if (object.state == Object::State::kReady) {
-    if (!with_value || object.value.kind != ObjectValue::Kind::kSpilled) return true;
+    if (!with_value || IsThere(object, watch.process)) return true;
     effects_->Restore(object);
   }
   objects_.AddWatch(watch, object);
   return false;
 }
 
+// In memory of the node that the reader lives on.
+bool NodeMachine::IsThere(const Object& object, ProcessIndex reader) const {
+  if (object.value.kind != ObjectValue::Kind::kRemote) {
+    return object.value.kind != ObjectValue::Kind::kSpilled;
+  }
+  const auto worker = workers_.find(reader);
+  return worker != workers_.end() && worker->second->lender == object.value.node;
+}
+
 void NodeMachine::Unwatch(const Watch& watch, Object& object) { objects_.DropWatch(watch, object); }
 
 // ---- Lineage.
-
-void NodeMachine::OnFreed(const ObjectValue& value) { effects_->Free(value); }
 
 void NodeMachine::OnUnneeded(Object& object) {
   const Task* const task = object.producer;
@@ -102,7 +109,8 @@ bool NodeMachine::MayBeNeededAgain(const Task& task) const {
   if (header.kind != CallKind::kFunction || header.retries == 0 || task.cancelled) return false;
   return std::any_of(task.results.begin(), task.results.end(), [](const Object* result) {
     return result->value.kind == ObjectValue::Kind::kShared ||
-           result->value.kind == ObjectValue::Kind::kSpilled;
+           result->value.kind == ObjectValue::Kind::kSpilled ||
+           result->value.kind == ObjectValue::Kind::kRemote;
   });
 }
 
@@ -132,7 +140,7 @@ void NodeMachine::Keep(Task& task) {
   }
   for (Object* const argument : task.arguments) {
     const ObjectValue::Kind kind = argument->value.kind;
-    const bool small = kind != ObjectValue::Kind::kShared && kind != ObjectValue::Kind::kSpilled;
+    const bool small = kind == ObjectValue::Kind::kInline || kind == ObjectValue::Kind::kError;
     if (!small || CanBeMadeAgain(*argument)) continue;
     objects_.Hold(*argument);
     held.push_back(argument);
@@ -169,7 +177,7 @@ void NodeMachine::Lose(Object& lost) {
   SpreadNews();
 }
 
-void NodeMachine::MakeAgain(Object& lost) {
+void NodeMachine::MakeAgain(Object& lost, const TaskFailure* cause) {
   // A list, not recursion: the arguments of what is made again may be gone, too.
   std::vector<Object*> gone = {&lost};
   while (!gone.empty()) {
@@ -184,12 +192,13 @@ void NodeMachine::MakeAgain(Object& lost) {
     if (task == nullptr || actor || task->kept_for == 0) {
       NoteObject(NodeEventKind::kObjectLost, object);
       Fill(object,
-           ObjectValue::Failed(Encode({.kind = FailureKind::kObjectLost,
-                                       .code = ErrorCode::kDataLoss,
-                                       .text = fmt::format("object {} is lost, and what made it is "
-                                                           "no longer known (it was put, or came "
-                                                           "from an actor)",
-                                                           ToString(object.id))})),
+           ObjectValue::Failed(
+               Encode({.kind = cause != nullptr ? cause->kind : FailureKind::kObjectLost,
+                       .code = ErrorCode::kDataLoss,
+                       .text = fmt::format("object {} is lost{}, and what made it is no longer "
+                                           "known (it was put, or came from an actor)",
+                                           ToString(object.id),
+                                           cause != nullptr ? ": " + cause->text : "")})),
            {});
       continue;
     }

@@ -72,6 +72,9 @@ struct FunctionTimes {
 struct SchedulingClass {
   std::string text;
   Resources need;
+  // It needs what this node never has; what another had, which may be gone.
+  bool foreign = false;
+  bool was_elsewhere = false;
   std::map<int, IntrusiveList<Task>, std::greater<>> ready;  // By priority.
   std::size_t ready_count = 0;
   std::vector<Worker*> workers;  // That serve it now.
@@ -125,6 +128,10 @@ struct Stream {
   Object* gate = nullptr;  // Held; see stream.h.
 };
 
+// A worker of one node that does the calls of another for a while. Of the lender in one life, from
+// 1, never used twice.
+using LoanNumber = std::uint64_t;
+
 // A thread or a process that does calls, as the node sees it.
 struct Worker {
   WorkerIndex index = 0;
@@ -143,6 +150,25 @@ struct Worker {
   std::int64_t progress_at = 0;
   std::int64_t ended_at = 0;  // When it ended its last call, as it says.
   std::vector<Actor*> actors;
+  LoanNumber loan = 0;     // While it is lent:
+  PeerIndex lender = 0;    // it is a process of that node and does calls of this one,
+  PeerIndex borrower = 0;  // or a process of this node and does calls of that one.
+  bool asked_back = false;
+};
+
+// Another node, in one of its lives.
+struct Peer {
+  PeerIndex index = 0;
+  NodeId node;
+  std::uint64_t epoch = 0;   // Which life.
+  ProcessIndex process = 0;  // As which it refers to its values that lie here.
+  Resources total;
+  // Workers that it would have, and those that it was asked for: by the class of calls.
+  std::map<std::string, std::uint32_t> wanted;
+  std::map<std::string, std::uint32_t> asked;
+  // This node's that it has, and its own that this node has.
+  std::map<LoanNumber, Worker*> lent;
+  std::map<LoanNumber, Worker*> borrowed;
 };
 
 // An actor, from the call that makes it until nobody refers to it.

@@ -10,6 +10,8 @@ namespace menger {
 void NodeMachine::Restored(Object& object, const SharedExtent& extent) {
   ObjectValue value = ObjectValue::Shared(extent);
   value.spilled_at = object.value.spilled_at;
+  value.node = object.value.node;
+  value.kept = object.value.kept;
   objects_.Move(object, std::move(value));
   objects_.Hold(object);
   for (const Watch& watch : objects_.TakeWatches(object)) effects_->Ready(watch, object);

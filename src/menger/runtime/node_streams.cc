@@ -45,7 +45,7 @@ void NodeMachine::Yield(Worker& worker, LeaseNumber lease, std::uint64_t index, 
   const Task* const task = FindLease(worker, lease);
   const auto found = task != nullptr ? streams_.find(task->header().task) : streams_.end();
   if (found == streams_.end() || task->cancelled) {
-    effects_->Free(item.value);
+    FreeValue(item.value);
     // Nobody reads: a call that is replayed must not wait.
     if (task != nullptr && found == streams_.end() && task->header().stream_ahead > 0) {
       Object& gate = objects_.FindOrMake(StreamGate(task->header().task));
@@ -56,7 +56,7 @@ void NodeMachine::Yield(Worker& worker, LeaseNumber lease, std::uint64_t index, 
   }
   Stream& stream = found->second;
   // A further run yields what is there already.
-  if (index != stream.yielded) return effects_->Free(item.value);
+  if (index != stream.yielded) return FreeValue(item.value);
   Object& object = objects_.FindOrMake(StreamItem(task->header().task, index));
   objects_.Hold(object);
   ++stream.yielded;

@@ -72,6 +72,10 @@ class ObjectTable {
 
   // The process is gone, with all its references, pins and watches.
   void DropProcess(ProcessIndex process);
+  bool IsUsedBy(ProcessIndex process) const {
+    const auto uses = uses_.find(process);
+    return uses != uses_.end() && !uses->second.empty();
+  }
 
   void Hold(Object& object) { ++object.holds; }
   void Release(Object& object);

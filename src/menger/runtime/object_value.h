@@ -58,12 +58,17 @@ class Payload {
 // Larger values lie in shared memory, smaller ones travel with the messages.
 inline constexpr std::size_t kInlineBytesMax = 64 * 1024;
 
+// Of the nodes that this one knows, from 1: another for each life of a node. 0: this node.
+using PeerIndex = std::uint32_t;
+
 // A value, or why there is none.
 struct ObjectValue {
-  enum class Kind : std::uint8_t { kNone, kInline, kShared, kSpilled, kError };
+  enum class Kind : std::uint8_t { kNone, kInline, kShared, kSpilled, kRemote, kError };
   Kind kind = Kind::kNone;
+  PeerIndex node = 0;            // kRemote, and others that lie there, too: where,
+  std::uint64_t kept = 0;        // and what it is called there (NodeMachine::KeepFor).
   Payload payload;               // kInline: the value. kError: an encoded TaskError.
-  SharedExtent extent;           // kShared; of kSpilled its length.
+  SharedExtent extent;           // kShared; of kSpilled and kRemote its length.
   std::uint64_t spilled_at = 0;  // kSpilled, and kShared where the disk has it, too: its number.
 
   static ObjectValue Inline(Payload payload) {
@@ -71,6 +76,9 @@ struct ObjectValue {
   }
   static ObjectValue Shared(SharedExtent extent) {
     return {.kind = Kind::kShared, .extent = extent};
+  }
+  static ObjectValue Remote(PeerIndex node, std::uint64_t kept, std::uint64_t bytes) {
+    return {.kind = Kind::kRemote, .node = node, .kept = kept, .extent = {.bytes = bytes}};
   }
   static ObjectValue Failed(Payload error) {
     return {.kind = Kind::kError, .payload = std::move(error)};

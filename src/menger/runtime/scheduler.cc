@@ -19,7 +19,8 @@ constexpr std::size_t kOutstandingMax = 512;
 // back.
 constexpr LeaseNumber kLeasesMax = 1024;
 constexpr double kBriefNanoseconds = 20'000;
-constexpr double kTimesWeight = 0.1;  // Of the newest measurement.
+constexpr double kHopNanoseconds = 100'000;  // To another node and back.
+constexpr double kTimesWeight = 0.1;         // Of the newest measurement.
 constexpr std::int64_t kStuckNanoseconds = 500'000;
 constexpr std::size_t kClassesMax = 4096;
 constexpr int kBlockedWorkersMax = 256;  // Further workers that stand in for waiting ones.
@@ -58,14 +59,20 @@ Scheduler::Scheduler(Resources total, int workers, ObjectTable& objects, WorkerQ
       queues_(&queues) {}
 
 SchedulingClass& Scheduler::ClassFor(std::string_view text) {
-  if (text.empty() && !classes_.empty()) return *classes_.front();
   if (classes_.empty()) {
     classes_.push_back(std::make_unique<SchedulingClass>());
     classes_.front()->need = Resources(1, 0);
-    if (text.empty()) return *classes_.front();
+    classes_.front()->foreign = !total_.Contains(classes_.front()->need);
+  }
+  if (text.empty()) {
+    if (classes_.front()->foreign) CheckElsewhere(*classes_.front());
+    return *classes_.front();
   }
   const auto known = class_by_text_.find(std::string(text));
-  if (known != class_by_text_.end()) return *known->second;
+  if (known != class_by_text_.end()) {
+    if (known->second->foreign) CheckElsewhere(*known->second);
+    return *known->second;
+  }
   auto scheduling = std::make_unique<SchedulingClass>();
   scheduling->text = text;
   scheduling->need = ReadResources(text);
@@ -75,8 +82,9 @@ SchedulingClass& Scheduler::ClassFor(std::string_view text) {
         "round them",
         kClassesMax);
   }
-  const std::string missing = scheduling->need.MissingFrom(total_);
-  if (!missing.empty()) throw InvalidArgument("no worker can ever run this call: {}", missing);
+  scheduling->foreign = !total_.Contains(scheduling->need);
+  if (scheduling->foreign) CheckElsewhere(*scheduling);
+  scheduling->was_elsewhere = scheduling->foreign;
   SchedulingClass& result = *scheduling;
   class_by_text_.emplace(text, scheduling.get());
   classes_.push_back(std::move(scheduling));
@@ -99,6 +107,11 @@ void Scheduler::AddWorker(Worker& worker) {
 }
 
 void Scheduler::RemoveWorker(Worker& worker) {
+  if (worker.lender != 0) {
+    Erase(worker.serving->workers, &worker);
+    worker.serving = nullptr;
+    return;
+  }
   // What it holds is lent already while it is blocked.
   if (worker.serving != nullptr) {
     if (!worker.dedicated) Erase(worker.serving->workers, &worker);
@@ -204,8 +217,8 @@ Task* Scheduler::Take(SchedulingClass& scheduling) {
   return nullptr;
 }
 
-// False if not all are in memory.
-bool Scheduler::BeginReading(Task& task) {
+// False if not all are in the memory of the worker's node.
+bool Scheduler::BeginReading(const Worker& worker, Task& task) {
   if (task.references == 0) return true;
   const std::span<Object* const> arguments(task.arguments.data(), task.references);
   if (!std::exchange(task.reading, true)) {
@@ -214,7 +227,9 @@ bool Scheduler::BeginReading(Task& task) {
   bool there = true;
   for (Object* const argument : arguments) {
     const ObjectValue::Kind kind = argument->value.kind;
-    if (kind == ObjectValue::Kind::kSpilled) queues_->Restore(*argument);
+    const bool remote = kind == ObjectValue::Kind::kRemote;
+    if (remote && argument->value.node == worker.lender) continue;
+    if (remote || kind == ObjectValue::Kind::kSpilled) queues_->Restore(*argument);
     there &= kind == ObjectValue::Kind::kShared || kind == ObjectValue::Kind::kInline;
   }
   if (there == task.fetching) {
@@ -256,7 +271,7 @@ std::optional<LeaseNumber> NextLease(const Worker& worker) {
 }  // namespace
 
 bool Scheduler::OfferTo(Worker& worker, Task& task) {
-  if (!BeginReading(task)) return false;
+  if (!BeginReading(worker, task)) return false;
   const std::optional<LeaseNumber> lease = NextLease(worker);
   task.lease = lease.value_or(0);
   // What the worker reads is written before it can see the call.
@@ -298,7 +313,7 @@ void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
 }
 
 bool Scheduler::HasRoom(const Worker& worker) const {
-  if (worker.blocked || worker.full) return false;
+  if (worker.blocked || worker.full || worker.asked_back) return false;
   if (worker.outstanding.empty()) return true;
   // A limit of time is measured from the offer: nothing may lie before such a call, or behind it.
   if (worker.outstanding.back()->header().time_limit != 0) return false;
@@ -306,11 +321,20 @@ bool Scheduler::HasRoom(const Worker& worker) const {
          worker.outstanding.size() < kOutstandingMax;
 }
 
+namespace {
+
+// What a worker has before it, and the way to it.
+double Load(const Worker& worker) {
+  return worker.queued_nanoseconds + (worker.lender != 0 ? kHopNanoseconds : 0);
+}
+
+}  // namespace
+
 Worker* Scheduler::LeastBusy(SchedulingClass& scheduling) const {
   Worker* best = nullptr;
   for (Worker* const worker : scheduling.workers) {
     if (!HasRoom(*worker)) continue;
-    if (best == nullptr || worker->queued_nanoseconds < best->queued_nanoseconds) best = worker;
+    if (best == nullptr || Load(*worker) < Load(*best)) best = worker;
   }
   return best;
 }
@@ -341,7 +365,7 @@ void Scheduler::ReclaimIdle() {
 
 Worker* Scheduler::WorkerFor(SchedulingClass& scheduling) {
   Worker* const best = LeastBusy(scheduling);
-  if (best != nullptr && best->outstanding.empty()) return best;
+  if (best != nullptr && best->outstanding.empty() && best->lender == 0) return best;
   if (idle_.empty()) ReclaimIdle();
   if (idle_.empty() &&
       pool_size_ + workers_starting_ < workers_wanted_ + std::min(blocked_, kBlockedWorkersMax)) {
@@ -394,7 +418,11 @@ void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& r
       task = before;
       continue;
     }
-    if (!queues_->Recall(worker, *task)) break;  // Begun; so are those before it.
+    if (!queues_->Recall(worker, *task)) {
+      if (worker.lender == 0) break;  // Begun; so are those before it.
+      task = before;
+      continue;
+    }
     Done(worker, *task, -1);
     if (task->actor != nullptr) {
       recalled.push_back(task);
@@ -421,6 +449,7 @@ void Scheduler::TakeBackAll(Worker& worker, std::vector<Task*>& recalled) {
 void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
   if (worker.blocked) return;
   worker.blocked = true;
+  if (worker.lender != 0) return TakeBack(worker, 0, recalled);  // Its node lends what it has.
   if (worker.serving != nullptr) available_.Add(worker.serving->need);
   if (!worker.process.empty()) TakeBackAll(worker, recalled);
   if (worker.dedicated) return;
@@ -432,6 +461,7 @@ void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
 void Scheduler::Unblock(Worker& worker) {
   if (!worker.blocked) return;
   worker.blocked = false;
+  if (worker.lender != 0) return;
   if (worker.serving != nullptr) available_.Subtract(worker.serving->need);
   if (worker.dedicated) return;
   --blocked_;

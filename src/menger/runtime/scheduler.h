@@ -18,7 +18,8 @@ class WorkerQueues {
  public:
   // Puts the call at the end of the worker's queue; false if there is no room.
   virtual bool Offer(Worker& worker, const Task& task) = 0;
-  // Takes back a call that the worker has not begun; false if it has.
+  // Takes back a call that the worker has not begun; false if it has. Of another node's worker
+  // always false: it is asked, and NodeMachine::Returned may follow.
   virtual bool Recall(Worker& worker, const Task& task) = 0;
   // After some offers: the worker looks at its queue.
   virtual void Announce(Worker& worker) = 0;
@@ -61,8 +62,9 @@ class Scheduler {
   bool HasIdleWorker() const;
 
   // The class of that text ("cpu=1 gpu=0.5"; "" means one CPU). Throws InvalidArgument for a text
-  // that cannot be read or needs that the node never has.
+  // that cannot be read or needs that no node has, Unavailable if a node had them that is gone.
   SchedulingClass& ClassFor(std::string_view text);
+  const std::vector<std::unique_ptr<SchedulingClass>>& classes() const { return classes_; }
   FunctionTimes& TimesOf(FunctionId function);
   const Functions& functions() const { return times_; }  // That were called.
 
@@ -105,6 +107,20 @@ class Scheduler {
   void Block(Worker& worker, std::vector<Task*>& recalled);
   void Unblock(Worker& worker);
 
+  // ---- Workers of other nodes (scheduler_loans.cc).
+  // What each of the others has in all.
+  void SetElsewhere(std::vector<Resources> elsewhere);
+  bool IsElsewhere(const Resources& need) const;
+  // Another node's, for calls of the class, until RemoveWorker: its resources are not this node's.
+  void AddBorrowed(Worker& worker, SchedulingClass& scheduling);
+  // It is to be given back: what it has not begun is asked for, and it gets no more.
+  void AskBack(Worker& worker);
+  // Takes a worker that has nothing to do, with resources that nobody uses, out of the pool; null
+  // if there is none now. TakeIn: it is back.
+  Worker* Lend(SchedulingClass& need);
+  void TakeIn(Worker& worker);
+  bool HasTooMany() const { return pool_size_ > workers_wanted_ + blocked_; }
+
   void SetTime(std::int64_t now) { now_ = now; }  // Nanoseconds.
 
   // Hands out what can be handed out.
@@ -116,6 +132,7 @@ class Scheduler {
   bool WantsBalance() const;  // Some worker waits while others have more than one call.
 
  private:
+  void CheckElsewhere(const SchedulingClass& scheduling) const;
   bool Serve(SchedulingClass& scheduling);
   Worker* WorkerFor(SchedulingClass& scheduling);
   Worker* LeastBusy(SchedulingClass& scheduling) const;
@@ -125,7 +142,7 @@ class Scheduler {
   bool HasRoom(const Worker& worker) const;
   Task* Take(SchedulingClass& scheduling);
   void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled);
-  bool BeginReading(Task& task);
+  bool BeginReading(const Worker& worker, Task& task);
   void TakeBackAll(Worker& worker, std::vector<Task*>& recalled);
   bool Reserve(const Resources& need);
   void StartOneMore();
@@ -136,6 +153,7 @@ class Scheduler {
   int workers_starting_ = 0;
   int pool_size_ = 0;  // Workers that are not an actor's.
   int blocked_ = 0;
+  std::vector<Resources> elsewhere_;
   ObjectTable* objects_;
   WorkerQueues* queues_;
   std::vector<Task*> fetching_;

@@ -8,274 +8,216 @@
 namespace menger::simulation {
 namespace {
 
-constexpr std::uint64_t kEventsMax = 200'000;
+constexpr std::uint64_t kEventsMax = 400'000;
 constexpr std::int64_t kTickNanoseconds = 1'000'000;
-constexpr int kTicksMax = 5;  // Without anything to do, before the schedule counts as stuck.
-constexpr int kWorkersMax = 60;
+constexpr int kTicksMax = 30;   // Without anything to do, before the schedule counts as stuck.
+constexpr int kLastTicks = 12;  // After the end: what is lent goes home.
 
 }  // namespace
 
-SimulatedCluster::Plan SimulatedCluster::MakePlan(Random& random) {
-  const auto below = [&random](int bound) { return static_cast<int>(random.Integers(0, bound)); };
-  Plan plan;
-  plan.threads = below(5) == 0;
-  plan.workers = 1 + below(3);
-  plan.driver_steps = 10 + below(50);
-  plan.room = below(2) == 0 ? 1 + static_cast<std::size_t>(below(3)) : 100;
-  plan.shared_percent = below(3) * 40;
-  plan.deaths = plan.threads ? 0 : below(4);
-  plan.cancels = below(3) == 0 ? 1 + below(4) : 0;
-  plan.losses = below(3) == 0 ? 1 + below(6) : 0;
-  const bool faithful = below(4) != 0;
-  plan.retries = static_cast<std::uint16_t>(faithful ? 10 : below(2));
-  plan.checkpoint_every = static_cast<std::uint16_t>(faithful ? 1 + below(4) : 0);
-  plan.restarts = static_cast<std::uint16_t>(faithful ? 10 : 0);
-  plan.errors = plan.cancels > 0 || plan.losses > 0 || (!faithful && plan.deaths > 0);
-  return plan;
+SimulatedCluster::SimulatedCluster(std::uint64_t seed) : random_(Random::FromSeed(seed)) {
+  MakePlans();
 }
-
-NodeMachineOptions SimulatedCluster::Options(const Plan& plan) {
-  return {
-      .resources = Resources(plan.workers, 0), .workers = plan.workers, .threads = plan.threads};
-}
-
-SimulatedCluster::SimulatedCluster(std::uint64_t seed)
-    : random_(Random::FromSeed(seed)),
-      plan_(MakePlan(random_)),
-      machine_(Options(plan_), static_cast<NodeEffects&>(*this)) {}
 
 SimulatedCluster::~SimulatedCluster() = default;
 
+void SimulatedCluster::MakePlans() {
+  const int nodes = OneIn(2) ? 1 : 2 + Draw(2);
+  nodes_.resize(static_cast<std::size_t>(nodes));
+  epochs_.resize(nodes_.size());
+  common_.shared_percent = Draw(3) * 40;
+  faithful_ = Draw(4) != 0;
+  common_.retries = static_cast<std::uint16_t>(faithful_ ? 10 : Draw(2));
+  common_.checkpoint_every = static_cast<std::uint16_t>(faithful_ ? 1 + Draw(4) : 0);
+  common_.restarts = static_cast<std::uint16_t>(faithful_ ? 10 : 0);
+  if (nodes > 1) {
+    common_.gpus = OneIn(3);
+    poor_ = OneIn(4);
+    faults_ = !OneIn(3);
+    node_deaths_ = OneIn(2) ? 1 + Draw(2) : 0;
+    // A node that has never heard of a GPU says so.
+    births_ = common_.gpus ? 0 : Draw(3);
+    // What was put, or came from an actor, goes with the node where it lies.
+    common_.errors =
+        node_deaths_ > 0 && (common_.shared_percent > 0 || common_.gpus || poor_ || !faithful_);
+  }
+  for (int i = 0; i < nodes; ++i) StartNode(i);
+  while (!rumours_.empty()) Spread(0);
+}
+
+NodePlan SimulatedCluster::MakeNodePlan(int number) {
+  NodePlan plan;
+  plan.threads = nodes_.size() == 1 && OneIn(5);
+  plan.workers = poor_ && number == 1 ? 0 : 1 + Draw(3);
+  plan.gpu = common_.gpus && number == 0;
+  plan.driver_steps = 10 + Draw(50) / static_cast<int>(nodes_.size());
+  plan.room = OneIn(2) ? 1 + static_cast<std::size_t>(Draw(3)) : 100;
+  plan.waiting_here_max = static_cast<std::size_t>(Draw(3));
+  plan.deaths = plan.threads ? 0 : Draw(4);
+  plan.cancels = OneIn(3) ? 1 + Draw(4) : 0;
+  plan.losses = OneIn(3) ? 1 + Draw(6) : 0;
+  common_.errors |= plan.cancels > 0 || plan.losses > 0 || (!faithful_ && plan.deaths > 0);
+  return plan;
+}
+
+void SimulatedCluster::StartNode(int number) {
+  const auto at = static_cast<std::size_t>(number);
+  nodes_[at] = std::make_unique<SimulatedNode>(number, ++epochs_[at], common_, MakeNodePlan(number),
+                                               random_, counts_);
+  nodes_[at]->Start();
+  for (const auto& other : nodes_) {
+    if (other == nullptr || other->number() == number) continue;
+    rumours_.push_back({number, epochs_[at], other->number(), other->epoch()});
+    rumours_.push_back({other->number(), other->epoch(), number, epochs_[at]});
+  }
+}
+
+void SimulatedCluster::KillNode(int number) {
+  const auto at = static_cast<std::size_t>(number);
+  ++counts_.node_deaths;
+  nodes_[at].reset();
+  for (const auto& other : nodes_) {
+    if (other == nullptr) continue;
+    rumours_.push_back({other->number(), other->epoch(), number, epochs_[at], /*died=*/true});
+  }
+}
+
 void SimulatedCluster::Run() {
-  machine_.StartWorkers();
   int idle_ticks = 0;
   bool driving = true;
-  while (driving || idle_ticks < 2) {
+  const int last_ticks = nodes_.size() > 1 ? kLastTicks : 2;
+  while (driving || idle_ticks < last_ticks) {
     if (++counts_.events > kEventsMax) FailStuck();
-    machine_.SetTime(now_);
     if (DoSomething()) {
       idle_ticks = 0;
       continue;
     }
-    driving = plan_.driver_steps > 0 || !held_.empty();
+    driving = std::any_of(nodes_.begin(), nodes_.end(),
+                          [](const auto& node) { return node != nullptr && node->Drives(); });
     if (++idle_ticks > kTicksMax) FailStuck();
     LetTimePass();
   }
-  CheckNothingLeft();
-  counts_.node = machine_.counts();
-}
-
-// ---- NodeEffects.
-
-bool SimulatedCluster::Offer(Worker& worker, const Task& task) {
-  SimulatedWorker& simulated = *workers_.at(worker.index);
-  if (simulated.queued() >= plan_.room) return false;
-  simulated.Offer(task);
-  return true;
-}
-
-bool SimulatedCluster::Recall(Worker& worker, const Task& task) {
-  return workers_.at(worker.index)->Recall(task.lease);
-}
-
-void SimulatedCluster::Ready(const Watch& watch, Object& object) {
-  const auto index = static_cast<WorkerIndex>(watch.request >> 32);
-  if (index != 0) {
-    const auto worker = workers_.find(index);
-    if (worker == workers_.end() || !worker->second->alive()) return;
-    return worker->second->Ready(watch.request, object);
-  }
-  for (Held& held : held_) {
-    if (held.watched && held.reference.object == object.id) return Check(held, object);
+  for (const auto& node : nodes_) {
+    if (node == nullptr) continue;
+    node->CheckNothingLeft();
+    const NodeMachine::Counts& counts = node->machine_counts();
+    counts_.node.submitted += counts.submitted;
+    counts_.node.retried += counts.retried;
+    counts_.node.rebuilt += counts.rebuilt;
+    counts_.node.replayed += counts.replayed;
+    counts_.node.checkpoints += counts.checkpoints;
   }
 }
-
-void SimulatedCluster::Free(const ObjectValue& value) {
-  if (value.kind != ObjectValue::Kind::kShared) return;
-  const auto extent = extents_.find(value.extent.offset);
-  if (extent == extents_.end()) throw Internal("a value is freed twice");
-  if (!extent->second.published) throw Internal("a value is freed before it is known");
-  extents_.erase(extent);
-}
-
-void SimulatedCluster::EndWorker(Worker& worker, std::string_view) {
-  workers_.at(worker.index)->Die();
-}
-
-// ---- Surroundings.
-
-ObjectValue SimulatedCluster::MakeValue(WorkerIndex worker, Payload bytes) {
-  if (plan_.threads || Draw(100) >= plan_.shared_percent) {
-    return ObjectValue::Inline(std::move(bytes));
-  }
-  const std::uint64_t size = bytes.size();
-  extents_.emplace(++last_extent_, Extent{std::move(bytes), worker, worker == 0});
-  return ObjectValue::Shared({.offset = last_extent_, .bytes = size});
-}
-
-Payload SimulatedCluster::Read(const ObjectValue& value) {
-  if (value.kind == ObjectValue::Kind::kInline) return value.payload;
-  const auto extent = extents_.find(value.extent.offset);
-  if (value.kind != ObjectValue::Kind::kShared || extent == extents_.end()) {
-    throw Internal("a value of kind {} cannot be read", static_cast<int>(value.kind));
-  }
-  return extent->second.bytes;
-}
-
-void SimulatedCluster::Publish(const ObjectValue& value) {
-  if (value.kind == ObjectValue::Kind::kShared) extents_.at(value.extent.offset).published = true;
-}
-
-void SimulatedCluster::Complete(SpecHeader& header) {
-  header.function = {1, header.task.low % 3};
-  header.retries = header.kind == CallKind::kFunction ? plan_.retries : 0;
-  if (header.kind != CallKind::kConstruct) return;
-  header.restarts = plan_.restarts;
-  header.checkpoint_every = plan_.checkpoint_every;
-}
-
-// ---- The schedule.
 
 bool SimulatedCluster::DoSomething() {
-  std::vector<std::pair<SimulatedWorker*, int>> choices;
-  for (const auto& [index, worker] : workers_) {
-    if (worker->HasNews()) choices.emplace_back(worker.get(), 0);
-    if (worker->HasAnswer() && worker->alive()) choices.emplace_back(worker.get(), 1);
-    if (worker->CanStep()) choices.emplace_back(worker.get(), 2);
+  std::vector<std::pair<SimulatedNode*, int>> choices;
+  int all = 0;
+  for (const auto& node : nodes_) {
+    if (node == nullptr) continue;
+    choices.emplace_back(node.get(), node->Choices());
+    all += choices.back().second;
   }
-  const int others = (starting_ > 0 ? 1 : 0) + (plan_.driver_steps > 0 ? 1 : 0);
-  const std::size_t all = choices.size() + static_cast<std::size_t>(others);
-  if (all == 0) {
-    const bool waits =
-        std::any_of(held_.begin(), held_.end(), [](const Held& held) { return held.watched; });
-    if (waits || held_.empty()) return false;
-    Drop(held_.size() - 1);
-    EndReleased();
-    Bury();
-    machine_.Run();
-    return true;
-  }
-  const auto choice = static_cast<std::size_t>(Draw(static_cast<int>(all)));
-  if (choice < choices.size()) {
-    const auto [worker, what] = choices[choice];
-    if (what == 2 && plan_.deaths > 0 && OneIn(15)) {
-      Kill(*worker);
-    } else if (what == 0) {
-      worker->DeliverNews();
-    } else if (what == 1) {
-      worker->DeliverAnswer();
-    } else {
-      worker->Step();
+  const int rumours = static_cast<int>(rumours_.size());
+  const int flying = static_cast<int>(flying_.size());
+  if (all + rumours + flying == 0) {
+    for (const auto& [node, count] : choices) {
+      if (!node->DropSomething()) continue;
+      Settle();
+      return true;
     }
-    if (OneIn(10) && worker->CanTimeOut()) worker->TimeOut();
-  } else if (starting_ > 0 && choice == choices.size()) {
-    --starting_;
-    if (workers_.size() >= kWorkersMax) throw Internal("{} workers were started", kWorkersMax);
-    Worker& worker = machine_.AddWorker(machine_.NewWorkerIndex());
-    workers_.emplace(worker.index,
-                     std::make_unique<SimulatedWorker>(static_cast<Surroundings&>(*this), worker,
-                                                       plan_.threads ? &states_ : nullptr));
-  } else {
-    --plan_.driver_steps;
-    DriverStep();
+    return false;
   }
-  Bury();
-  EndReleased();
+  int choice = Draw(all + rumours + flying);
+  if (choice < flying) {
+    Deliver(static_cast<std::size_t>(choice));
+  } else if (choice -= flying; choice < rumours) {
+    // Not at once: they take their time.
+    if (all + flying == 0 || OneIn(5)) Spread(static_cast<std::size_t>(choice));
+  } else {
+    choice -= rumours;
+    auto at = choices.begin();
+    for (; choice >= at->second; ++at) choice -= at->second;
+    if (node_deaths_ > 0 && OneIn(100)) {
+      --node_deaths_;
+      const int number = at->first->number();
+      KillNode(number);
+      if (births_ > 0) {
+        --births_;
+        StartNode(number);
+      }
+    } else {
+      at->first->Do(choice);
+    }
+  }
   if (OneIn(20)) now_ += kTickNanoseconds;
-  if (!OneIn(4)) machine_.Run();
+  Settle();
   return true;
 }
 
-void SimulatedCluster::Kill(SimulatedWorker& worker) {
-  --plan_.deaths;
-  ++counts_.deaths;
-  worker.Die();
+void SimulatedCluster::Deliver(std::size_t index) {
+  std::swap(flying_[index], flying_.back());
+  Flying flying = std::move(flying_.back());
+  flying_.pop_back();
+  if (faults_ && OneIn(10)) {
+    ++counts_.packets;
+    return;  // Lost.
+  }
+  SimulatedNode* const node = nodes_[static_cast<std::size_t>(flying.to)].get();
+  if (node != nullptr) node->Arrive(flying.from, std::move(flying.packet));
 }
 
-// What the dead have said is heard before the machine learns of their end; unless it was the
-// machine that ended them.
-void SimulatedCluster::Bury() {
-  for (auto at = workers_.begin(); at != workers_.end();) {
-    SimulatedWorker& worker = *at->second;
-    Worker* const record = machine_.FindWorker(worker.index());
-    if (worker.alive() || (record != nullptr && worker.HasNews())) {
-      ++at;
-      continue;
+void SimulatedCluster::Spread(std::size_t index) {
+  const Rumour rumour = rumours_[index];
+  rumours_.erase(rumours_.begin() + static_cast<std::ptrdiff_t>(index));
+  SimulatedNode* const observer = nodes_[static_cast<std::size_t>(rumour.observer)].get();
+  if (observer == nullptr || observer->epoch() != rumour.observer_epoch) return;
+  if (rumour.died) return observer->HearOfDeath(rumour.node, rumour.epoch);
+  const SimulatedNode* const node = nodes_[static_cast<std::size_t>(rumour.node)].get();
+  if (node != nullptr && node->epoch() == rumour.epoch) observer->Meet(*node);
+}
+
+void SimulatedCluster::Exchange() {
+  for (const auto& node : nodes_) {
+    if (node == nullptr) continue;
+    for (int to = 0; to < static_cast<int>(nodes_.size()); ++to) {
+      Link* const link = node->LinkTo(to);
+      if (link == nullptr) continue;
+      for (Link::Packet& packet : link->Outgoing(now_)) {
+        flying_.push_back({node->number(), to, std::move(packet)});
+      }
     }
-    if (record != nullptr) {
-      machine_.WorkerDied(*record, {.kind = FailureKind::kWorkerDied,
-                                    .code = ErrorCode::kUnavailable,
-                                    .text = "it was killed"});
-    }
-    const WorkerIndex index = worker.index();
-    std::erase_if(extents_, [index](const auto& extent) {
-      return extent.second.writer == index && !extent.second.published;
-    });
-    at = workers_.erase(at);
   }
 }
 
-// What an actor on a thread held goes with it.
-void SimulatedCluster::EndReleased() {
-  for (const ActorId id : std::exchange(released_, {})) {
-    const auto state = states_.find(id);
-    if (state == states_.end()) continue;
-    if (state->second.kept) {
-      machine_.objects().DropReferrer(kDriver,
-                                      *machine_.objects().Find(state->second.kept->object));
+void SimulatedCluster::Settle() {
+  for (const auto& node : nodes_) {
+    if (node == nullptr) continue;
+    node->Settle(now_);
+    if (!OneIn(4)) {
+      node->RunMachine();
+      node->Settle(now_);
     }
-    states_.erase(state);
   }
+  Exchange();
 }
 
 void SimulatedCluster::LetTimePass() {
   now_ += kTickNanoseconds;
-  machine_.SetTime(now_);
-  machine_.Run();
-  Bury();
-  EndReleased();
+  for (const auto& node : nodes_) {
+    if (node == nullptr) continue;
+    node->Settle(now_);
+    node->RunMachine();
+    node->Settle(now_);
+  }
+  Exchange();
 }
 
 void SimulatedCluster::FailStuck() const {
-  std::string text = fmt::format("nothing goes on: {} calls, {} objects, {} ready, {} starting",
-                                 machine_.live_tasks(), machine_.objects().size(),
-                                 machine_.scheduler().ready(), starting_);
-  for (const auto& [index, worker] : workers_) text += "; " + worker->Describe();
-  for (const Held& held : held_) {
-    if (held.watched)
-      text += fmt::format("; the driver waits for {}", ToString(held.reference.object));
+  std::string text = "nothing goes on";
+  for (const auto& node : nodes_) {
+    if (node != nullptr) text += "; " + node->Describe();
   }
   throw Internal("{}", text);
-}
-
-void SimulatedCluster::CheckNothingLeft() {
-  checker_.CheckChains();
-  const auto expect = [](std::string_view what, std::uint64_t is, std::uint64_t should) {
-    if (is != should) throw Internal("in the end there are {} {}, not {}", is, what, should);
-  };
-  machine_.objects().ForEach([](const Object& object) {
-    throw Internal(
-        "in the end there is object {}: state {}, {} referrers, {} holds, {} pins, {} "
-        "lineage, kind {}, {} wait",
-        ToString(object.id), static_cast<int>(object.state), object.referrers, object.holds,
-        object.pins, object.lineage, static_cast<int>(object.value.kind), object.waiting.size());
-  });
-  expect("calls", machine_.live_tasks(), 0);
-  expect("values in shared memory", extents_.size(), 0);
-  expect("bytes of lineage", machine_.lineage_bytes(), 0);
-  expect("states of actors", states_.size(), 0);
-  const NodeMachine::Counts& counts = machine_.counts();
-  expect("settled calls", counts.finished + counts.failed, counts.submitted + counts.rebuilt);
-  while (!workers_.empty()) {
-    workers_.begin()->second->Die();
-    Bury();
-    machine_.Run();
-  }
-  expect("workers", machine_.workers(), 0);
-  if (machine_.scheduler().available() != machine_.scheduler().total()) {
-    throw Internal("in the end {} of {} CPUs are free", machine_.scheduler().available().Get("cpu"),
-                   machine_.scheduler().total().Get("cpu"));
-  }
 }
 
 }  // namespace menger::simulation

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
-#include "menger/runtime/simulation/simulated_cluster.h"
+#include "menger/runtime/simulation/simulated_node.h"
 
 // The driver's part of a simulation: makes calls at random, and knows what each must give.
 namespace menger::simulation {
@@ -12,7 +12,7 @@ constexpr std::size_t kHeldMax = 12;
 
 }  // namespace
 
-void SimulatedCluster::DriverStep() {
+void SimulatedNode::DriverStep() {
   if (held_.size() >= kHeldMax) return DriverDrop();
   switch (Draw(14)) {
     case 0:
@@ -40,7 +40,12 @@ void SimulatedCluster::DriverStep() {
   }
 }
 
-int SimulatedCluster::Pick(SlotKind kind) {
+// Each life of each node is a job of its own.
+TaskId SimulatedNode::Root() const {
+  return RootTask(1 + static_cast<std::uint64_t>(number_) + 16 * epoch_);
+}
+
+int SimulatedNode::Pick(SlotKind kind) {
   const std::size_t first =
       held_.empty() ? 0 : static_cast<std::size_t>(Draw(static_cast<int>(held_.size())));
   for (std::size_t i = 0; i < held_.size(); ++i) {
@@ -52,7 +57,7 @@ int SimulatedCluster::Pick(SlotKind kind) {
   return -1;
 }
 
-void SimulatedCluster::DriverDrop() {
+void SimulatedNode::DriverDrop() {
   if (held_.empty()) return;
   const auto index = static_cast<std::size_t>(Draw(static_cast<int>(held_.size())));
   // An actor does not go at once: it is more interesting than a value.
@@ -61,22 +66,20 @@ void SimulatedCluster::DriverDrop() {
   if (!keep) Drop(index);
 }
 
-void SimulatedCluster::Submit(SpecHeader header, const CallContent& content,
-                              const std::vector<ObjectId>& values, KnownPointer known,
-                              SlotKind kind) {
-  header.parent = RootTask(1);
+void SimulatedNode::Submit(SpecHeader header, const CallContent& content,
+                           const std::vector<ObjectId>& values, KnownPointer known, SlotKind kind) {
+  header.parent = Root();
   header.task = ChildTask(header.parent, ++driver_calls_);
   Reference result{.object = ResultOf(header.task, 0), .kind = kind};
   if (header.kind == CallKind::kConstruct) header.actor = result.actor = ActorOf(header.task);
   Complete(header);
-  SpecPointer spec =
-      MakeSpec(header, values, content, header.kind == CallKind::kConstruct ? "cpu=0" : "");
+  SpecPointer spec = MakeSpec(header, values, content, NeedsOf(header));
   checker_.Called(*spec);
   machine_.Submit(kDriver, std::move(spec));
   held_.push_back({.reference = result, .known = std::move(known)});
 }
 
-void SimulatedCluster::DriverCall() {
+void SimulatedNode::DriverCall() {
   CallContent content{.seed = random_.NextUint64(), .depth = static_cast<std::uint64_t>(Draw(4))};
   std::vector<ObjectId> values;
   std::vector<KnownPointer> known_values;
@@ -97,7 +100,7 @@ void SimulatedCluster::DriverCall() {
   Submit({.kind = CallKind::kFunction}, content, values, known, SlotKind::kValue);
 }
 
-void SimulatedCluster::DriverMethod() {
+void SimulatedNode::DriverMethod() {
   const int actor = Pick(SlotKind::kActor);
   if (actor < 0) return;
   const Reference target = held_[static_cast<std::size_t>(actor)].reference;
@@ -121,14 +124,14 @@ void SimulatedCluster::DriverMethod() {
          values, known, SlotKind::kValue);
 }
 
-void SimulatedCluster::DriverCreate() {
+void SimulatedNode::DriverCreate() {
   auto known = std::make_shared<Known>();
   known->kind = SlotKind::kActor;
   Submit({.kind = CallKind::kConstruct}, {.seed = random_.NextUint64()}, {}, known,
          SlotKind::kActor);
 }
 
-void SimulatedCluster::DriverPut() {
+void SimulatedNode::DriverPut() {
   const std::uint64_t seed = random_.NextUint64();
   Value value{.fold = Mix(seed)};
   std::vector<ObjectId> contained;
@@ -140,26 +143,26 @@ void SimulatedCluster::DriverPut() {
     contained.push_back(held.reference.object);
     known.push_back(held.known);
   }
-  const ObjectId id = ResultOf(ChildTask(RootTask(1), ++driver_calls_), 0);
+  const ObjectId id = ResultOf(ChildTask(Root(), ++driver_calls_), 0);
   machine_.Put(kDriver, id, MakeValue(0, Encode(value)), contained);
   held_.push_back(
       {.reference = {.object = id, .kind = inner >= 0 ? SlotKind::kValue : SlotKind::kPlain},
        .known = InterpretPut(seed, known)});
 }
 
-void SimulatedCluster::DriverGet() {
+void SimulatedNode::DriverGet() {
   const int index = Pick(SlotKind::kValue);
   if (index < 0) return;
   Held& held = held_[static_cast<std::size_t>(index)];
   if (held.watched) return;
   held.watched = true;
   Object& object = *machine_.objects().Find(held.reference.object);
-  if (machine_.WatchObject({kDriver, 1}, object)) {
+  if (machine_.WatchObject({kDriver, 1}, object, /*with_value=*/true)) {
     Check(held_[static_cast<std::size_t>(index)], object);
   }
 }
 
-void SimulatedCluster::Check(Held& held, const Object& object) {
+void SimulatedNode::Check(Held& held, const Object& object) {
   held.watched = false;
   const bool failed = object.value.kind == ObjectValue::Kind::kError;
   if (!failed) {
@@ -171,17 +174,15 @@ void SimulatedCluster::Check(Held& held, const Object& object) {
     return;
   }
   const TaskFailure failure = DecodeFailure(object.value.payload);
-  const std::string root = failure.kind == FailureKind::kException && !failure.type.empty()
-                               ? failure.type
-                               : FailureKindName(failure.kind);
+  const std::string root = RootOf(failure);
   const bool expected = held.known->failed && root == "exception";
-  if (!expected && (!plan_.errors || root == "exception")) {
+  if (!expected && (!common_.errors || root == "exception")) {
     throw Internal("{} failed: {}; at the root: {}", ToString(object.id), failure.ToString(), root);
   }
   ++counts_.errors;
 }
 
-void SimulatedCluster::DriverCancel() {
+void SimulatedNode::DriverCancel() {
   if (plan_.cancels == 0 || held_.empty()) return;
   const Held& held = held_[static_cast<std::size_t>(Draw(static_cast<int>(held_.size())))];
   --plan_.cancels;
@@ -189,7 +190,7 @@ void SimulatedCluster::DriverCancel() {
 }
 
 // A value in shared memory that only references need: it is gone.
-void SimulatedCluster::DriverLose() {
+void SimulatedNode::DriverLose() {
   if (plan_.losses == 0) return;
   for (const Held& held : held_) {
     Object& object = *machine_.objects().Find(held.reference.object);
@@ -199,7 +200,7 @@ void SimulatedCluster::DriverLose() {
   }
 }
 
-void SimulatedCluster::Drop(std::size_t index) {
+void SimulatedNode::Drop(std::size_t index) {
   const ObjectId id = held_[index].reference.object;
   held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
   machine_.objects().DropReferrer(kDriver, *machine_.objects().Find(id));

@@ -4,15 +4,12 @@
 #include <utility>
 
 namespace menger::simulation {
-namespace {
 
 std::string RootOf(const TaskFailure& failure) {
-  return failure.kind == FailureKind::kException && !failure.type.empty()
-             ? failure.type
-             : FailureKindName(failure.kind);
+  if (failure.kind != FailureKind::kException) return FailureKindName(failure.kind);
+  if (!failure.type.empty()) return failure.type;
+  return failure.code == ErrorCode::kInvalidArgument ? "no such resource" : "exception";
 }
-
-}  // namespace
 
 SimulatedWorker::SimulatedWorker(Surroundings& surroundings, Worker& record, ActorStates* states)
     : surroundings_(surroundings),
@@ -22,7 +19,8 @@ SimulatedWorker::SimulatedWorker(Surroundings& surroundings, Worker& record, Act
 
 // ---- The node's end.
 
-void SimulatedWorker::Offer(const Task& task) {
+SimulatedWorker::Entry SimulatedWorker::MakeEntry(Surroundings& owner, const Task& task,
+                                                  PeerIndex node) {
   Entry entry{.lease = task.lease,
               .bytes = {task.spec->bytes().begin(), task.spec->bytes().end()},
               .records = task.records};
@@ -30,38 +28,61 @@ void SimulatedWorker::Offer(const Task& task) {
     const Object& argument = *task.arguments[i];
     if (argument.state != Object::State::kReady) throw Internal("an argument is not there");
     if (argument.value.kind == ObjectValue::Kind::kError) throw Internal("an argument failed");
-    entry.values.push_back(DecodeValue(surroundings_.Read(argument.value).bytes()));
+    const bool there = argument.value.node != 0 && argument.value.node == node;
+    if (there) entry.kept.emplace_back(i, argument.value.kept);
+    entry.values.push_back(there ? Value() : DecodeValue(owner.Read(argument.value).bytes()));
   }
-  queue_.push_back(std::move(entry));
+  return entry;
 }
 
 bool SimulatedWorker::Recall(LeaseNumber lease) {
   return std::erase_if(queue_, [lease](const Entry& entry) { return entry.lease == lease; }) > 0;
 }
 
-void SimulatedWorker::Ready(std::uint64_t request, Object& object) {
+std::vector<LeaseNumber> SimulatedWorker::QueuedLeases() const {
+  std::vector<LeaseNumber> leases;
+  for (const Entry& entry : queue_) leases.push_back(entry.lease);
+  return leases;
+}
+
+SimulatedWorker::Answer SimulatedWorker::MakeAnswer(Surroundings& owner, std::uint64_t request,
+                                                    Object& object, Worker& record) {
   Answer answer{.request = request};
-  if (object.value.kind == ObjectValue::Kind::kError) {
+  const ObjectValue& value = object.value;
+  if (value.kind == ObjectValue::Kind::kError) {
     answer.failed = true;
-    answer.root = RootOf(DecodeFailure(object.value.payload));
-  } else {
-    answer.value = DecodeValue(surroundings_.Read(object.value).bytes());
+    answer.root = RootOf(DecodeFailure(value.payload));
+    return answer;
   }
-  if (object.value.kind == ObjectValue::Kind::kShared) {
-    surroundings_.machine().objects().Pin(process(), object);
+  if (value.node != 0 && value.node == record.lender) {
+    answer.kept = value.kept;
+  } else {
+    answer.value = DecodeValue(owner.Read(value).bytes());
+  }
+  if (value.kind != ObjectValue::Kind::kInline) {
+    owner.machine().objects().Pin(ProcessOf(record), object);
+    answer.pinned = object.id;
+  }
+  return answer;
+}
+
+void SimulatedWorker::Ready(Answer answer) {
+  if (answer.pinned.valid()) {
     // The worker has read it: it says so at some time.
-    Tell([this, id = object.id] {
-      Object* const read = surroundings_.machine().objects().Find(id);
-      if (read != nullptr) surroundings_.machine().objects().Unpin(process(), *read);
+    Tell([id = answer.pinned](Surroundings& owner, Worker& record, auto&) {
+      Object* const read = owner.machine().objects().Find(id);
+      if (read != nullptr) owner.machine().objects().Unpin(ProcessOf(record), *read);
     });
   }
   to_worker_.push_back(std::move(answer));
 }
 
 void SimulatedWorker::DeliverNews() {
-  const std::function<void()> news = std::move(to_node_.front());
+  News news = std::move(to_node_.front());
   to_node_.pop_front();
-  news();
+  for (const ObjectValue& value : news.values) surroundings_.Publish(value);
+  if (news.borrower != 0) return surroundings_.Forward(std::move(news));
+  news.tell(surroundings_, record_, news.values);
 }
 
 void SimulatedWorker::DeliverAnswer() {
@@ -107,8 +128,9 @@ void SimulatedWorker::Claim() {
   const LeaseNumber lease = call_->entry.lease;
   call_->inputs = std::make_unique<CallInputs>(
       call_->entry.records, [this, lease](std::span<const std::byte> told) {
-        Tell([this, lease, record = std::vector<std::byte>(told.begin(), told.end())] {
-          surroundings_.machine().Record(record_, lease, record);
+        Tell([lease, bytes = std::vector<std::byte>(told.begin(), told.end())](
+                 Surroundings& owner, Worker& record, auto&) {
+          owner.machine().Record(record, lease, bytes);
         });
       });
   const SpecHeader& header = call_->entry.spec().header();
@@ -215,10 +237,10 @@ void SimulatedWorker::MakeCall(CallKind kind, std::uint64_t seed, const Operatio
   }
   call_->handles.push_back(result.object);
   auto spec = std::make_shared<SpecPointer>(
-      MakeSpec(header, values, content, kind == CallKind::kConstruct ? "cpu=0" : ""));
-  Tell([this, spec] {
-    surroundings_.CheckCall(**spec);
-    surroundings_.machine().Submit(process(), std::move(*spec));
+      MakeSpec(header, values, content, surroundings_.NeedsOf(header)));
+  Tell([spec](Surroundings& owner, Worker& record, auto&) {
+    owner.CheckCall(**spec);
+    owner.machine().Submit(ProcessOf(record), std::move(*spec));
   });
 }
 
@@ -233,12 +255,12 @@ void SimulatedWorker::DoPut(const Operation& operation) {
   call_->slots.push_back(
       {.object = id, .kind = contained.empty() ? SlotKind::kPlain : SlotKind::kValue});
   call_->handles.push_back(id);
-  Tell([this, id, fold = value.fold, contained,
-        stored = surroundings_.MakeValue(index_, Encode(value))] {
-    surroundings_.CheckPut(id, fold);
-    surroundings_.Publish(stored);
-    surroundings_.machine().Put(process(), id, stored, contained);
-  });
+  Tell(
+      [id, fold = value.fold, contained](Surroundings& owner, Worker& record, auto& values) {
+        owner.CheckPut(id, fold);
+        owner.machine().Put(ProcessOf(record), id, values[0], contained);
+      },
+      {surroundings_.MakeValue(index_, Encode(value))});
 }
 
 // ---- Waiting.
@@ -247,30 +269,31 @@ void SimulatedWorker::BeginWait(const std::vector<ObjectId>& objects) {
   call_->watched = objects;
   call_->request = (std::uint64_t{index_} << 32) | ++requests_;
   call_->answers.clear();
-  Tell([this, objects, request = call_->request] {
-    NodeMachine& machine = surroundings_.machine();
+  Tell([objects, request = call_->request](Surroundings& owner, Worker& record, auto&) {
+    NodeMachine& machine = owner.machine();
     bool waits = false;
     for (const ObjectId id : objects) {
       Object& object = machine.objects().FindOrMake(id);
-      if (machine.WatchObject({process(), request}, object)) {
-        Ready(request, object);
+      if (machine.WatchObject({ProcessOf(record), request}, object, /*with_value=*/true)) {
+        owner.Bring(record, request, object);
       } else {
         waits = true;
       }
     }
-    if (waits) machine.Block(record_);
+    if (waits) machine.Block(record);
   });
 }
 
 void SimulatedWorker::EndWait() {
-  Tell([this, request = call_->request, objects = std::move(call_->watched)] {
-    NodeMachine& machine = surroundings_.machine();
+  Tell([request = call_->request, objects = std::move(call_->watched)](Surroundings& owner,
+                                                                       Worker& record, auto&) {
+    NodeMachine& machine = owner.machine();
     for (const ObjectId id : objects) {
       if (Object* const object = machine.objects().Find(id)) {
-        machine.Unwatch({process(), request}, *object);
+        machine.Unwatch({ProcessOf(record), request}, *object);
       }
     }
-    machine.Unblock(record_);
+    machine.Unblock(record);
   });
   call_->request = 0;
 }
@@ -304,18 +327,18 @@ void SimulatedWorker::CallAfterWait(const Operation& operation, std::uint64_t re
 // ---- References and ends.
 
 void SimulatedWorker::Adopt(ObjectId id) {
-  Tell([this, id] {
-    ObjectTable& objects = surroundings_.machine().objects();
+  Tell([id](Surroundings& owner, Worker& record, auto&) {
+    ObjectTable& objects = owner.machine().objects();
     Object* const object = objects.Find(id);
     if (object == nullptr) throw Internal("object {} is adopted and unknown", ToString(id));
-    objects.AddReferrer(process(), *object);
+    objects.AddReferrer(ProcessOf(record), *object);
   });
 }
 
 void SimulatedWorker::Forget(ObjectId id) {
-  Tell([this, id] {
-    ObjectTable& objects = surroundings_.machine().objects();
-    if (Object* const object = objects.Find(id)) objects.DropReferrer(process(), *object);
+  Tell([id](Surroundings& owner, Worker& record, auto&) {
+    ObjectTable& objects = owner.machine().objects();
+    if (Object* const object = objects.Find(id)) objects.DropReferrer(ProcessOf(record), *object);
   });
 }
 
@@ -336,8 +359,8 @@ void SimulatedWorker::Finish() {
       Adopt(actor.kept->object);
     }
     if (actor.kept) {
-      Tell([this, id = actor.kept->object] {
-        const Object* const object = surroundings_.machine().objects().Find(id);
+      Tell([id = actor.kept->object](Surroundings& owner, Worker&, auto&) {
+        const Object* const object = owner.machine().objects().Find(id);
         if (object == nullptr || object->state != Object::State::kReady) {
           throw Internal("what an actor keeps is gone: {}", ToString(id));
         }
@@ -360,23 +383,26 @@ void SimulatedWorker::Report(std::optional<Value> value, const std::string& root
     if (kept == last.end()) Forget(id);
   }
   const bool method = header.kind == CallKind::kMethod;
-  const auto check = [this, header, state = method ? states_[header.actor] : ActorState()] {
-    if (header.kind == CallKind::kMethod) surroundings_.CheckMethod(header, state);
+  const auto check = [header,
+                      state = method ? states_[header.actor] : ActorState()](Surroundings& owner) {
+    if (header.kind == CallKind::kMethod) owner.CheckMethod(header, state);
   };
   if (root.empty()) {
-    std::vector<TaskResult> results;
-    if (value) results.push_back({surroundings_.MakeValue(index_, Encode(*value)), last});
-    auto shared = std::make_shared<std::vector<TaskResult>>(std::move(results));
-    Tell([this, check, lease, shared] {
-      check();
-      for (const TaskResult& result : *shared) surroundings_.Publish(result.value);
-      surroundings_.machine().Finished(record_, lease, *shared, 1e5);
-    });
+    std::vector<ObjectValue> values;
+    if (value) values.push_back(surroundings_.MakeValue(index_, Encode(*value)));
+    Tell(
+        [check, lease, last](Surroundings& owner, Worker& record, auto& results) {
+          check(owner);
+          std::vector<TaskResult> told;
+          for (const ObjectValue& result : results) told.push_back({result, last});
+          owner.machine().Finished(record, lease, told, 1e5);
+        },
+        std::move(values));
   } else {
     TaskFailure failure{.kind = FailureKind::kException, .type = root, .text = "it threw"};
-    Tell([this, check, lease, failure] {
-      check();
-      surroundings_.machine().Failed(record_, lease, failure, 1e5);
+    Tell([check, lease, failure](Surroundings& owner, Worker& record, auto&) {
+      check(owner);
+      owner.machine().Failed(record, lease, failure, 1e5);
     });
   }
   for (const ObjectId id : last) {

@@ -20,17 +20,35 @@ struct ActorState {
 };
 using ActorStates = std::unordered_map<ActorId, ActorState, IdHash>;
 
+// What failed first, as calls tell those that wait for them.
+std::string RootOf(const TaskFailure& failure);
+
+class Surroundings;
+
+// What a worker says: to the machine of the node whose call it does.
+struct News {
+  PeerIndex borrower = 0;  // That node, where it is another,
+  LoanNumber loan = 0;     // and the worker there.
+  std::vector<ObjectValue> values;
+  // `owner`: that node, `record`: what the worker is there.
+  std::function<void(Surroundings& owner, Worker& record, std::vector<ObjectValue>& values)> tell;
+};
+
 // What the processes of a simulation have around them: the node, shared memory, and who checks
 // them.
 class Surroundings {
  public:
   virtual NodeMachine& machine() = 0;
+  virtual void Forward(News news) = 0;  // To another node.
+  // An object that the worker has asked for.
+  virtual void Bring(Worker& record, std::uint64_t request, Object& object) = 0;
   // A value in a message or in shared memory that `worker` may write.
   virtual ObjectValue MakeValue(WorkerIndex worker, Payload bytes) = 0;
   virtual Payload Read(const ObjectValue& value) = 0;
   virtual void Publish(const ObjectValue& value) = 0;  // The node knows of it.
   // The rest of a header: how often the call is run again, and so on.
   virtual void Complete(SpecHeader& header) = 0;
+  virtual std::string_view NeedsOf(const SpecHeader& header) = 0;
 
   virtual void CheckCall(const TaskSpec& spec) = 0;  // Arrives at the node.
   virtual void CheckPut(ObjectId id, std::uint64_t fold) = 0;
@@ -47,13 +65,38 @@ class SimulatedWorker {
   // `states`: of threads, those of all actors; null for a process, which has its own.
   SimulatedWorker(Surroundings& surroundings, Worker& record, ActorStates* states);
 
+  // A call for the worker, with its arguments.
+  struct Entry {
+    LeaseNumber lease = 0;
+    std::vector<std::byte> bytes;
+    const TaskSpec& spec() const { return TaskSpec::View(bytes); }
+    std::vector<Value> values;
+    std::vector<std::byte> records;
+    // Of the values those that lie where the worker lives: place and number.
+    std::vector<std::pair<std::size_t, std::uint64_t>> kept;
+  };
+  // A value that it has asked for.
+  struct Answer {
+    std::uint64_t request = 0;
+    bool failed = false;
+    std::string root;  // What failed first.
+    Value value;
+    std::uint64_t kept = 0;  // It lies where the worker lives.
+    ObjectId pinned;         // Until the worker has read it.
+  };
+
   WorkerIndex index() const { return index_; }
 
   // ---- The node's end.
-  void Offer(const Task& task);
+  // `owner` has the call; `node`: where the worker lives, as the owner calls it.
+  static Entry MakeEntry(Surroundings& owner, const Task& task, PeerIndex node);
+  static Answer MakeAnswer(Surroundings& owner, std::uint64_t request, Object& object,
+                           Worker& record);
+  void Offer(Entry entry) { queue_.push_back(std::move(entry)); }
   bool Recall(LeaseNumber lease);
   std::size_t queued() const { return queue_.size(); }
-  void Ready(std::uint64_t request, Object& object);  // Travels to the worker.
+  std::vector<LeaseNumber> QueuedLeases() const;
+  void Ready(Answer answer);  // Travels to the worker.
 
   // ---- What the simulation does with it.
   bool CanStep() const;
@@ -61,7 +104,7 @@ class SimulatedWorker {
   bool CanTimeOut() const;  // It waits, but need not.
   void TimeOut();
   bool HasNews() const { return !to_node_.empty(); }
-  void DeliverNews();  // The oldest, to the machine.
+  void DeliverNews();  // The oldest, to the machine of whoever has lent the worker.
   bool HasAnswer() const { return !to_worker_.empty(); }
   void DeliverAnswer();
   void Die() { alive_ = false; }
@@ -70,19 +113,6 @@ class SimulatedWorker {
   std::string Describe() const;
 
  private:
-  struct Entry {
-    LeaseNumber lease = 0;
-    std::vector<std::byte> bytes;
-    const TaskSpec& spec() const { return TaskSpec::View(bytes); }
-    std::vector<Value> values;
-    std::vector<std::byte> records;
-  };
-  struct Answer {
-    std::uint64_t request = 0;
-    bool failed = false;
-    std::string root;  // What failed first.
-    Value value;
-  };
   // A call under way.
   struct Call {
     Entry entry;
@@ -100,8 +130,13 @@ class SimulatedWorker {
     std::unique_ptr<CallInputs> inputs;
   };
 
-  ProcessIndex process() const { return record_.thread ? kDriver : index_; }
-  void Tell(std::function<void()> news) { to_node_.push_back(std::move(news)); }
+  using Telling = std::function<void(Surroundings&, Worker&, std::vector<ObjectValue>&)>;
+  static ProcessIndex ProcessOf(const Worker& record) {
+    return record.thread ? kDriver : record.index;
+  }
+  void Tell(Telling tell, std::vector<ObjectValue> values = {}) {
+    to_node_.push_back({record_.borrower, record_.loan, std::move(values), std::move(tell)});
+  }
   void Claim();
   void BeginCall();
   void Do(const Operation& operation);
@@ -127,7 +162,7 @@ class SimulatedWorker {
   std::deque<Entry> queue_;
   std::unique_ptr<Call> call_;
   std::uint64_t requests_ = 0;
-  std::deque<std::function<void()>> to_node_;
+  std::deque<News> to_node_;
   std::deque<Answer> to_worker_;
 };
 

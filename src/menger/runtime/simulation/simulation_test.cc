@@ -15,7 +15,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     first = std::stoull(seed);
     count = 1;
   }
-  SimulatedCluster::Counts sum;
+  SimulationCounts sum;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     SimulatedCluster cluster(seed);
     try {
@@ -28,6 +28,11 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.values += cluster.counts().values;
     sum.errors += cluster.counts().errors;
     sum.deaths += cluster.counts().deaths;
+    sum.node_deaths += cluster.counts().node_deaths;
+    sum.loans += cluster.counts().loans;
+    sum.remote += cluster.counts().remote;
+    sum.fetched += cluster.counts().fetched;
+    sum.packets += cluster.counts().packets;
     sum.node.submitted += cluster.counts().node.submitted;
     sum.node.retried += cluster.counts().node.retried;
     sum.node.rebuilt += cluster.counts().node.rebuilt;
@@ -39,12 +44,20 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
       "calls run again, {} rebuilt, {} replayed, {} checkpoints\n",
       count, sum.events, sum.node.submitted, sum.values, sum.errors, sum.deaths, sum.node.retried,
       sum.node.rebuilt, sum.node.replayed, sum.node.checkpoints);
+  fmt::print(
+      "{} loans of workers, {} messages of theirs, {} values fetched, {} nodes died, {} packets "
+      "lost\n",
+      sum.loans, sum.remote, sum.fetched, sum.node_deaths, sum.packets);
   if (count == 1) return;
   // Each thing that can happen does.
   EXPECT_GT(sum.values, count);
   EXPECT_GT(sum.deaths, count / 10);
   EXPECT_GT(sum.node.rebuilt, 0);
   EXPECT_GT(sum.node.replayed, 0);
+  EXPECT_GT(sum.loans, 0);
+  EXPECT_GT(sum.fetched, 0);
+  EXPECT_GT(sum.node_deaths, 0);
+  EXPECT_GT(sum.packets, 0);
 }
 
 TEST(SimulationTest, RandomSchedulesGiveWhatTheProgramSays) { RunSeeds(1, 3000); }

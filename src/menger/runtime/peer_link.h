@@ -1,0 +1,89 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace menger {
+
+// One end of the way between two lives of two nodes: what one end sends arrives at the other in
+// order and once, although packets may be lost, doubled, delayed and overtaken, and streams may
+// break and be opened again. Packets of other lives are ignored.
+//
+// No I/O, no clock: it says what is to be sent, and is told what has arrived. A Letter can be
+// copied: it is kept until the other end has it. One thread at a time.
+template <typename Letter>
+class PeerLink {
+ public:
+  struct Packet {
+    std::uint64_t from = 0;     // Epochs.
+    std::uint64_t to = 0;       //
+    std::uint64_t number = 0;   // Of the letter, from 1; 0: there is none.
+    std::uint64_t arrived = 0;  // The sender has all letters up to that number.
+    Letter letter = {};
+  };
+
+  // `resend_after`: nanoseconds.
+  PeerLink(std::uint64_t own_epoch, std::uint64_t peer_epoch, std::int64_t resend_after)
+      : own_epoch_(own_epoch), peer_epoch_(peer_epoch), resend_after_(resend_after) {}
+
+  // As many as the caller likes: what he sends is bounded by the calls that are under way.
+  void Send(Letter letter) { letters_.push_back(std::move(letter)); }
+
+  // What is to go out now: letters that are new, or that were sent long ago and have not been
+  // acknowledged, and what has arrived.
+  std::vector<Packet> Outgoing(std::int64_t now) {
+    std::vector<Packet> packets;
+    const std::size_t count = std::min(letters_.size(), kWindow);
+    if (std::exchange(news_, false) || sent_ == 0) sent_at_ = now;
+    const bool again = now - sent_at_ >= resend_after_;
+    if (again) sent_at_ = now;
+    for (std::size_t i = again ? 0 : sent_; i < count; ++i) {
+      packets.push_back({own_epoch_, peer_epoch_, first_ + i, arrived_, letters_[i]});
+    }
+    if (packets.empty() && owes_) packets.push_back({own_epoch_, peer_epoch_, 0, arrived_});
+    sent_ = count;
+    owes_ = false;
+    return packets;
+  }
+
+  // A packet has come: appends the letters that are next.
+  void Arrived(Packet packet, std::vector<Letter>& letters) {
+    if (packet.from != peer_epoch_ || packet.to != own_epoch_) return;
+    while (!letters_.empty() && first_ <= packet.arrived) {
+      letters_.pop_front();
+      ++first_;
+      if (sent_ > 0) --sent_;
+      news_ = true;
+    }
+    if (packet.number == 0) return;
+    owes_ = true;
+    if (packet.number <= arrived_ || packet.number > arrived_ + kWindow) return;
+    early_.emplace(packet.number, std::move(packet.letter));
+    while (!early_.empty() && early_.begin()->first == arrived_ + 1) {
+      letters.push_back(std::move(early_.begin()->second));
+      early_.erase(early_.begin());
+      ++arrived_;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kWindow = 1024;  // Letters under way.
+
+  const std::uint64_t own_epoch_;
+  const std::uint64_t peer_epoch_;
+  const std::int64_t resend_after_;
+  std::deque<Letter> letters_;  // Not acknowledged, in order; the first `sent_` were sent.
+  std::uint64_t first_ = 1;     // Number of the first of them.
+  std::size_t sent_ = 0;
+  std::int64_t sent_at_ = 0;               // The first of them, or it became the first.
+  bool news_ = false;                      // Some were acknowledged since they were sent last.
+  std::uint64_t arrived_ = 0;              // All up to that number.
+  std::map<std::uint64_t, Letter> early_;  // Overtook one that is missing.
+  bool owes_ = false;                      // Something has come that was not acknowledged.
+};
+
+}  // namespace menger

@@ -1,0 +1,210 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "menger/base/random.h"
+#include "menger/runtime/node_machine.h"
+#include "menger/runtime/peer_link.h"
+#include "menger/runtime/simulation/checker.h"
+#include "menger/runtime/simulation/simulated_worker.h"
+
+namespace menger::simulation {
+
+class SimulatedNode;
+
+// What one node tells another: done there. `sender`: as the receiver knows it.
+using Letter = std::function<void(SimulatedNode& receiver, PeerIndex sender)>;
+using Link = PeerLink<Letter>;
+
+// What the programs of a schedule may meet: the same for all nodes.
+struct CommonPlan {
+  std::uint16_t retries = 0;
+  std::uint16_t restarts = 0;
+  std::uint16_t checkpoint_every = 0;
+  int shared_percent = 0;
+  bool gpus = false;    // Some calls need one.
+  bool errors = false;  // Calls may fail because workers die, and the like.
+};
+
+// What one node may do.
+struct NodePlan {
+  bool threads = false;
+  int workers = 1;
+  bool gpu = false;
+  int driver_steps = 0;
+  int deaths = 0;   // Still allowed,
+  int cancels = 0;  // likewise,
+  int losses = 0;
+  std::size_t room = 0;  // Of a worker's queue.
+  std::size_t waiting_here_max = 0;
+};
+
+// For those who doubt that anything happens.
+struct SimulationCounts {
+  std::uint64_t events = 0;
+  std::uint64_t values = 0;  // Checked by drivers.
+  std::uint64_t errors = 0;  // Likewise: permitted ones.
+  std::uint64_t deaths = 0;
+  std::uint64_t node_deaths = 0;
+  std::uint64_t loans = 0;
+  std::uint64_t remote = 0;   // What lent workers have said,
+  std::uint64_t fetched = 0;  // and values brought from where they lay.
+  std::uint64_t packets = 0;  // That were lost.
+  NodeMachine::Counts node;
+};
+
+// One node in one of its lives, its workers and a driver: the real NodeMachine, and around it a
+// world in which messages take any time and workers die at any moment.
+class SimulatedNode final : private NodeEffects, private Surroundings {
+ public:
+  // `number` and `epoch` say who it is. All is borrowed.
+  SimulatedNode(int number, std::uint64_t epoch, const CommonPlan& common, const NodePlan& plan,
+                Random& random, SimulationCounts& counts);
+  ~SimulatedNode();
+
+  int number() const { return number_; }
+  std::uint64_t epoch() const { return epoch_; }
+  const NodePlan& plan() const { return plan_; }
+  static Resources ResourcesOf(const NodePlan& plan);
+
+  void Start() { machine_.StartWorkers(); }
+
+  // ---- What the simulation does with it. After each: Settle.
+  // How many things could happen now, and one of them.
+  int Choices();
+  void Do(int choice);
+  bool Drives() const { return plan_.driver_steps > 0 || !held_.empty(); }
+  bool DropSomething();  // False if there is nothing, or the driver waits.
+  void Settle(std::int64_t now);
+  void RunMachine() { machine_.Run(); }
+
+  // ---- Other nodes.
+  void Meet(const SimulatedNode& other);
+  void HearOfDeath(int number, std::uint64_t epoch);
+  // The end of the way to that node's present life; null if it is not known.
+  Link* LinkTo(int number);
+  void Arrive(int from, Link::Packet packet);
+
+  // Throws Internal.
+  void CheckNothingLeft();
+  std::string Describe() const;
+  const NodeMachine::Counts& machine_counts() const { return machine_.counts(); }
+
+ private:
+  // What the driver refers to.
+  struct Held {
+    Reference reference;
+    KnownPointer known;
+    bool watched = false;
+  };
+  struct Neighbour {
+    std::uint64_t epoch = 0;
+    PeerIndex peer = 0;
+    Link link;
+  };
+
+  // ---- NodeEffects.
+  bool Offer(Worker& worker, const Task& task) override;
+  bool Recall(Worker& worker, const Task& task) override;
+  void Announce(Worker&) override {}
+  void StartWorker() override { ++starting_; }
+  void Restore(Object& object) override;
+  void Ready(const Watch& watch, Object& object) override;
+  void Free(const ObjectValue& value) override;
+  void EndWorker(Worker& worker, std::string_view why) override;
+  void Interrupt(Worker&, const Task&) override {}
+  void ActorReleased(ActorId id) override { released_.push_back(id); }
+  void TellPeer(const Peer& peer, const PeerMessage& message) override;
+  void Lent(Worker&, const Peer&) override { ++counts_.loans; }
+
+  // ---- Surroundings.
+  NodeMachine& machine() override { return machine_; }
+  void Forward(News news) override;
+  void Bring(Worker& record, std::uint64_t request, Object& object) override;
+  ObjectValue MakeValue(WorkerIndex worker, Payload bytes) override;
+  Payload Read(const ObjectValue& value) override;
+  void Publish(const ObjectValue& value) override;
+  void Complete(SpecHeader& header) override;
+  std::string_view NeedsOf(const SpecHeader& header) override;
+  void CheckCall(const TaskSpec& spec) override { checker_.Called(spec); }
+  void CheckPut(ObjectId id, std::uint64_t fold) override { checker_.WasPut(id, fold); }
+  void CheckMethod(const SpecHeader& header, const ActorState& state) override {
+    checker_.MethodDone(header, state.state, state.position);
+  }
+
+  int Draw(int bound) { return static_cast<int>(random_.Integers(0, bound)); }
+  bool OneIn(int count) { return Draw(count) == 0; }
+
+  // ---- Other nodes.
+  void Send(PeerIndex to, Letter letter);
+  SimulatedWorker* FindLent(PeerIndex borrower, LoanNumber loan);
+  void Take(PeerIndex from, News& news);
+  Value ReadKept(PeerIndex borrower, std::uint64_t kept);
+  void SayReturned(PeerIndex borrower, LoanNumber loan, LeaseNumber lease);
+  void GetKept(PeerIndex borrower, std::uint64_t kept, ObjectId id);
+  void TakeFetched(PeerIndex from, std::uint64_t kept, ObjectId id, const Payload& bytes);
+  void ReturnQueued(SimulatedWorker& worker);
+
+  // ---- The schedule.
+  void Kill(SimulatedWorker& worker);
+  void Bury();
+  void EndReleased();
+  void AskAgain();
+
+  // ---- The driver.
+  void DriverStep();
+  void DriverDrop();
+  void DriverCall();
+  void DriverMethod();
+  void DriverCreate();
+  void DriverPut();
+  void DriverGet();
+  void DriverCancel();
+  void DriverLose();
+  TaskId Root() const;
+  void Submit(SpecHeader header, const CallContent& content, const std::vector<ObjectId>& values,
+              KnownPointer known, SlotKind kind);
+  void Check(Held& held, const Object& object);
+  void Drop(std::size_t index);
+  int Pick(SlotKind kind);  // Of those that the driver holds, its place; -1 for none.
+
+  const int number_;
+  const std::uint64_t epoch_;
+  const CommonPlan& common_;
+  NodePlan plan_;
+  Random& random_;
+  SimulationCounts& counts_;
+  NodeMachine machine_;
+  Checker checker_;
+  std::int64_t now_ = 0;
+  std::map<WorkerIndex, std::unique_ptr<SimulatedWorker>> workers_;
+  std::vector<std::pair<SimulatedWorker*, int>> choices_;
+  int starting_ = 0;
+  ActorStates states_;  // Of threads.
+  std::vector<ActorId> released_;
+
+  struct Extent {
+    Payload bytes;
+    WorkerIndex writer = 0;
+    bool published = false;
+  };
+  std::unordered_map<std::uint64_t, Extent> extents_;
+  std::uint64_t last_extent_ = 0;
+
+  std::map<int, Neighbour> neighbours_;                     // By number: in their present lives.
+  std::set<std::pair<PeerIndex, std::uint64_t>> fetching_;  // Values that lie elsewhere.
+  std::vector<std::pair<Watch, ObjectId>> asks_again_;      // They came, and lie elsewhere.
+
+  std::vector<Held> held_;
+  std::uint64_t driver_calls_ = 0;
+};
+
+}  // namespace menger::simulation
