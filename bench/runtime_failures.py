@@ -61,7 +61,10 @@ def series(name, events, again):
 
 def living(starts, deaths, bins):
     """How many workers live, the mean of each bin."""
-    share = lambda time, place: min(1, max(0, place + 1 - time / BIN_S))  # noqa: E731: of the bin, after that time.
+
+    def share(time, place):  # Of the bin, after that time.
+        return min(1.0, max(0.0, place + 1 - time / BIN_S))
+
     return [round(sum(share(time, i) for time in starts) - sum(share(time, i) for time in deaths), 3) for i in range(bins)]
 
 

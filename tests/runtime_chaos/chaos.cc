@@ -3,8 +3,9 @@
 //
 //   menger_runtime_chaos SEED SECONDS STRIKES   of 1000 calls, so many kill their own process
 //
-// Says how many calls it made, or what was wrong. Every call may be run again and again; actors
-// have no state here, since without checkpoints theirs is lost.
+// Says how many calls it made and what died meanwhile, or what was wrong. Every call may be run
+// again and again. Mixers lose what they know with their worker, so they know nothing; Chains are
+// checkpointed: what each gives follows from all calls that it was given before.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -14,9 +15,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "menger/base/error.h"
+#include "menger/runtime/job_socket.h"
 #include "menger/runtime/runtime.h"
 #include "menger/runtime/worker_main.h"
 
@@ -26,6 +29,7 @@ namespace {
 constexpr int kLayers = 12;
 constexpr std::size_t kWidth = 24;
 constexpr int kActors = 2;
+constexpr int kCheckpointEvery = 5;
 constexpr int kNested = 3;
 constexpr int kRuns = 10'000;  // That a call may need.
 constexpr std::chrono::seconds kPatience{100};
@@ -116,6 +120,27 @@ class Mixer {
   }
 };
 
+class Chain {
+ public:
+  Value Add(Runtime& runtime, const Order& order, const Value& a) {
+    const ObjectRef<Value> nested = runtime.CallWith<Combine>(Persistent(), order, a, a);
+    Strike(order);
+    sum_ = Next(sum_, order.seed, a.sum);
+    return ValueOf(Mixed(sum_, runtime.Get(nested, kPatience).sum));
+  }
+  static std::uint64_t Next(std::uint64_t sum, std::uint64_t seed, std::uint64_t a) {
+    return Mixed(Mixed(sum, seed), a);
+  }
+
+  template <typename Archive>
+  void Serialize(Archive& archive) {
+    archive(sum_);
+  }
+
+ private:
+  std::uint64_t sum_ = 0;
+};
+
 struct Node {
   ObjectRef<Value> value;
   std::uint64_t expected = 0;
@@ -127,6 +152,10 @@ class Chaos {
   Chaos(std::uint64_t seed, std::uint64_t strikes) : random_(seed), strikes_(strikes) {
     for (ActorRef<Mixer>& actor : actors_) {
       actor = runtime_.CreateActor<Mixer>({.restarts = kRuns, .call_retries = kRuns});
+    }
+    for (ActorRef<Chain>& chain : chains_) {
+      chain = runtime_.CreateActor<Chain>(
+          {.call_retries = kRuns, .checkpoint_every = kCheckpointEvery});
     }
   }
 
@@ -175,6 +204,14 @@ class Chaos {
         const ActorRef<Mixer>& actor = actors_[Draw() % kActors];
         return {actor.Call<&Mixer::Mix>(order, a.value), Mixed(order.seed, a.expected)};
       }
+      case 2: {
+        ++calls_;
+        const std::size_t which = Draw() % kActors;
+        std::uint64_t& sum = sums_[which];
+        sum = Chain::Next(sum, order.seed, a.expected);
+        const std::uint64_t nested = Mixed(Mixed(order.seed, a.expected), a.expected);
+        return {chains_[which].Call<&Chain::Add>(order, a.value), Mixed(sum, nested)};
+      }
       default:
         return {runtime_.CallWith<Combine>(Persistent(), order, a.value, b.value),
                 Mixed(Mixed(order.seed, a.expected), b.expected)};
@@ -183,10 +220,28 @@ class Chaos {
 
   Runtime runtime_;
   std::array<ActorRef<Mixer>, kActors> actors_;
+  std::array<ActorRef<Chain>, kActors> chains_;
+  std::array<std::uint64_t, kActors> sums_{};  // What the chains have come to.
   std::uint64_t random_;
   const std::uint64_t strikes_;
   std::int64_t calls_ = 0;
 };
+
+// How many of this job's calls, actors and workers were lost.
+std::string Losses() {
+  std::string metrics;
+  AskJob(
+      FindJob(std::to_string(getpid())), "metrics",
+      [&](std::string_view piece) { metrics += piece; }, Deadline::After(kPatience));
+  const auto count = [&](std::string_view event) {
+    const std::string sample = fmt::format("menger_node_events_total{{event=\"{}\"}} ", event);
+    const std::size_t at = metrics.find(sample);
+    if (at == std::string::npos) throw Internal("no count of {}", event);
+    return std::strtoull(metrics.c_str() + at + sample.size(), nullptr, 10);
+  };
+  return fmt::format("{} workers died, {} calls were cut short, {} actors made again",
+                     count("worker_died"), count("task_lost"), count("actor_restarted"));
+}
 
 std::size_t Descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -198,6 +253,7 @@ int Main(std::uint64_t seed, double seconds, std::uint64_t strikes) {
   int graphs = 0;
   std::size_t most = 0;
   std::int64_t calls = 0;
+  std::string losses;
   {
     Chaos chaos(seed, strikes);
     fmt::print("started\n");
@@ -207,10 +263,11 @@ int Main(std::uint64_t seed, double seconds, std::uint64_t strikes) {
       most = std::max(most, Descriptors());
     }
     calls = chaos.calls();
+    losses = Losses();
   }
   if (most > before + kDescriptorsMax) throw Internal("{} descriptors were open", most);
   if (Descriptors() != before) throw Internal("{} descriptors remain of {}", Descriptors(), before);
-  fmt::print("{} graphs, {} calls, all right\n", graphs, calls);
+  fmt::print("{} graphs, {} calls, {}, all right\n", graphs, calls, losses);
   return 0;
 }
 
