@@ -73,8 +73,8 @@ def spread(row):
 def tasks(options):
     results = ours("tasks", "--seconds", options.seconds)
     show(["empty calls", "a second"], [[row["isolation"], spread(row)] for row in results if row["part"] == "rate"])
-    show(["one call", "its peer is", "p50, us", "p99, us"],
-         [[row["isolation"], row["peer"], row["p50_us"], row["p99_us"]] for row in results if row["part"] == "latency"])  # fmt: skip
+    show(["one call", "its peer is", "p50, us", "p99, us", "a bare wake and back, p50, us"],
+         [[row["isolation"], row["peer"], row["p50_us"], row["p99_us"], row["wake_p50_us"]] for row in results if row["part"] == "latency"])  # fmt: skip
     show(["many calls", "how many", "a second", "MiB of the driver after each tenth"],
          [[row["isolation"], measure.short(row["calls"]), measure.short(row["per_second"]),
            " ".join(f"{each:.0f}" for each in row["driver_mib"])] for row in results if row["part"] == "soak"])  # fmt: skip

@@ -1,5 +1,6 @@
 // What does a call cost? Empty calls a second, in one process and across processes; how long one
-// call takes from the wish to its result; whether memory stays flat over many calls.
+// call takes from the wish to its result, beside a bare wake of a thread and back after the same
+// pause; whether memory stays flat over many calls.
 //
 //   bench_runtime_tasks [--parts rate latency soak] [--isolation process thread] [--seconds S]
 //                       [--calls N] [--control-folder FOLDER]
@@ -7,11 +8,13 @@
 // By the default options, with reference counting. One driver thread; results are fetched.
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "menger/base/epoch_counter.h"
 #include "menger/runtime/runtime.h"
 #include "menger/runtime/worker_main.h"
 #include "program.h"
@@ -23,7 +26,9 @@ namespace {
 constexpr int kBatch = 10'000;  // Calls that are under way together.
 constexpr int kSamplesOfSoak = 10;
 constexpr int kSleepyCalls = 300;
+constexpr double kBusySeconds = 1e-3;            // After which the peer sleeps.
 constexpr std::chrono::milliseconds kSleep{10};  // After which everybody sleeps.
+constexpr std::chrono::seconds kEchoDeadline{10};
 
 struct Settings {
   std::vector<std::string> parts{"rate", "latency", "soak"};
@@ -50,32 +55,77 @@ void MeasureCalls(Runtime& runtime, const std::string& isolation, const Settings
                   isolation, rate.mean, rate.deviation));
 }
 
-double OneCall(Runtime& runtime) {
-  const Stopwatch watch;
-  runtime.Get(runtime.Call<Nothing>(1));
-  return static_cast<double>(watch.nanoseconds());
+// What a call can cost at the least: a thread that sleeps is woken and answers.
+class Echo {
+ public:
+  Echo() : thread_([this] { Answer(); }) {}
+  ~Echo() {
+    stopping_ = true;
+    question_.Advance();
+    thread_.join();
+  }
+  void Ask() {
+    const std::uint32_t seen = answer_.value();
+    question_.Advance();
+    answer_.WaitPast(seen, kEchoDeadline);
+  }
+
+ private:
+  void Answer() {
+    for (std::uint32_t seen = 0; !stopping_; answer_.Advance()) {
+      while (!question_.TryWaitFor(seen + 1, kEchoDeadline)) {
+      }
+      seen = question_.value();
+    }
+  }
+
+  EpochCounter question_;
+  EpochCounter answer_;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+void KeepBusy() {
+  for (const Stopwatch watch; watch.seconds() < kBusySeconds;) {
+  }
 }
 
-void PrintLatency(const std::string& isolation, std::string_view peer, std::vector<double>& times) {
+template <typename Pause, typename Step>
+std::vector<double> TimesAfter(Pause pause, Step step) {
+  std::vector<double> times;
+  for (int i = 0; i < kSleepyCalls; ++i) {
+    pause();
+    const Stopwatch watch;
+    step();
+    times.push_back(static_cast<double>(watch.nanoseconds()));
+  }
+  return times;
+}
+
+void PrintLatency(const std::string& isolation, std::string_view peer, std::vector<double> times,
+                  std::vector<double> wakes) {
   PrintResult(fmt::format(
-      R"("part": "latency", "isolation": "{}", "peer": "{}", "p50_us": {:.4g}, "p99_us": {:.4g}, "calls": {})",
+      R"("part": "latency", "isolation": "{}", "peer": "{}", "p50_us": {:.4g}, "p99_us": {:.4g}, "wake_p50_us": {:.4g}, "calls": {})",
       isolation, peer, Percentile(times, 0.5) * 1e-3, Percentile(times, 0.99) * 1e-3,
-      times.size()));
+      Percentile(wakes, 0.5) * 1e-3, times.size()));
 }
 
 void MeasureLatency(Runtime& runtime, const std::string& isolation, const Settings& settings) {
+  const auto call = [&] { runtime.Get(runtime.Call<Nothing>(1)); };
+  const auto no_pause = [] {};
+  const auto sleep = [] { std::this_thread::sleep_for(kSleep); };
+  Echo echo;
+  const auto wake = [&] { echo.Ask(); };
+  for (const Stopwatch watch; watch.seconds() < settings.seconds;) call();
   std::vector<double> times;
-  for (const Stopwatch watch; watch.seconds() < settings.seconds;) OneCall(runtime);
-  for (const Stopwatch watch; watch.seconds() < 2 * settings.seconds;) {
-    times.push_back(OneCall(runtime));
+  for (const Stopwatch watch; watch.seconds() < settings.seconds;) {
+    const std::vector<double> more = TimesAfter(no_pause, call);
+    times.insert(times.end(), more.begin(), more.end());
   }
-  PrintLatency(isolation, "spinning", times);
-  times.clear();
-  for (int i = 0; i < kSleepyCalls; ++i) {
-    std::this_thread::sleep_for(kSleep);
-    times.push_back(OneCall(runtime));
-  }
-  PrintLatency(isolation, "sleeping", times);
+  PrintLatency(isolation, "spinning", times, TimesAfter(no_pause, wake));
+  PrintLatency(isolation, "sleeping", TimesAfter(KeepBusy, call), TimesAfter(KeepBusy, wake));
+  PrintLatency(isolation, "sleeping, as the caller was", TimesAfter(sleep, call),
+               TimesAfter(sleep, wake));
 }
 
 // Of this process, in MiB.
