@@ -6,6 +6,8 @@
 // Each row does what Ray's does (ray/_private/ray_perf.py), as often. `bench/runtime.py` shows
 // both.
 
+#include <sys/mman.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -88,7 +90,10 @@ void PutSmall(Runtime& runtime) {
 class Zeros {
  public:
   explicit Zeros(std::size_t elements)
-      : memory_(AllocatePlainMemory(elements * sizeof(std::int64_t))), elements_(elements) {}
+      : memory_(AllocatePlainMemory(elements * sizeof(std::int64_t))), elements_(elements) {
+    // As numpy does for arrays of this size.
+    madvise(memory_->data(), elements * sizeof(std::int64_t), MADV_HUGEPAGE);
+  }
 
   Large values() const {
     return {reinterpret_cast<const std::int64_t*>(memory_->data()), elements_};

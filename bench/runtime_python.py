@@ -31,11 +31,6 @@ def rows(ray):
         return b"ok"
 
     @ray.remote
-    def batch(count):
-        ray.get([small_value.remote() for _ in range(count)])
-        return 0
-
-    @ray.remote
     def put_small():
         for _ in range(100):
             ray.put(0)
@@ -43,7 +38,7 @@ def rows(ray):
     @ray.remote
     def put_large():
         for _ in range(10):
-            ray.put(np.zeros(8 * MEGABYTE, np.uint8))
+            ray.put(np.zeros(10 * MEGABYTE, np.int64))
 
     @ray.remote
     def references():
@@ -93,10 +88,10 @@ def rows(ray):
     yield "single client get calls (Plasma Store)", lambda: ray.get(value), 1
     yield "single client put calls (Plasma Store)", lambda: ray.put(0), 1
     yield "multi client put calls (Plasma Store)", lambda: ray.get([put_small.remote() for _ in range(10)]), 1000
-    large = np.zeros(100 * MEGABYTE, np.uint8)
-    yield "single client put gigabytes", lambda: ray.put(large), len(large) / 1e9
-    yield "single client tasks and get batch", lambda: ray.get(batch.remote(1000)), 1
-    yield "multi client put gigabytes", lambda: ray.get([put_large.remote() for _ in range(4)]), 4 * 80 * MEGABYTE / 1e9
+    large = np.zeros(100 * MEGABYTE, np.int64)
+    yield "single client put gigabytes", lambda: ray.put(large), 0.8
+    yield "single client tasks and get batch", lambda: ray.get([small_value.remote() for _ in range(1000)]), 1
+    yield "multi client put gigabytes", lambda: ray.get([put_large.remote() for _ in range(10)]), 8
     holder = references.remote()
     yield "single client get object containing 10k refs", lambda: ray.get(holder), 1
 
