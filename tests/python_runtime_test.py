@@ -1,41 +1,26 @@
-"""Python programs written for Ray's names, on menger.runtime: what each name does, and what is left when things die."""
+"""Python programs written for Ray's names, on menger.runtime: tasks and objects, and what is left when workers die."""
 
 import asyncio
 import concurrent.futures
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
 import numpy as np
-
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "python"))
-if "MENGER_PROGRAM" in os.environ:
-    built = pathlib.Path(os.environ["MENGER_PROGRAM"]).resolve().parent / "libmenger_runtime.so"
-    os.environ.setdefault("MENGER_RUNTIME_LIBRARY", str(built))
-
-import menger.runtime as ray  # noqa: E402
-
-PATIENCE_S = 60
+from python_runtime import PATIENCE_S, check_library, get, ray
 
 
 def setUpModule():
-    if not os.path.exists(os.environ.get("MENGER_RUNTIME_LIBRARY", __file__)):
-        raise unittest.SkipTest("this build has no libmenger_runtime.so: an instrumented one cannot be loaded by Python")
+    check_library()
     ray.init(num_cpus=2, resources={"special": 1}, runtime_env={"env_vars": {"COLOUR": "blue"}})
 
 
 def tearDownModule():
     ray.shutdown()
-
-
-def get(references):
-    return ray.get(references, timeout=PATIENCE_S)
 
 
 @ray.remote
@@ -58,34 +43,6 @@ def sleep(seconds, path=None):
         pathlib.Path(path).write_text("interrupted")
         raise
     return seconds
-
-
-@ray.remote
-class Counter:
-    def __init__(self, value=0):
-        self.value, self.order = value, []
-
-    def add(self, by=1):
-        self.value += by
-        self.order.append(by)
-        return self.value
-
-    def seen(self):
-        return self.order
-
-    @ray.method(num_returns=2)
-    def both(self):
-        return self.value, -self.value
-
-    def process(self):
-        return os.getpid()
-
-    def fail(self):
-        raise KeyError("no such thing")
-
-    async def later(self, by):
-        await asyncio.sleep(0.001)
-        return self.add(by)
 
 
 @ray.remote
@@ -260,8 +217,9 @@ class Waiting(unittest.TestCase):
 
     def test_await(self):
         async def main():
-            actor = Counter.remote()
-            self.assertEqual(await actor.add.remote(2), 2)
+            keeper = Keeper.remote()
+            await keeper.keep.remote(np.ones(2))
+            self.assertEqual(await keeper.total.remote(), 2)
             self.assertEqual(await asyncio.gather(*[add.remote(i) for i in range(50)]), list(range(1, 51)))
             with self.assertRaises(ValueError):
                 await fail.remote()
@@ -411,259 +369,6 @@ class Cancelling(unittest.TestCase):
         with self.assertRaises(ray.exceptions.TaskCancelledError):
             get(waiting)
         self.assertEqual(get(first), 0.3)
-
-
-class Actors(unittest.TestCase):
-    def test_calls_are_done_in_order(self):
-        counter = Counter.remote(10)
-        results = [counter.add.remote(i) for i in range(1000)]
-        self.assertEqual(get(results[-1]), 10 + 499_500)
-        self.assertEqual(get(counter.seen.remote()), list(range(1000)))
-        self.assertEqual(get(list(counter.both.remote())), [499_510, -499_510])
-        self.assertEqual(get(counter.add.options(name="one more").remote(by=add.remote(1))), 499_512)
-
-    def test_each_has_a_process(self):
-        one, other = Counter.remote(), Counter.remote()
-        self.assertNotEqual(*get([one.process.remote(), other.process.remote()]))
-
-    def test_an_exception_leaves_it_alive(self):
-        counter = Counter.remote()
-        with self.assertRaises(KeyError):
-            get(counter.fail.remote())
-        self.assertEqual(get(counter.add.remote()), 1)
-        with self.assertRaises(AttributeError):
-            counter.subtract  # noqa: B018
-
-    def test_handles_travel(self):
-        @ray.remote
-        def use(handles):
-            return ray.get([handle.add.remote(5) for handle in handles])
-
-        counter = Counter.remote()
-        self.assertEqual(get(use.remote([counter, counter])), [5, 10])
-
-    def test_an_actor_makes_actors_and_tasks(self):
-        @ray.remote
-        class Parent:
-            def __init__(self):
-                self.child = Counter.remote(100)
-
-            def work(self):
-                return ray.get(self.child.add.remote(ray.put(ray.get(add.remote(1)))))
-
-        self.assertEqual(get(Parent.remote().work.remote()), 102)
-
-    def test_names(self):
-        counter = Counter.options(name="the counter").remote(7)
-        get(counter.add.remote())
-
-        @ray.remote
-        def find():
-            return ray.get(ray.get_actor("the counter").add.remote())
-
-        self.assertEqual(get(find.remote()), 9)
-        self.assertEqual(get(list(ray.get_actor("the counter").both.remote())), [9, -9])
-        with self.assertRaises(ValueError):
-            Counter.options(name="the counter").remote()
-        same = Counter.options(name="the counter", get_if_exists=True).remote()
-        self.assertEqual(get(same.add.remote()), 10)
-        with self.assertRaises(ValueError):
-            ray.get_actor("nobody")
-
-    def test_without_handles_it_ends(self):
-        counter = Counter.remote()
-        process = get(counter.process.remote())
-        del counter
-        end = time.monotonic() + PATIENCE_S
-        while os.path.exists(f"/proc/{process}") and time.monotonic() < end:
-            time.sleep(0.02)
-        self.assertFalse(os.path.exists(f"/proc/{process}"))
-
-    def test_kill(self):
-        counter = Counter.remote()
-        get(counter.add.remote())
-        ray.kill(counter)
-        with self.assertRaises(ray.exceptions.RayActorError):
-            get(counter.add.remote())
-        with self.assertRaises(ValueError):
-            ray.kill(add)
-
-    def test_restarts(self):
-        counter = Counter.options(max_restarts=1, max_task_retries=1).remote(3)
-        self.assertEqual(get(counter.add.remote()), 4)
-        os.kill(get(counter.process.remote()), signal.SIGKILL)
-        self.assertEqual(get(counter.add.remote()), 4)
-        os.kill(get(counter.process.remote()), signal.SIGKILL)
-        with self.assertRaises(ray.exceptions.ActorDiedError):
-            get(counter.add.remote())
-
-    def test_a_constructor_that_fails(self):
-        @ray.remote
-        class Broken:
-            def __init__(self):
-                raise RuntimeError("no engine")
-
-            def run(self):
-                pass
-
-        with self.assertRaisesRegex(Exception, "no engine"):
-            get(Broken.remote().run.remote())
-
-    def test_methods_that_are_coroutines(self):
-        counter = Counter.remote()
-        self.assertEqual(get([counter.later.remote(1) for _ in range(10)]), list(range(1, 11)))
-
-
-class Programs(unittest.TestCase):
-    """Whole programs in interpreters of their own."""
-
-    def run_program(self, text, *, expect=0, cwd=None):
-        program = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r})\nimport menger.runtime as ray\n{text}"
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, cwd=cwd, check=False
-        )
-        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
-        return done
-
-    def test_output_of_workers_is_shown_with_its_name(self):
-        done = self.run_program(
-            """
-import sys, time
-@ray.remote
-def speak():
-    print("hello")
-    print("careful", file=sys.stderr)
-ray.get(speak.remote())
-time.sleep(.3)
-ray.shutdown()
-"""
-        )
-        self.assertRegex(done.stdout, r"(?m)^\(speak pid=\d+\) hello$")
-        self.assertRegex(done.stderr, r"(?m)^\(speak pid=\d+\) careful$")
-
-    def test_output_may_be_hidden(self):
-        done = self.run_program(
-            """
-ray.init(log_to_driver=False)
-@ray.remote
-def speak():
-    print("hello")
-ray.get(speak.remote())
-"""
-        )
-        self.assertEqual(done.stdout + done.stderr, "")
-
-    def test_init_and_shutdown(self):
-        self.run_program(
-            """
-assert not ray.is_initialized()
-ray.init(num_cpus=1)
-try:
-    ray.init()
-    assert False
-except RuntimeError:
-    pass
-ray.init(ignore_reinit_error=True)
-@ray.remote
-def f():
-    return 1
-assert ray.get(f.remote()) == 1
-assert ray.cluster_resources()["CPU"] == 1
-kept = f.remote()
-import numpy as np
-array = ray.get(ray.put(np.ones(1_000_000)))
-ray.shutdown()
-assert array.sum() == 1_000_000
-assert not ray.is_initialized()
-assert ray.get(f.remote()) == 1  # Opens it again.
-assert ray.is_initialized()
-del kept
-ray.shutdown()
-ray.shutdown()
-"""
-        )
-
-    def test_modules_in_the_working_folder(self):
-        with tempfile.TemporaryDirectory() as folder:
-            (pathlib.Path(folder) / "beside.py").write_text("def seven():\n    return 7\n")
-            self.run_program(
-                f"""
-import os
-ray.init(runtime_env={{"working_dir": {folder!r}}})
-@ray.remote
-def f():
-    import beside
-    return beside.seven(), os.getcwd()
-assert ray.get(f.remote()) == (7, os.path.realpath({folder!r}))
-"""
-            )
-
-    def test_shutdown_while_others_wait(self):
-        self.run_program(
-            """
-import threading, time
-@ray.remote
-def f():
-    time.sleep(600)
-def wait():
-    try:
-        ray.get(reference)
-    except ray.exceptions.RaySystemError:
-        print("told")
-reference = f.remote()
-future = reference.future()
-thread = threading.Thread(target=wait)
-thread.start()
-time.sleep(.2)
-ray.shutdown()
-thread.join()
-"""
-        )
-
-    def test_control_c_reaches_a_program_that_waits(self):
-        with self.started(
-            "@ray.remote\ndef f():\n    import time; time.sleep(600)\n"
-            "r = f.remote()\nprint('waits', flush=True)\ntry:\n    ray.get(r)\nexcept KeyboardInterrupt:\n    print('heard')\n"
-        ) as process:
-            self.assertEqual(process.stdout.readline(), "waits\n")
-            time.sleep(0.3)
-            process.send_signal(signal.SIGINT)
-            self.assertEqual(process.communicate(timeout=PATIENCE_S)[0], "heard\n")
-
-    def test_nothing_is_left_of_a_driver_that_is_killed(self):
-        with self.started(
-            "import os, time, numpy as np\nray.init(num_cpus=2)\n"
-            "@ray.remote\nclass A:\n    def process(self):\n        return os.getpid()\n"
-            "@ray.remote\ndef f():\n    time.sleep(600)\n"
-            "a = [A.remote() for _ in range(3)]\nheld = ray.put(np.zeros(10_000_000))\nr = f.remote()\n"
-            "print(*ray.get([x.process.remote() for x in a]), flush=True)\ntime.sleep(600)\n"
-        ) as process:
-            workers = [int(word) for word in process.stdout.readline().split()]
-            self.assertEqual(len(workers), 3)
-            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-            process.kill()
-            process.wait()
-            end = time.monotonic() + PATIENCE_S
-            while any(map(alive, workers)) and time.monotonic() < end:
-                time.sleep(0.02)
-            self.assertFalse(any(map(alive, workers)), "a worker has outlived its driver")
-            self.assertFalse(children.exists())
-            self.assertEqual([each for each in os.listdir("/dev/shm") if "menger" in each], [])
-
-    def started(self, text):
-        program = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r})\nimport menger.runtime as ray\n{text}"
-        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
-
-
-def alive(process):
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 if __name__ == "__main__":

@@ -110,6 +110,24 @@ def load_definition(reference, owner):
         _loading.reference = before
 
 
+def _make_callable(owner, definition, options, **others):
+    """What runs a function, or makes an actor of a class, that is told these options."""
+    reference = definition.reference(owner)
+    prefix, packed = pack_bytes(reference.binary())
+    made = owner.make_callable(
+        library.CallOptions(
+            prefix=packed,
+            definition=reference.handle,
+            cpus=options["num_cpus"],
+            gpus=options["num_gpus"],
+            resources=amounts(options["resources"]),
+            **others,
+        )
+    )
+    del prefix
+    return made
+
+
 class RemoteFunction:
     """A function whose `remote(...)` calls it on a worker and returns at once."""
 
@@ -140,23 +158,16 @@ class RemoteFunction:
 
     def _make_callable(self, owner):
         options = {**FUNCTION_OPTIONS, **self._options}
-        reference = self._definition.reference(owner)
-        prefix, packed = pack_bytes(reference.binary())
-        self._callable = owner.make_callable(
-            library.CallOptions(
-                kind=library.FUNCTION,
-                results=self._results or 1,
-                prefix=packed,
-                definition=reference.handle,
-                name=(options["name"] or self._definition.name).encode(),
-                cpus=options["num_cpus"],
-                gpus=options["num_gpus"],
-                resources=amounts(options["resources"]),
-                retries=_retries(options["max_retries"]),
-                retry_errors=int(options["retry_exceptions"]),
-            )
+        self._callable = _make_callable(
+            owner,
+            self._definition,
+            options,
+            kind=library.FUNCTION,
+            results=self._results or 1,
+            name=(options["name"] or self._definition.name).encode(),
+            retries=_retries(options["max_retries"]),
+            retry_errors=int(options["retry_exceptions"]),
         )
-        del prefix
         self._session = owner
 
     def __del__(self):
@@ -192,23 +203,16 @@ class ActorClass:
                 return ActorHandle(owner, *found, self._definition.name, self._methods)
             if found:
                 raise ValueError(f"an actor named '{name}' lives already")
-        reference = self._definition.reference(owner)
-        prefix, packed = pack_bytes(reference.binary())
-        made = owner.make_callable(
-            library.CallOptions(
-                kind=library.CONSTRUCT,
-                results=1,
-                prefix=packed,
-                definition=reference.handle,
-                name=name.encode(),
-                cpus=options["num_cpus"],
-                gpus=options["num_gpus"],
-                resources=amounts(options["resources"]),
-                retries=_retries(options["max_task_retries"]),
-                restarts=_retries(options["max_restarts"]),
-            )
+        made = _make_callable(
+            owner,
+            self._definition,
+            options,
+            kind=library.CONSTRUCT,
+            results=1,
+            name=name.encode(),
+            retries=_retries(options["max_task_retries"]),
+            restarts=_retries(options["max_restarts"]),
         )
-        del prefix
         try:
             actor, kept = owner.create(made, arguments, keywords)
         finally:

@@ -53,6 +53,10 @@ void PrintHead(const Json& status) {
              Field<std::uint64_t>(tasks, "finished"), Field<double>(tasks, "finished_per_second"),
              Field<std::uint64_t>(tasks, "failed"), Field<std::uint64_t>(tasks, "retried"),
              Field<std::uint64_t>(tasks, "rebuilt"));
+  fmt::print("actors     {}; {} made again, {} checkpoints, {} of their calls replayed\n",
+             Field<std::uint64_t>(status, "actor_count"),
+             Field<std::uint64_t>(status, "actors_restarted"),
+             Field<std::uint64_t>(status, "checkpoints"), Field<std::uint64_t>(status, "replayed"));
   fmt::print("objects    {}; {} of {} in shared memory; {} on the disk; {} of lineage\n",
              Field<std::uint64_t>(status, "objects"),
              Bytes(Field<std::uint64_t>(status, "store_bytes")),

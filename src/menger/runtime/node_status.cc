@@ -60,6 +60,15 @@ void AddTaskMetrics(const NodeStatus::TaskStatus& tasks, MetricsText& text) {
   text.Sample({{"what", "rebuilt"}}, AsDouble(tasks.rebuilt));
 }
 
+void AddActorMetrics(const NodeStatus& status, MetricsText& text) {
+  text.Family("menger_actors", MetricKind::kGauge, "Actors that somebody refers to.");
+  text.Sample({}, AsDouble(status.actor_count));
+  text.Family("menger_actors_total", MetricKind::kCounter, "What was done so that none is lost.");
+  text.Sample({{"what", "restarted"}}, AsDouble(status.actors_restarted));
+  text.Sample({{"what", "checkpoints"}}, AsDouble(status.checkpoints));
+  text.Sample({{"what", "calls_replayed"}}, AsDouble(status.replayed));
+}
+
 void AddWorkerMetrics(const NodeStatus& status, MetricsText& text) {
   text.Family("menger_workers", MetricKind::kGauge, "Workers that live.");
   text.Sample({}, AsDouble(status.workers.size()));
@@ -105,6 +114,9 @@ std::string ToJson(const NodeStatus& status) {
                      {"workers", WorkersJson(status)},
                      {"tasks", TasksJson(status.tasks)},
                      {"actor_count", status.actor_count},
+                     {"actors_restarted", status.actors_restarted},
+                     {"checkpoints", status.checkpoints},
+                     {"replayed", status.replayed},
                      {"actors", ActorsJson(status)},
                      {"objects", status.objects},
                      {"store_bytes", status.store_bytes},
@@ -120,9 +132,8 @@ std::string ToJson(const NodeStatus& status) {
 
 void AddMetrics(const NodeStatus& status, MetricsText& text) {
   AddTaskMetrics(status.tasks, text);
+  AddActorMetrics(status, text);
   AddWorkerMetrics(status, text);
-  text.Family("menger_actors", MetricKind::kGauge, "Actors that somebody refers to.");
-  text.Sample({}, AsDouble(status.actor_count));
   text.Family("menger_objects", MetricKind::kGauge, "Values that are known.");
   text.Sample({}, AsDouble(status.objects));
   text.Family("menger_store_bytes", MetricKind::kGauge, "Values in shared memory.");

@@ -120,6 +120,9 @@ void NodeMachine::FillStatus(NodeStatus& status) const {
 
 void NodeMachine::FillActors(NodeStatus& status) const {
   status.actor_count = actors_.size();
+  status.actors_restarted = counts_.actors_restarted;
+  status.checkpoints = counts_.checkpoints;
+  status.replayed = counts_.replayed;
   for (const auto& [id, actor] : actors_) {
     if (status.actors.size() >= NodeStatus::kActorsMax) return;
     std::size_t waiting = actor->mailbox.size();

@@ -53,6 +53,20 @@ class Machine {
   int Say(int x) { return Print(x); }
 };
 
+class Tally {
+ public:
+  int Add() { return ++count_; }
+  int Process() { return getpid(); }
+
+  template <typename Archive>
+  void Serialize(Archive& archive) {
+    archive(count_);
+  }
+
+ private:
+  int count_ = 0;
+};
+
 class RuntimeWatchingTest : public testing::Test {
  protected:
   RuntimeWatchingTest() { setenv("XDG_RUNTIME_DIR", folder.path().c_str(), /*overwrite=*/1); }
@@ -142,6 +156,22 @@ TEST_P(RuntimeStatusTest, ActorsAreListed) {
   EXPECT_EQ(status["actors"][0]["name"], "press");
   EXPECT_EQ(status["actors"][0]["state"], "alive");
   EXPECT_EQ(status["actors"][0]["restarts_left"], 3);
+}
+
+TEST_F(RuntimeWatchingTest, WhatAnActorThatIsMadeAgainCostIsCounted) {
+  Runtime runtime({.workers = 1});
+  const auto tally = runtime.CreateActor<Tally>({.restarts = 1, .checkpoint_every = 2});
+  const int process = runtime.Get(tally.Call<&Tally::Process>());
+  for (int i = 1; i <= 4; ++i) EXPECT_EQ(runtime.Get(tally.Call<&Tally::Add>()), i);
+  kill(process, SIGKILL);
+  EXPECT_EQ(runtime.Get(tally.Call<&Tally::Add>(), kPatience), 5);
+  const nlohmann::json status = Status();
+  EXPECT_EQ(status["actor_count"], 1);
+  EXPECT_EQ(status["actors_restarted"], 1);
+  EXPECT_GE(status["checkpoints"], 2);
+  EXPECT_GE(status["replayed"], 1);
+  EXPECT_LE(status["replayed"], 3);
+  EXPECT_THAT(Ask("metrics"), HasSubstr("menger_actors_total{what=\"restarted\"} 1\n"));
 }
 
 TEST_F(RuntimeWatchingTest, LossesAreTheirCauses) {

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "menger/runtime/pretty_name.h"
+#include "menger/runtime/worker_identity.h"
+
 namespace menger {
 namespace {
 
@@ -205,6 +208,9 @@ void WorkerClient::Do(const Claimed& claimed) {
   CallOutcome outcome = Execute(spec, values, *this, this, &inputs, actors_, *this);
   busy_.pop_back();
   running_.store(before, std::memory_order_relaxed);
+  if (spec.header().kind == CallKind::kConstruct && !outcome.failed) {
+    ShowActor(PrettyName(actors_.Get(spec.header().actor).type->compiler_name));
+  }
   Report(call, std::move(outcome), began_at, MonotonicNanoseconds());
 }
 

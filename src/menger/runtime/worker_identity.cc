@@ -110,7 +110,7 @@ void DriverWatch::Watch(int control) const {
   }
 }
 
-void ShowTask(std::string_view name) {
+void ShowActor(std::string_view name) {
   char* const title = program_invocation_name;  // argv[0], which is as long as there is room.
   const std::size_t room = std::strlen(title);
   if (room < kWorkerTitle.size() + 2 ||

@@ -57,9 +57,9 @@ class DriverWatch {
   Thread watcher_;
 };
 
-// Lets `ps` show "menger-worker: NAME". Costs a few nanoseconds and no system call. Does nothing
-// where the process was not started with room for it. One thread at a time.
-void ShowTask(std::string_view name);
+// Lets `ps` show "menger-worker: NAME" of a process that has an actor. Does nothing where the
+// process was not started with room for it. One thread at a time.
+void ShowActor(std::string_view name);
 
 // Between the two ends of a start, worker_process.cc and worker_identity.cc.
 inline constexpr char kWorkerVariable[] = "MENGER_WORKER";  // "CONTROL DRIVER", both numbers.

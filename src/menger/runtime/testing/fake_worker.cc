@@ -68,8 +68,8 @@ void Obey(int control, const std::string& command) {
     return Say(control, WIFSIGNALED(status) ? "ended" : "lives");
   }
   if (command == "show") {
-    ShowTask("Rollout " + std::string(200, 'x'));
-    ShowTask("Rollout");
+    ShowActor("Rollout " + std::string(200, 'x'));
+    ShowActor("Rollout");
     std::string shown;
     std::getline(std::ifstream("/proc/self/cmdline"), shown);
     return Say(control, shown);

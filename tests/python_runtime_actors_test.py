@@ -1,0 +1,156 @@
+"""Python programs written for Ray's names, on menger.runtime: actors."""
+
+import asyncio
+import os
+import signal
+import time
+import unittest
+
+from python_runtime import PATIENCE_S, check_library, get, ray
+
+
+def setUpModule():
+    check_library()
+    ray.init(num_cpus=2)
+
+
+def tearDownModule():
+    ray.shutdown()
+
+
+@ray.remote
+def add(x, y=1):
+    return x + y
+
+
+@ray.remote
+class Counter:
+    def __init__(self, value=0):
+        self.value, self.order = value, []
+
+    def add(self, by=1):
+        self.value += by
+        self.order.append(by)
+        return self.value
+
+    def seen(self):
+        return self.order
+
+    @ray.method(num_returns=2)
+    def both(self):
+        return self.value, -self.value
+
+    def process(self):
+        return os.getpid()
+
+    def fail(self):
+        raise KeyError("no such thing")
+
+    async def later(self, by):
+        await asyncio.sleep(0.001)
+        return self.add(by)
+
+
+class Actors(unittest.TestCase):
+    def test_calls_are_done_in_order(self):
+        counter = Counter.remote(10)
+        results = [counter.add.remote(i) for i in range(1000)]
+        self.assertEqual(get(results[-1]), 10 + 499_500)
+        self.assertEqual(get(counter.seen.remote()), list(range(1000)))
+        self.assertEqual(get(list(counter.both.remote())), [499_510, -499_510])
+        self.assertEqual(get(counter.add.options(name="one more").remote(by=add.remote(1))), 499_512)
+
+    def test_each_has_a_process(self):
+        one, other = Counter.remote(), Counter.remote()
+        self.assertNotEqual(*get([one.process.remote(), other.process.remote()]))
+
+    def test_an_exception_leaves_it_alive(self):
+        counter = Counter.remote()
+        with self.assertRaises(KeyError):
+            get(counter.fail.remote())
+        self.assertEqual(get(counter.add.remote()), 1)
+        with self.assertRaises(AttributeError):
+            counter.subtract  # noqa: B018
+
+    def test_handles_travel(self):
+        @ray.remote
+        def use(handles):
+            return ray.get([handle.add.remote(5) for handle in handles])
+
+        counter = Counter.remote()
+        self.assertEqual(get(use.remote([counter, counter])), [5, 10])
+
+    def test_an_actor_makes_actors_and_tasks(self):
+        @ray.remote
+        class Parent:
+            def __init__(self):
+                self.child = Counter.remote(100)
+
+            def work(self):
+                return ray.get(self.child.add.remote(ray.put(ray.get(add.remote(1)))))
+
+        self.assertEqual(get(Parent.remote().work.remote()), 102)
+
+    def test_names(self):
+        counter = Counter.options(name="the counter").remote(7)
+        get(counter.add.remote())
+
+        @ray.remote
+        def find():
+            return ray.get(ray.get_actor("the counter").add.remote())
+
+        self.assertEqual(get(find.remote()), 9)
+        self.assertEqual(get(list(ray.get_actor("the counter").both.remote())), [9, -9])
+        with self.assertRaises(ValueError):
+            Counter.options(name="the counter").remote()
+        same = Counter.options(name="the counter", get_if_exists=True).remote()
+        self.assertEqual(get(same.add.remote()), 10)
+        with self.assertRaises(ValueError):
+            ray.get_actor("nobody")
+
+    def test_without_handles_it_ends(self):
+        counter = Counter.remote()
+        process = get(counter.process.remote())
+        del counter
+        end = time.monotonic() + PATIENCE_S
+        while os.path.exists(f"/proc/{process}") and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertFalse(os.path.exists(f"/proc/{process}"))
+
+    def test_kill(self):
+        counter = Counter.remote()
+        get(counter.add.remote())
+        ray.kill(counter)
+        with self.assertRaises(ray.exceptions.RayActorError):
+            get(counter.add.remote())
+        with self.assertRaises(ValueError):
+            ray.kill(add)
+
+    def test_restarts(self):
+        counter = Counter.options(max_restarts=1, max_task_retries=1).remote(3)
+        self.assertEqual(get(counter.add.remote()), 4)
+        os.kill(get(counter.process.remote()), signal.SIGKILL)
+        self.assertEqual(get(counter.add.remote()), 4)
+        os.kill(get(counter.process.remote()), signal.SIGKILL)
+        with self.assertRaises(ray.exceptions.ActorDiedError):
+            get(counter.add.remote())
+
+    def test_a_constructor_that_fails(self):
+        @ray.remote
+        class Broken:
+            def __init__(self):
+                raise RuntimeError("no engine")
+
+            def run(self):
+                pass
+
+        with self.assertRaisesRegex(Exception, "no engine"):
+            get(Broken.remote().run.remote())
+
+    def test_methods_that_are_coroutines(self):
+        counter = Counter.remote()
+        self.assertEqual(get([counter.later.remote(1) for _ in range(10)]), list(range(1, 11)))
+
+
+if __name__ == "__main__":
+    unittest.main()

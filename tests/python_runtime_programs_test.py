@@ -1,0 +1,170 @@
+"""Whole Python programs on menger.runtime, in interpreters of their own."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from python_runtime import PATIENCE_S, ROOT, check_library
+
+
+def setUpModule():
+    check_library()
+
+
+class Programs(unittest.TestCase):
+    def run_program(self, text, *, expect=0, cwd=None):
+        program = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r})\nimport menger.runtime as ray\n{text}"
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, cwd=cwd, check=False
+        )
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done
+
+    def test_output_of_workers_is_shown_with_its_name(self):
+        done = self.run_program(
+            """
+import sys, time
+@ray.remote
+def speak():
+    print("hello")
+    print("careful", file=sys.stderr)
+ray.get(speak.remote())
+time.sleep(.3)
+ray.shutdown()
+"""
+        )
+        self.assertRegex(done.stdout, r"(?m)^\(speak pid=\d+\) hello$")
+        self.assertRegex(done.stderr, r"(?m)^\(speak pid=\d+\) careful$")
+
+    def test_output_may_be_hidden(self):
+        done = self.run_program(
+            """
+ray.init(log_to_driver=False)
+@ray.remote
+def speak():
+    print("hello")
+ray.get(speak.remote())
+"""
+        )
+        self.assertEqual(done.stdout + done.stderr, "")
+
+    def test_init_and_shutdown(self):
+        self.run_program(
+            """
+assert not ray.is_initialized()
+ray.init(num_cpus=1)
+try:
+    ray.init()
+    assert False
+except RuntimeError:
+    pass
+ray.init(ignore_reinit_error=True)
+@ray.remote
+def f():
+    return 1
+assert ray.get(f.remote()) == 1
+assert ray.cluster_resources()["CPU"] == 1
+kept = f.remote()
+import numpy as np
+array = ray.get(ray.put(np.ones(1_000_000)))
+ray.shutdown()
+assert array.sum() == 1_000_000
+assert not ray.is_initialized()
+assert ray.get(f.remote()) == 1  # Opens it again.
+assert ray.is_initialized()
+del kept
+ray.shutdown()
+ray.shutdown()
+"""
+        )
+
+    def test_modules_in_the_working_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "beside.py").write_text("def seven():\n    return 7\n")
+            self.run_program(
+                f"""
+import os
+ray.init(runtime_env={{"working_dir": {folder!r}}})
+@ray.remote
+def f():
+    import beside
+    return beside.seven(), os.getcwd()
+assert ray.get(f.remote()) == (7, os.path.realpath({folder!r}))
+"""
+            )
+
+    def test_shutdown_while_others_wait(self):
+        self.run_program(
+            """
+import threading, time
+@ray.remote
+def f():
+    time.sleep(600)
+def wait():
+    try:
+        ray.get(reference)
+    except ray.exceptions.RaySystemError:
+        print("told")
+reference = f.remote()
+future = reference.future()
+thread = threading.Thread(target=wait)
+thread.start()
+time.sleep(.2)
+ray.shutdown()
+thread.join()
+"""
+        )
+
+    def test_control_c_reaches_a_program_that_waits(self):
+        with self.started(
+            "@ray.remote\ndef f():\n    import time; time.sleep(600)\n"
+            "r = f.remote()\nprint('waits', flush=True)\ntry:\n    ray.get(r)\nexcept KeyboardInterrupt:\n    print('heard')\n"
+        ) as process:
+            self.assertEqual(process.stdout.readline(), "waits\n")
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.communicate(timeout=PATIENCE_S)[0], "heard\n")
+
+    def test_nothing_is_left_of_a_driver_that_is_killed(self):
+        with self.started(
+            "import os, time, numpy as np\nray.init(num_cpus=2)\n"
+            "@ray.remote\nclass A:\n    def process(self):\n        return os.getpid()\n"
+            "@ray.remote\ndef f():\n    time.sleep(600)\n"
+            "a = [A.remote() for _ in range(3)]\nheld = ray.put(np.zeros(10_000_000))\nr = f.remote()\n"
+            "print(*ray.get([x.process.remote() for x in a]), flush=True)\ntime.sleep(600)\n"
+        ) as process:
+            workers = [int(word) for word in process.stdout.readline().split()]
+            self.assertEqual(len(workers), 3)
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            process.kill()
+            process.wait()
+            end = time.monotonic() + PATIENCE_S
+            while any(map(alive, workers)) and time.monotonic() < end:
+                time.sleep(0.02)
+            self.assertFalse(any(map(alive, workers)), "a worker has outlived its driver")
+            self.assertFalse(children.exists())
+            self.assertEqual([each for each in os.listdir("/dev/shm") if "menger" in each], [])
+
+    def started(self, text):
+        program = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r})\nimport menger.runtime as ray\n{text}"
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+
+def alive(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+if __name__ == "__main__":
+    unittest.main()
