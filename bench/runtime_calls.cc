@@ -205,6 +205,12 @@ std::function<void()> ActorAsync(Runtime& runtime) {
   };
 }
 
+std::function<void()> ActorConcurrent(Runtime& runtime) {
+  return [&runtime, server = runtime.CreateActor<Server>({.concurrency = 16})] {
+    GetAll(runtime, kBatch, [&] { return server.Call<&Server::SmallValue>(); });
+  };
+}
+
 std::function<void()> ActorAsyncWithArgument(Runtime& runtime) {
   return [&runtime, server = runtime.CreateActor<Server>({})] {
     int i = 0;
@@ -249,7 +255,7 @@ std::vector<Row> ActorRows() {
   return {
       {"1:1 actor calls sync", 1, ActorSync},
       {"1:1 actor calls async", kBatch, ActorAsync},
-      {"1:1 actor calls concurrent", kBatch, ActorAsync, kPlain},
+      {"1:1 actor calls concurrent", kBatch, ActorConcurrent},
       {"1:n actor calls async", kCallsOfActorClient * Half(), OneToMany},
       {"n:n actor calls async", kCallsOfActorClient * kClients, ManyToMany},
       {"n:n actor calls with arg async", kBatch * Half(), ManyToManyWithArgument},

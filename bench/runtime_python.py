@@ -109,6 +109,13 @@ def rows(ray):
         (one,) = made(kind, 1)
         yield f"1:1 {word} calls sync", lambda one=one: ray.get(one.small_value.remote()), 1
         yield f"1:1 {word} calls async", lambda one=one: ray.get([one.small_value.remote() for _ in range(1000)]), 1000
+        if kind is Actor:
+            threads = Actor.options(max_concurrency=16).remote()
+            yield (
+                f"1:1 {word} calls concurrent",
+                lambda threads=threads: ray.get([threads.small_value.remote() for _ in range(1000)]),
+                1000,
+            )
         if kind is AsyncActor:
             yield (
                 f"1:1 {word} calls with args async",

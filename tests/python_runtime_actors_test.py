@@ -3,9 +3,11 @@
 import asyncio
 import os
 import signal
+import threading
 import time
 import unittest
 
+import numpy as np
 from python_runtime import PATIENCE_S, check_library, get, ray
 
 
@@ -150,6 +152,88 @@ class Actors(unittest.TestCase):
     def test_methods_that_are_coroutines(self):
         counter = Counter.remote()
         self.assertEqual(get([counter.later.remote(1) for _ in range(10)]), list(range(1, 11)))
+
+
+@ray.remote
+class Gate:
+    """Calls that wait for other calls of the same actor."""
+
+    def __init__(self):
+        self.event, self.array = threading.Event(), None
+
+    def pass_through(self):
+        return self.event.wait(60)
+
+    def open(self):
+        self.event.set()
+
+    def keep(self, array):
+        self.array = array
+
+    def total(self):
+        return float(self.array.sum())
+
+    def fail(self, text):
+        raise KeyError(text)
+
+
+@ray.remote
+class AsyncGate:
+    def __init__(self):
+        self.event, self.begun = asyncio.Event(), []
+
+    async def pass_through(self, number):
+        self.begun.append(number)
+        await self.event.wait()
+        return number
+
+    def open(self):
+        self.event.set()
+        return self.begun
+
+    async def fail(self, text):
+        await asyncio.sleep(0)
+        raise KeyError(text)
+
+
+class Concurrency(unittest.TestCase):
+    def test_threads_meet(self):
+        gate = Gate.options(max_concurrency=4).remote()
+        waiting = [gate.pass_through.remote() for _ in range(3)]
+        self.assertEqual(ray.wait(waiting, timeout=0.2)[0], [])
+        get(gate.open.remote())
+        self.assertEqual(get(waiting), [True] * 3)
+
+    def test_many_calls_of_threads(self):
+        counter = Gate.options(max_concurrency=8).remote()
+        get(counter.keep.remote(np.ones(200_000)))
+        for _ in range(20):  # What would be written over it, were it free.
+            get(add.remote(np.zeros(200_000), 5))
+        self.assertEqual(get([counter.total.remote() for _ in range(500)]), [200_000.0] * 500)
+        for text in ("one", "two"):
+            with self.assertRaisesRegex(KeyError, text):
+                get(counter.fail.remote(text))
+
+    def test_coroutines_meet_and_begin_in_order(self):
+        gate = AsyncGate.remote()
+        waiting = [gate.pass_through.remote(i) for i in range(200)]
+        self.assertEqual(get(gate.open.remote()), list(range(200)))
+        self.assertEqual(get(waiting), list(range(200)))
+        with self.assertRaisesRegex(KeyError, "low"):
+            get(gate.fail.remote("low"))
+
+    def test_a_coroutine_waits_for_a_reference(self):
+        @ray.remote
+        class Asks:
+            async def ask(self, references):
+                return sum([await reference for reference in references])
+
+        self.assertEqual(get(Asks.remote().ask.remote([add.remote(1), add.remote(2)])), 5)
+
+    def test_what_it_may_be(self):
+        for wrong in (0, 1001, "two", None):
+            with self.assertRaisesRegex(ValueError, "max_concurrency"):
+                Gate.options(max_concurrency=wrong)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ class CallOptions(ctypes.Structure):
         ("retries", ctypes.c_int32),
         ("restarts", ctypes.c_int32),
         ("retry_errors", ctypes.c_int32),
+        ("concurrency", ctypes.c_int32),
         ("actor", Id),
         ("actor_object", ctypes.c_void_p),
     ]
@@ -146,6 +147,7 @@ class Library:
         declare("menger_runtime_serve", number, ctypes.POINTER(WorkerHooks))
         declare("menger_runtime_is_cancelled", number, pointer)
         declare("menger_frame_result", number, pointer, number, *value)
+        declare("menger_frame_begun", None, pointer)
         declare("menger_frame_actor", None, pointer, count)
         declare("menger_frame_fail", None, pointer, text, text, ctypes.POINTER(Bytes))
         declare("menger_frame_object", number, pointer, count, ctypes.POINTER(Id))

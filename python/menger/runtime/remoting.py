@@ -7,6 +7,7 @@ import threading
 from menger.runtime import exceptions, library, session, values
 
 _UNLIMITED = 65535
+_CONCURRENCY_MAX = 1000  # And what actors with coroutines have, as in Ray.
 
 # What a call of a function, or the making of an actor, can be told, and what is so if it is not.
 FUNCTION_OPTIONS = {
@@ -47,8 +48,9 @@ def check_options(given, known):
     returns = given.get("num_returns", 1)
     if not isinstance(returns, int) or not 0 <= returns <= 1000:
         raise ValueError(f"num_returns is {returns!r}; it must be a number from 0 to 1000")
-    if given.get("max_concurrency", 1) != 1:
-        raise ValueError("an actor does one call after the other: max_concurrency must be 1")
+    concurrency = given.get("max_concurrency", 1)
+    if not isinstance(concurrency, int) or not 1 <= concurrency <= _CONCURRENCY_MAX:
+        raise ValueError(f"max_concurrency is {concurrency!r}; it must be a number from 1 to {_CONCURRENCY_MAX}")
     if not isinstance(given.get("retry_exceptions", False), bool):
         raise ValueError("retry_exceptions must be True or False")
     return given
@@ -212,6 +214,7 @@ class ActorClass:
             name=name.encode(),
             retries=_retries(options["max_task_retries"]),
             restarts=_retries(options["max_restarts"]),
+            concurrency=options["max_concurrency"],
         )
         try:
             actor, kept = owner.create(made, arguments, keywords)
@@ -321,6 +324,11 @@ def _methods_of(target):
     return {**methods, "__call__": 1, "__ray_ready__": 1}
 
 
+def has_coroutines(target):
+    """Whether methods of a class are coroutines: all of its methods run on one loop then."""
+    return any(inspect.iscoroutinefunction(each) for _, each in inspect.getmembers(target, callable))
+
+
 def find_actor(name, namespace=None):
     """The living actor of that name."""
     owner = session.current()
@@ -352,6 +360,8 @@ def remote(*target, **options):
 
 def _make(target, options):
     if inspect.isclass(target):
+        if has_coroutines(target):
+            options = {"max_concurrency": _CONCURRENCY_MAX, **options}
         return ActorClass(Definition(target), options)
     if not callable(target):
         raise TypeError(f"only functions and classes can be remote; this is {target!r}")

@@ -20,7 +20,7 @@ _LOOK_SECONDS = 0.1  # Between two looks at whether the call was cancelled.
 
 
 class Worker:
-    """Does the calls that the library hands over, on the main thread."""
+    """Does the calls that the library hands over: on the main thread, but for those of an actor with max_concurrency."""
 
     def __init__(self, functions):
         self._library = functions
@@ -28,7 +28,8 @@ class Worker:
         self._definitions = {}  # (what was loaded, its reference) by the reference's id.
         self._actors, self._made = {}, 0
         self._loop = None
-        self._shared = []  # (memory that this call may hold on to, weakly, which of its values it is).
+        self._concurrent_loop = None  # Of an actor with coroutines; on a thread of its own.
+        self._main = threading.get_ident()
         self.name = "worker"
         self._calls, self._running = 0, False
         self._hooks = library.WorkerHooks(library.DoCall(self._call), library.DropActor(self._drop_actor))
@@ -41,28 +42,36 @@ class Worker:
     def _call(self, runtime, frame, kind, actor, table, count, results):
         if self._session is None:
             self._begin(runtime)
-        self._calls += 1
+        shared = []  # (memory that this call may hold on to, weakly, which of its values it is).
+        main = threading.get_ident() == self._main
         try:
-            self._running = True
+            if main:
+                self._calls += 1
+                self._running = True
             try:
-                self._do(frame, kind, actor, table, count, results)
+                self._do(frame, kind, actor, table, count, results, shared, main)
             finally:
-                self._running = False
+                if main:
+                    self._running = False
         except SystemExit as error:
             _exit(error)
         except BaseException as error:
-            self._fail(frame, error)
-        if self._shared:
-            self._pin_what_is_held(frame)
+            self._fail(frame, error, main)
+        if shared:
+            self._pin_what_is_held(frame, shared)
 
-    def _do(self, frame, kind, actor, table, count, results):
+    def _do(self, frame, kind, actor, table, count, results, shared, main):
         flat = struct.unpack(f"={2 * count}Q", ctypes.string_at(table, 16 * count))
         prefix = ctypes.string_at(flat[0], flat[1])
         arguments, keywords = (), {}
         if count > 2 or flat[3]:
-            arguments, keywords = self._arguments(flat)
+            arguments, keywords = self._arguments(flat, shared)
         if kind == library.METHOD:
-            value = self._method(actor, prefix.decode())(*arguments, **keywords)
+            method = self._method(actor, prefix.decode())
+            if main:
+                value = method(*arguments, **keywords)
+            else:
+                value = self._do_among_others(frame, method, arguments, keywords)
         else:
             target = self._definition(prefix)
             self.name = target.__name__
@@ -90,8 +99,9 @@ class Worker:
             raise self._library.failure()
         del kept
 
-    def _fail(self, frame, error):
-        self._running = False
+    def _fail(self, frame, error, main):
+        if main:
+            self._running = False
         text, cause = _describe(error)
         try:
             packed = values.dumps(cause).joined()
@@ -120,51 +130,69 @@ class Worker:
             return lambda: True
         return getattr(instance, name)
 
-    def _arguments(self, flat):
+    def _arguments(self, flat, shared):
         """(positional ones, those by name)."""
         payload, first = ctypes.string_at(flat[2], flat[3]), 2
         if payload == session.BY_REFERENCE:
-            payload, first = self._view(flat, 2), 3
+            payload, first = self._view(flat, 2, shared), 3
         encoded = values.loads(payload)
         if type(encoded) is tuple:
             return encoded, {}
         arguments, keywords, slots = encoded if encoded is not None else ((), {}, ())
         for index, slot in enumerate(slots, first):
-            value = values.loads(self._view(flat, index))
+            value = values.loads(self._view(flat, index, shared))
             if type(slot) is int:
                 arguments[slot] = value
             else:
                 keywords[slot] = value
         return arguments, keywords
 
-    def _view(self, flat, index):
+    def _view(self, flat, index, shared):
         """The bytes of a value; of a large one, those in shared memory."""
         address, size = flat[2 * index], flat[2 * index + 1]
         if size <= session.INLINE_BYTES_MAX:
             return ctypes.string_at(address, size)
         memory = values.shared_bytes(address, size)
-        self._shared.append((weakref.ref(memory), index))
+        shared.append((weakref.ref(memory), index))
         return values.read_only(memory)
 
-    def _pin_what_is_held(self, frame):
+    def _pin_what_is_held(self, frame, shared):
         """Arguments in shared memory that the call has kept, as an actor may, are kept in their place."""
-        for reference, index in self._shared:
+        for reference, index in shared:
             memory = reference()
             identity = library.Id()
             if memory is not None and self._library.frame_object(frame, index, ctypes.byref(identity)):
                 memory.pin = self._session.pin(self._session.adopt(bytes(identity)))
-        self._shared.clear()
 
     # ---- Actors.
 
     def _keep(self, frame, target, instance):
         self._made += 1
         self._actors[self._made] = instance
+        self._has_coroutines = remoting.has_coroutines(target)
         self._library.frame_actor(frame, self._made)
         return remoting.describe(target)
 
     def _drop_actor(self, actor):
         self._actors.pop(actor, None)
+
+    def _do_among_others(self, frame, method, arguments, keywords):
+        """One of several calls of the actor at once: on this thread, or, where some are coroutines, all on one loop."""
+        if not self._has_coroutines:
+            self._library.frame_begun(frame)
+            return method(*arguments, **keywords)
+        import asyncio
+
+        async def run():
+            value = method(*arguments, **keywords)
+            return await value if type(value) is types.CoroutineType else value
+
+        if self._concurrent_loop is None:  # Of calls that have not begun there is one at a time.
+            self._concurrent_loop = asyncio.new_event_loop()
+            threading.Thread(target=self._concurrent_loop.run_forever, name="menger loop", daemon=True).start()
+        future = asyncio.run_coroutine_threadsafe(run(), self._concurrent_loop)
+        self._library.frame_begun(frame)
+        return future.result()
 
     def _await(self, coroutine):
         import asyncio

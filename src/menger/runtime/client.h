@@ -124,6 +124,10 @@ class Client : public ReferenceOwner {
   };
   virtual std::optional<NamedActor> FindActor(std::string_view name) = 0;
 
+  // The call that this thread runs has begun: the next one of its actor may, if that does several
+  // at once.
+  virtual void Begun() {}
+
   // Whether the call that this thread runs should stop.
   virtual bool IsCancelled() const = 0;
 

@@ -80,6 +80,10 @@ void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
   if (header.stream_ahead > 0) OpenStream(process, task);
   try {
     task.scheduling = &scheduler_.ClassFor(task.spec->scheduling());
+    if (options_.threads && header.concurrency > 1) {
+      throw InvalidArgument("an actor with concurrency {} needs Isolation::kProcess",
+                            header.concurrency);
+    }
     if (header.kind == CallKind::kConstruct && task.scheduling->foreign) {
       throw InvalidArgument("an actor lives on the node that makes it: {}",
                             task.scheduling->need.MissingFrom(scheduler_.total()));

@@ -13,6 +13,7 @@ namespace {
 // What goes with a call itself, so that it fits a message whatever it calls.
 constexpr std::size_t kInlineTotalMax = std::size_t{512} << 10;  // Of all arguments.
 constexpr std::size_t kArgumentsMax = 8192;
+constexpr int kConcurrencyMax = 1000;
 constexpr std::size_t kNameBytesMax = 1024;
 constexpr std::size_t kResourcesBytesMax = 4096;
 
@@ -95,11 +96,22 @@ std::string Runtime::SchedulingFor(const CallOptions& options) { return Scheduli
 
 SpecHeader Runtime::HeaderFor(const ActorOptions& options) {
   const std::uint32_t every = Count("checkpoint_every", options.checkpoint_every);
+  if (options.concurrency < 1 || options.concurrency > kConcurrencyMax) {
+    throw InvalidArgument("the concurrency of an actor is {}; it must lie between 1 and {}",
+                          options.concurrency, kConcurrencyMax);
+  }
+  if (options.concurrency > 1 && (every > 0 || !options.process.empty())) {
+    throw InvalidArgument(
+        "an actor with concurrency {} can have neither checkpoints nor a process "
+        "with others",
+        options.concurrency);
+  }
   return {.kind = CallKind::kConstruct,
           .named = !options.name.empty(),
           .retries = Count("call_retries", options.call_retries),
           .restarts = Count("restarts", options.restarts.value_or(every > 0 ? 65535 : 0)),
-          .checkpoint_every = every};
+          .checkpoint_every = every,
+          .concurrency = static_cast<std::uint16_t>(options.concurrency)};
 }
 
 std::string Runtime::SchedulingFor(const ActorOptions& options) {

@@ -69,6 +69,10 @@ struct ActorOptions {
   // its worker dies, an actor becomes again what it was: the last checkpoint, and the calls since
   // once more. What that asks of its methods: docs/runtime.md, "When things die".
   int checkpoint_every = 0;
+  // So many calls, 1 to 1000, are done at once, each on a thread of its process; they begin in
+  // order. The class must be made for that. Above 1 it has a process of its own, no checkpoints,
+  // and of several calls that are cancelled while they run only the last is told.
+  int concurrency = 1;
 };
 
 // For what Wait waits.

@@ -47,6 +47,7 @@ struct SpecHeader {
   std::uint16_t retries = 3;           // Runs beyond the first that loss of a worker may cost.
   std::uint16_t restarts = 0;          // Of kConstruct: how often a lost actor is made again.
   std::uint32_t checkpoint_every = 0;  // Of kConstruct: calls between checkpoints; 0: none.
+  std::uint16_t concurrency = 1;       // Of kConstruct: calls that the actor does at once.
   std::uint32_t stream_ahead = 0;      // Of a stream: items that may wait for its reader; else 0.
   std::uint32_t contained = 0;         // References inside the values.
 };

@@ -52,7 +52,7 @@ void WorkerClient::Serve() {
       if (call.memory == nullptr && stop_) return;
     }
     if (call.memory != nullptr) {
-      Do(call);
+      DoOrHandOver(std::move(call));
       continue;
     }
     RingNode();
@@ -117,6 +117,7 @@ void WorkerClient::DestroyActors() {
     const std::lock_guard lock(reading_);
     ended.swap(ended_actors_);
   }
+  threads_.reset();
   for (const ActorId& actor : ended) actors_.Erase(actor);
 }
 
@@ -171,6 +172,14 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
   }
 }
 
+void WorkerClient::DoOrHandOver(Claimed call) {
+  if (threads_ == nullptr) return Do(call);
+  threads_->Run([this, shared = std::make_shared<Claimed>(std::move(call))] {
+    Do(*shared);
+    RingNode();  // Nobody else may come to it for long.
+  });
+}
+
 void WorkerClient::Do(const Claimed& claimed) {
   MessageReader reader({claimed.memory.get(), claimed.bytes});
   const auto call = reader.Take<CallMessage>();
@@ -202,16 +211,36 @@ void WorkerClient::Do(const Claimed& claimed) {
       values.push_back(reader.TakeBytes(value.bytes));
     }
   }
-  const std::uint64_t before = running_.exchange(call.lease, std::memory_order_relaxed);
-  busy_.push_back(spec.header().actor);
-  const std::int64_t began_at = MonotonicNanoseconds();
-  CallOutcome outcome = Execute(spec, values, *this, this, &inputs, actors_, *this);
-  busy_.pop_back();
-  running_.store(before, std::memory_order_relaxed);
-  if (spec.header().kind == CallKind::kConstruct && !outcome.failed) {
-    ShowActor(PrettyName(actors_.Get(spec.header().actor).type->compiler_name));
+  const bool main = std::this_thread::get_id() == main_;
+  std::uint64_t lease = call.lease;
+  const std::uint64_t before = running_.load(std::memory_order_relaxed);
+  if (main) {
+    running_.store(lease, std::memory_order_relaxed);
+    busy_.push_back(spec.header().actor);
   }
+  const std::int64_t began_at = MonotonicNanoseconds();
+  CallOutcome outcome = Execute(spec, values, *this, &lease, &inputs, actors_, *this);
+  if (main) {
+    busy_.pop_back();
+    running_.store(before, std::memory_order_relaxed);
+  }
+  if (spec.header().kind == CallKind::kConstruct && !outcome.failed) Begin(spec.header());
   Report(call, std::move(outcome), began_at, MonotonicNanoseconds());
+}
+
+// The actor lives here from now on.
+void WorkerClient::Begin(const SpecHeader& construction) {
+  ShowActor(PrettyName(actors_.Get(construction.actor).type->compiler_name));
+  if (construction.concurrency > 1) {
+    threads_ = std::make_unique<CallThreads>(construction.concurrency);
+  }
+}
+
+// Of the call that this thread does; another thread may have been started by that of the main one.
+std::uint64_t WorkerClient::ThisLease() const {
+  const CallContext* const call = ThisCall();
+  if (call != nullptr) return *static_cast<const std::uint64_t*>(call->execution);
+  return running_.load(std::memory_order_relaxed);
 }
 
 // The arguments that did not fit the message. They are there: the call would not run otherwise.
@@ -374,7 +403,7 @@ void WorkerClient::Yield(std::uint64_t index, ObjectValue value,
                          std::span<const ObjectHandle> contained) {
   std::vector<ObjectId> ids;
   for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
-  const std::uint64_t lease = running_.load(std::memory_order_relaxed);
+  const std::uint64_t lease = ThisLease();
   Send(
       MessagePart(sizeof(YieldMessage)) + ResultBytes(value, ids.size()),
       [&](MessageWriter& writer) {
@@ -430,9 +459,13 @@ std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name)
   return NamedActor{request.named.actor, NewHandle(request.named.object)};
 }
 
+void WorkerClient::Begun() {
+  if (std::this_thread::get_id() != main_) threads_->Begun();
+}
+
 bool WorkerClient::IsCancelled() const {
   auto& channel = const_cast<WorkerChannel&>(channel_);
-  const std::uint64_t lease = running_.load(std::memory_order_relaxed);
+  const std::uint64_t lease = ThisLease();
   return lease != 0 && channel.interrupted().load(std::memory_order_acquire) == lease;
 }
 

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "menger/runtime/call_threads.h"
 #include "menger/runtime/client.h"
 #include "menger/runtime/executor.h"
 #include "menger/runtime/ring.h"
@@ -30,7 +31,8 @@ class WorkerSegments {
 // The worker's end: does the calls that its node offers, one after the other, and is the way of
 // those calls to the node.
 //
-// The main thread serves. Other threads, which a call may have started, may call as well.
+// The main thread serves. Other threads, which a call may have started, may call as well, and
+// those of an actor with concurrency do its calls.
 //
 // Lock order: reading_, then writing_.
 class WorkerClient final : public Client, private ResultStore {
@@ -58,6 +60,7 @@ class WorkerClient final : public Client, private ResultStore {
   void Cancel(const ObjectHandle& object, bool force) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
+  void Begun() override;
   bool IsCancelled() const override;
   void Unpin(const ObjectHandle& object) noexcept override;
   ObjectHandle Adopt(ObjectId id) override;
@@ -95,7 +98,10 @@ class WorkerClient final : public Client, private ResultStore {
   bool MayNest(const RingEntry& entry) const;
   void DestroyActors();
   void HandleAnswer(std::span<const std::byte> bytes);
+  void DoOrHandOver(Claimed call);
   void Do(const Claimed& call);
+  void Begin(const SpecHeader& construction);
+  std::uint64_t ThisLease() const;
   void Report(const CallMessage& call, CallOutcome outcome, std::int64_t began_at,
               std::int64_t ended_at);
   void SendReference(ToNode kind, ObjectId id);
@@ -133,10 +139,11 @@ class WorkerClient final : public Client, private ResultStore {
   RoomAhead room_;                                        // Guarded by reading_.
 
   std::mutex writing_;
-  RingWriter out_;             // Guarded by writing_.
-  std::size_t untold_ = 0;     // Messages since the node's bell was rung. Guarded by writing_.
-  std::vector<ActorId> busy_;  // Whose calls the main thread does, the innermost last.
-  bool waiting_ = false;       // One of these waits, as the node knows.
+  RingWriter out_;          // Guarded by writing_.
+  std::size_t untold_ = 0;  // Messages since the node's bell was rung. Guarded by writing_.
+  std::unique_ptr<CallThreads> threads_;   // Of the actor that lives here, if it has concurrency.
+  std::vector<ActorId> busy_;              // Whose calls the main thread does, the innermost last.
+  bool waiting_ = false;                   // One of these waits, as the node knows.
   std::atomic<std::uint64_t> running_{0};  // The lease of the call that the main thread does.
 };
 

@@ -121,9 +121,10 @@ void WorkerClient::Await(Request& request, const Deadline& deadline, bool nest) 
 
 bool WorkerClient::Ask(std::uint64_t number, Request& request,
                        std::span<const ObjectHandle> objects, const Deadline& deadline) {
-  // Of calls within one that waits the node need not know that they wait, too.
+  // Of calls within one that waits the node need not know that they wait, too; nor where others of
+  // the actor go on.
   const bool main = std::this_thread::get_id() == main_;
-  const bool call = ThisCall() != nullptr && !(main && waiting_);
+  const bool call = main && ThisCall() != nullptr && !waiting_;
   std::vector<ObjectId> ids;
   std::unordered_set<ObjectId, IdHash> known;
   for (const ObjectHandle& handle : objects) {
@@ -143,9 +144,9 @@ bool WorkerClient::Ask(std::uint64_t number, Request& request,
         /*ring=*/true);
   };
   send(ToNode::kWatch);
-  if (main) waiting_ |= call;
+  if (call) waiting_ = true;
   Await(request, deadline, /*nest=*/main && ThisCall() != nullptr);
-  if (main && call) waiting_ = false;
+  if (call) waiting_ = false;
   bool done;
   {
     const std::lock_guard lock(reading_);

@@ -267,7 +267,8 @@ menger_callable* menger_runtime_callable(const menger_call_options* options) {
                                        .resources = resources,
                                        .name = callable->name,
                                        .restarts = options->restarts,
-                                       .call_retries = options->retries};
+                                       .call_retries = options->retries,
+                                       .concurrency = options->concurrency};
       callable->header = menger::Runtime::HeaderFor(actor);
       callable->scheduling = menger::Runtime::SchedulingFor(actor);
     } else if (options->kind == MENGER_FUNCTION) {

@@ -75,6 +75,7 @@ typedef struct {
   int32_t retries;        // Of a construction: those of calls.
   int32_t restarts;       // Of a construction.
   int32_t retry_errors;
+  int32_t concurrency;             // Of a construction: calls that the actor does at once.
   menger_id actor;                 // Of a method,
   menger_reference* actor_object;  // with what its construction gave.
 } menger_call_options;
@@ -137,7 +138,8 @@ menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name,
 // ---- A worker's end.
 
 typedef struct {
-  // Does a call: gives each of the frame's results, or the failure.
+  // Does a call: gives each of the frame's results, or the failure. On the main thread, but for the
+  // methods of an actor with concurrency: on any.
   void (*call)(menger_runtime* runtime, menger_frame* frame, int32_t kind, uint64_t actor,
                const menger_bytes* values, uint64_t value_count, int32_t results);
   // An actor, which the construction has numbered, is gone.
@@ -153,6 +155,8 @@ int32_t menger_runtime_is_cancelled(menger_runtime* runtime);
 int32_t menger_frame_result(menger_frame* frame, int32_t index, const void* head, uint64_t bytes,
                             const menger_bytes* buffers, uint64_t buffer_count,
                             menger_reference* const* references, uint64_t reference_count);
+// Of a method: the next one of its actor may begin.
+void menger_frame_begun(menger_frame* frame);
 void menger_frame_actor(menger_frame* frame,
                         uint64_t actor);  // The number of the one that it made.
 void menger_frame_fail(menger_frame* frame, const char* type, const char* text,
