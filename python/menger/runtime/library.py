@@ -147,7 +147,7 @@ class Library:
         declare("menger_runtime_serve", number, ctypes.POINTER(WorkerHooks))
         declare("menger_runtime_is_cancelled", number, pointer)
         declare("menger_frame_result", number, pointer, number, *value)
-        declare("menger_frame_begun", None, pointer)
+        declare("menger_frame_waits", None, pointer)
         declare("menger_frame_actor", None, pointer, count)
         declare("menger_frame_fail", None, pointer, text, text, ctypes.POINTER(Bytes))
         declare("menger_frame_object", number, pointer, count, ctypes.POINTER(Id))

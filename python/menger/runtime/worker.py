@@ -12,7 +12,7 @@ import traceback
 import types
 import weakref
 
-from menger.runtime import driver, exceptions, library, output, remoting, session, values
+from menger.runtime import coroutines, driver, exceptions, library, output, remoting, session, values
 
 _DEFINITIONS_MAX = 10_000
 _FAILURE_BYTES_MAX = 256 * 1024
@@ -28,7 +28,7 @@ class Worker:
         self._definitions = {}  # (what was loaded, its reference) by the reference's id.
         self._actors, self._made = {}, 0
         self._loop = None
-        self._concurrent_loop = None  # Of an actor with coroutines; on a thread of its own.
+        self._coroutines = None  # Of an actor that has some.
         self._main = threading.get_ident()
         self.name = "worker"
         self._calls, self._running = 0, False
@@ -169,7 +169,8 @@ class Worker:
     def _keep(self, frame, target, instance):
         self._made += 1
         self._actors[self._made] = instance
-        self._has_coroutines = remoting.has_coroutines(target)
+        if remoting.has_coroutines(target):
+            self._coroutines = coroutines.Coroutines()
         self._library.frame_actor(frame, self._made)
         return remoting.describe(target)
 
@@ -177,22 +178,10 @@ class Worker:
         self._actors.pop(actor, None)
 
     def _do_among_others(self, frame, method, arguments, keywords):
-        """One of several calls of the actor at once: on this thread, or, where some are coroutines, all on one loop."""
-        if not self._has_coroutines:
-            self._library.frame_begun(frame)
+        """One of several calls of the actor at once."""
+        if self._coroutines is None:
             return method(*arguments, **keywords)
-        import asyncio
-
-        async def run():
-            value = method(*arguments, **keywords)
-            return await value if type(value) is types.CoroutineType else value
-
-        if self._concurrent_loop is None:  # Of calls that have not begun there is one at a time.
-            self._concurrent_loop = asyncio.new_event_loop()
-            threading.Thread(target=self._concurrent_loop.run_forever, name="menger loop", daemon=True).start()
-        future = asyncio.run_coroutine_threadsafe(run(), self._concurrent_loop)
-        self._library.frame_begun(frame)
-        return future.result()
+        return self._coroutines.run(method, arguments, keywords, lambda: self._library.frame_waits(frame))
 
     def _await(self, coroutine):
         import asyncio
@@ -237,7 +226,8 @@ def _describe(error):
 
 
 def _without_own(trace):
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__ and trace.tb_next is not None:
+    own = (__file__, coroutines.__file__)
+    while trace is not None and trace.tb_frame.f_code.co_filename in own and trace.tb_next is not None:
         trace = trace.tb_next
     return trace
 

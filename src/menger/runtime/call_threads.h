@@ -2,9 +2,9 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -12,33 +12,46 @@
 
 namespace menger {
 
-// The threads of an actor that does several calls at once. A call is begun when the one before has
-// begun; a thread is started only when a call finds no other free.
-//
-// One thread gives the calls.
+// The threads of an actor that does several calls at once. They take turns: one does calls, one
+// after the other, as if it were alone, and so short calls cost no wake of another thread. When a
+// call waits, or takes longer than a fraction of a millisecond, another thread goes on with the
+// next. So calls begin in order.
 class CallThreads {
  public:
-  explicit CallThreads(int count);
-  ~CallThreads();  // Waits for what runs.
+  // Awaits the next call for a while: `call` is what does it, or empty if none has come. False:
+  // there will be no more. By the thread whose turn it is.
+  using Next = std::function<bool(std::function<void()>& call)>;
 
-  // Returns when the call has begun: it has said so, or is over. Waits while all threads are busy.
-  // What the call throws ends the process.
-  void Run(std::function<void()> call);
-  // By the call, on its thread.
-  void Begun();
+  // Up to `count` threads, which are started as they are needed.
+  CallThreads(int count, Next next);
+  ~CallThreads();  // Waits for those.
+
+  // Starts, and passes the turn on when a call takes long. Until there are no more; does not wait
+  // for those that still run. Once.
+  void Watch();
+
+  // By a call, on its thread: it is going to wait. Nothing where it does not have the turn.
+  void PassOn();
+  bool HasTurn();
 
  private:
-  void Serve();
+  void TakeTurns();
+  bool AwaitTurn(std::unique_lock<std::mutex>& lock);
+  void GiveTurn();  // Under the mutex.
 
   const std::size_t count_;
+  const Next next_;
   std::mutex mutex_;
-  std::condition_variable given_;
-  std::condition_variable begun_;
-  std::optional<std::function<void()>> next_;  // Guarded by mutex_, as what follows.
-  std::thread::id beginning_;                  // Has taken one that has not begun.
-  std::size_t idle_ = 0;                       // Threads that wait for a call.
+  std::condition_variable turn_;
+  std::condition_variable alarm_;
+  // All guarded by mutex_.
+  std::thread::id owner_;    // Whose turn it is; none: nobody's.
+  bool busy_ = false;        // The owner does a call:
+  std::uint64_t calls_ = 0;  // the how-manyth.
+  bool asleep_ = false;      // Whoever watches, until there are calls again.
   bool stopping_ = false;
-  std::vector<Thread> threads_;  // Of whoever gives the calls.
+  std::size_t idle_ = 0;  // Threads that wait for their turn.
+  std::vector<Thread> threads_;
 };
 
 }  // namespace menger

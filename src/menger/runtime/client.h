@@ -124,9 +124,9 @@ class Client : public ReferenceOwner {
   };
   virtual std::optional<NamedActor> FindActor(std::string_view name) = 0;
 
-  // The call that this thread runs has begun: the next one of its actor may, if that does several
-  // at once.
-  virtual void Begun() {}
+  // The call that this thread runs is going to wait for something other than objects: of an actor
+  // that does several at once the next one begins now, not only when that has been noticed.
+  virtual void PassOn() {}
 
   // Whether the call that this thread runs should stop.
   virtual bool IsCancelled() const = 0;

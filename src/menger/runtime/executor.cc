@@ -88,9 +88,7 @@ void RunCall(const TaskSpec& spec, std::span<const EncodedValue> by_reference, C
                   .spec = &spec,
                   .items = &items};
   if (header.kind == CallKind::kMethod) {
-    const ActorInstances::Instance instance = actors.Get(header.actor);
-    frame.actor = instance.actor;
-    if (!instance.type->says_begun) client.Begun();
+    frame.actor = actors.Get(header.actor).actor;
   }
   function.Run(frame);
   if (header.kind == CallKind::kConstruct) {

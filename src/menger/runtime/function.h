@@ -70,7 +70,6 @@ std::uint64_t ProgramBuild();
 struct ActorType {
   const char* compiler_name;
   void (*destroy)(void* actor);
-  bool says_begun = false;  // Its methods themselves call Client::Begun, before they wait.
   // Null unless checkpointable.
   std::size_t (*state_size)(const void* actor, std::vector<ObjectHandle>* references);
   void (*save)(const void* actor, std::span<std::byte> out);

@@ -37,27 +37,31 @@ void WorkerClient::Serve() {
         writer.Add(HelloMessage{.process = static_cast<std::uint32_t>(getpid())});
       },
       /*ring=*/true);
-  for (;;) {
-    Claimed call;
-    const std::uint32_t seen = channel_.worker_bell().value();
-    {
-      std::unique_lock lock(reading_);
-      ReadMessages();
-      if (!ended_actors_.empty()) {
-        lock.unlock();
-        DestroyActors();
-        lock.lock();
-      }
-      call = ClaimNext(/*nested=*/false);
-      if (call.memory == nullptr && stop_) return;
+  for (Claimed call; AwaitCall(call); call = {}) {
+    if (call.memory != nullptr) Do(call);
+    if (threads_ != nullptr) return threads_->Watch();
+  }
+}
+
+// The next call, if there is one within a while. False: there will be none.
+bool WorkerClient::AwaitCall(Claimed& call) {
+  const std::uint32_t seen = channel_.worker_bell().value();
+  {
+    std::unique_lock lock(reading_);
+    ReadMessages();
+    if (!ended_actors_.empty()) {
+      lock.unlock();
+      DestroyActors();
+      lock.lock();
     }
-    if (call.memory != nullptr) {
-      DoOrHandOver(std::move(call));
-      continue;
-    }
+    call = ClaimNext(/*nested=*/false);
+    if (call.memory == nullptr && stop_) return false;
+  }
+  if (call.memory == nullptr) {
     RingNode();
     channel_.worker_bell().TryWaitFor(seen + 1, kLookAround);
   }
+  return true;
 }
 
 // Handles the answers that have come; calls stay the node's until they are claimed.
@@ -117,7 +121,6 @@ void WorkerClient::DestroyActors() {
     const std::lock_guard lock(reading_);
     ended.swap(ended_actors_);
   }
-  threads_.reset();
   for (const ActorId& actor : ended) actors_.Erase(actor);
 }
 
@@ -172,14 +175,6 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
   }
 }
 
-void WorkerClient::DoOrHandOver(Claimed call) {
-  if (threads_ == nullptr) return Do(call);
-  threads_->Run([this, shared = std::make_shared<Claimed>(std::move(call))] {
-    Do(*shared);
-    RingNode();  // Nobody else may come to it for long.
-  });
-}
-
 void WorkerClient::Do(const Claimed& claimed) {
   MessageReader reader({claimed.memory.get(), claimed.bytes});
   const auto call = reader.Take<CallMessage>();
@@ -232,7 +227,17 @@ void WorkerClient::Do(const Claimed& claimed) {
 void WorkerClient::Begin(const SpecHeader& construction) {
   ShowActor(PrettyName(actors_.Get(construction.actor).type->compiler_name));
   if (construction.concurrency > 1) {
-    threads_ = std::make_unique<CallThreads>(construction.concurrency);
+    threads_ = std::make_unique<CallThreads>(
+        construction.concurrency, [this](std::function<void()>& call) {
+          auto claimed = std::make_shared<Claimed>();
+          if (!AwaitCall(*claimed)) return false;
+          if (claimed->memory == nullptr) return true;
+          call = [this, claimed] {
+            Do(*claimed);
+            if (!threads_->HasTurn()) RingNode();  // Who has it does so before he waits.
+          };
+          return true;
+        });
   }
 }
 
@@ -459,8 +464,8 @@ std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name)
   return NamedActor{request.named.actor, NewHandle(request.named.object)};
 }
 
-void WorkerClient::Begun() {
-  if (std::this_thread::get_id() != main_) threads_->Begun();
+void WorkerClient::PassOn() {
+  if (threads_ != nullptr) threads_->PassOn();
 }
 
 bool WorkerClient::IsCancelled() const {

@@ -60,7 +60,7 @@ class WorkerClient final : public Client, private ResultStore {
   void Cancel(const ObjectHandle& object, bool force) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
-  void Begun() override;
+  void PassOn() override;
   bool IsCancelled() const override;
   void Unpin(const ObjectHandle& object) noexcept override;
   ObjectHandle Adopt(ObjectId id) override;
@@ -92,13 +92,13 @@ class WorkerClient final : public Client, private ResultStore {
   SharedExtent RequestRoom(std::size_t bytes);
 
   ObjectHandle NewHandle(ObjectId id);
+  bool AwaitCall(Claimed& call);
   void ReadMessages();
   // The first call; `nested`: the first that can be done while those of busy_ wait.
   Claimed ClaimNext(bool nested);
   bool MayNest(const RingEntry& entry) const;
   void DestroyActors();
   void HandleAnswer(std::span<const std::byte> bytes);
-  void DoOrHandOver(Claimed call);
   void Do(const Claimed& call);
   void Begin(const SpecHeader& construction);
   std::uint64_t ThisLease() const;

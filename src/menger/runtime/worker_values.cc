@@ -144,6 +144,7 @@ bool WorkerClient::Ask(std::uint64_t number, Request& request,
         /*ring=*/true);
   };
   send(ToNode::kWatch);
+  PassOn();
   if (call) waiting_ = true;
   Await(request, deadline, /*nest=*/main && ThisCall() != nullptr);
   if (call) waiting_ = false;
