@@ -348,10 +348,10 @@ class NodeMachine : private ObjectTable::Listener {
   std::map<std::string, Actor*, std::less<>> actor_by_name_;
   std::map<std::string, Worker*, std::less<>> worker_by_process_;
   std::deque<Actor*> waiting_actors_;  // Have calls, or their construction, and no room.
-  std::vector<WorkerIndex> retired_;    // Gone; forgotten by the next Run.
-  IntrusiveList<Task> kept_;            // For lineage, the oldest first.
-  std::size_t lineage_bytes_ = 0;       // Of these.
-  std::deque<Object*> news_;            // Ready, but not told yet; each held.
+  std::vector<WorkerIndex> retired_;   // Gone; forgotten by the next Run.
+  IntrusiveList<Task> kept_;           // For lineage, the oldest first.
+  std::size_t lineage_bytes_ = 0;      // Of these.
+  std::deque<Object*> news_;           // Ready, but not told yet; each held.
   bool spreading_ = false;
   std::map<PeerIndex, std::unique_ptr<Peer>> peers_;
   PeerIndex last_peer_ = 0;
