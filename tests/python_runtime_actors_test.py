@@ -230,6 +230,68 @@ class Concurrency(unittest.TestCase):
 
         self.assertEqual(get(Asks.remote().ask.remote([add.remote(1), add.remote(2)])), 5)
 
+    def test_tasks_that_a_coroutine_leaves_go_on(self):
+        @ray.remote
+        class Leaves:
+            def __init__(self):
+                self.done = []
+
+            async def leave(self, count):
+                self.tasks = [asyncio.ensure_future(self.later(i)) for i in range(count)]
+
+            async def later(self, number):
+                await asyncio.sleep(0.01)
+                self.done.append((number, time.monotonic()))
+
+            async def seen(self):
+                return self.done
+
+        leaves = Leaves.remote()
+        for _ in range(2):
+            get(leaves.leave.remote(3))
+            time.sleep(0.3)  # Nobody calls meanwhile.
+            asked = time.monotonic()
+            done = get(leaves.seen.remote())
+            self.assertEqual([number for number, _ in done[-3:]], [0, 1, 2])
+            self.assertLess(done[-1][1], asked)
+
+    def test_calls_that_a_coroutine_ends_by_force(self):
+        @ray.remote
+        class Ends:
+            async def interrupt(self):
+                await asyncio.sleep(0)
+                raise KeyboardInterrupt
+
+            async def cancel_others(self):
+                for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                    task.cancel()
+
+            async def wait(self):
+                await asyncio.sleep(60)
+
+            async def one(self):
+                return 1
+
+        ends = Ends.remote()
+        with self.assertRaises(BaseException):
+            get(ends.interrupt.remote())
+        waiting = [ends.wait.remote() for _ in range(3)]
+        get(ends.cancel_others.remote())
+        for each in waiting:
+            with self.assertRaises(BaseException):
+                get(each)
+        self.assertEqual(get([ends.one.remote() for _ in range(100)]), [1] * 100)
+
+    def test_nested_calls_of_coroutines_are_told_apart(self):
+        @ray.remote(max_restarts=1, max_task_retries=1)
+        class Nests:
+            async def nest(self, first):
+                return [await add.remote(first + i) for i in range(5)]
+
+        nests = Nests.remote()
+        results = get([nests.nest.remote(100 * i) for i in range(40)])
+        self.assertEqual(results, [[100 * i + j + 1 for j in range(5)] for i in range(40)])
+
     def test_what_it_may_be(self):
         for wrong in (0, 1001, "two", None):
             with self.assertRaisesRegex(ValueError, "max_concurrency"):

@@ -19,7 +19,7 @@ class _Call:
         try:
             value = self.method(*self.arguments, **self.keywords)
             self.value = await value if type(value) is types.CoroutineType else value
-        except (Exception, asyncio.CancelledError) as error:
+        except BaseException as error:  # Whatever it is, it is this call's, not that of whoever runs the loop.
             self.error = error
         finish(self)
 
@@ -32,10 +32,11 @@ class Coroutines:
         self._lock = threading.Lock()
         self._runner = None  # The call whose thread runs the loop, or is about to. Under the lock.
         self._others = {}  # Calls whose threads wait, in order. Under the lock.
-        self._tasks = set()  # The loop itself holds them weakly.
+        self._tasks = set()  # Of calls; the loop itself holds them weakly.
+        self._keeps = False  # Somebody runs the loop for tasks that calls have left.
 
-    def run(self, method, arguments, keywords, about_to_wait):
-        """Any thread. Calls that come one after the other begin in that order."""
+    def run(self, method, arguments, keywords, begun):
+        """Any thread. Calls start in the order in which this is called; `begun` is told, once one has, whether its thread waits."""
         call = _Call(method, arguments, keywords)
         with self._lock:
             if self._runner is None:  # So there is no other call.
@@ -45,12 +46,12 @@ class Coroutines:
                 call.wake = threading.Event()
                 self._others[call] = None
                 self._loop.call_soon_threadsafe(self._start, call)
+        begun(call.wake is not None)
         if call.wake is not None:
-            about_to_wait()
             while not call.wake.wait(_LOOK_SECONDS):
                 pass
         if not call.finished:
-            self._run_until_finished()
+            self._run_until_finished(call)
         if call.error is not None:
             raise call.error
         return call.value
@@ -58,9 +59,18 @@ class Coroutines:
     def _start(self, call):
         task = self._loop.create_task(call.run(self._finish))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda task: self._forget(task, call))
+
+    def _forget(self, task, call):
+        self._tasks.discard(task)
+        if not call.finished:  # It was cancelled before it began.
+            call.error = asyncio.CancelledError()
+            self._finish(call)
 
     def _finish(self, call):
+        if not self._keeps and self._left():
+            self._keeps = True
+            threading.Thread(target=self.run, args=(self._await_left, (), {}, _nothing), name="menger loop", daemon=True).start()
         with self._lock:
             call.finished = True
             self._others.pop(call, None)
@@ -69,10 +79,29 @@ class Coroutines:
             else:
                 call.wake.set()
 
-    def _run_until_finished(self):
-        self._loop.run_forever()
-        with self._lock:
-            self._runner = next(iter(self._others), None)
-            if self._runner is not None:
-                del self._others[self._runner]
-                self._runner.wake.set()
+    def _left(self):
+        """Tasks that calls have started and that are not done."""
+        return asyncio.all_tasks(self._loop) - self._tasks
+
+    async def _await_left(self):
+        while left := self._left():
+            await asyncio.wait(left)
+        self._keeps = False
+
+    def _run_until_finished(self, call):
+        try:
+            while not call.finished:
+                try:
+                    self._loop.run_forever()
+                except KeyboardInterrupt:  # Of a task that some call has left.
+                    pass
+        finally:
+            with self._lock:
+                self._runner = next(iter(self._others), None)
+                if self._runner is not None:
+                    del self._others[self._runner]
+                    self._runner.wake.set()
+
+
+def _nothing(_waits):
+    pass

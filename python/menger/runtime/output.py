@@ -4,6 +4,7 @@ import ctypes
 import io
 import os
 import sys
+import threading
 
 from menger.runtime import library
 
@@ -41,12 +42,14 @@ class Output:
     def __init__(self, descriptor, stream, name):
         self._descriptor, self._stream, self._name = descriptor, stream, name
         self._rest = ""
+        self._lock = threading.RLock()  # A signal's handler may print, too.
         self.buffer = io.FileIO(descriptor, "w", closefd=False)  # Its lines go out without a name.
 
     def write(self, text):
-        *lines, self._rest = (self._rest + text).split("\n")
-        if lines:
-            self._put(lines)
+        with self._lock:
+            *lines, self._rest = (self._rest + text).split("\n")
+            if lines:
+                self._put(lines)
         return len(text)
 
     def writelines(self, lines):
@@ -54,9 +57,10 @@ class Output:
             self.write(line)
 
     def flush(self):
-        if self._rest:
-            lines, self._rest = [self._rest], ""
-            self._put(lines)
+        with self._lock:
+            if self._rest:
+                lines, self._rest = [self._rest], ""
+                self._put(lines)
 
     def _put(self, lines):
         before = f"{_MARK}{self._stream}{_MARK}{self._name()}{_MARK}"

@@ -77,7 +77,7 @@ class Worker:
             self.name = target.__name__
             value = target(*arguments, **keywords)
         if type(value) is types.CoroutineType:
-            value = self._await(value)
+            value = self._await(value, main)
         if kind == library.CONSTRUCT:
             value = self._keep(frame, target, value)
         self._give(frame, value, results)
@@ -180,12 +180,16 @@ class Worker:
     def _do_among_others(self, frame, method, arguments, keywords):
         """One of several calls of the actor at once."""
         if self._coroutines is None:
+            self._library.frame_begun(frame, 0)
             return method(*arguments, **keywords)
-        return self._coroutines.run(method, arguments, keywords, lambda: self._library.frame_waits(frame))
+        self._library.frame_leave(frame)
+        return self._coroutines.run(method, arguments, keywords, lambda waits: self._library.frame_begun(frame, waits))
 
-    def _await(self, coroutine):
+    def _await(self, coroutine, main):
         import asyncio
 
+        if not main:
+            return asyncio.run(coroutine)
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._loop)

@@ -1,6 +1,7 @@
 #include "menger/runtime/call_threads.h"
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 namespace menger {
@@ -34,13 +35,26 @@ void CallThreads::GiveTurn() {
   if (idle_ > 0) {
     turn_.notify_one();
   } else if (!stopping_ && threads_.size() < count_) {
-    threads_.emplace_back(ThreadOptions{.name = "call"}, [this]() noexcept { TakeTurns(); });
+    try {
+      threads_.emplace_back(ThreadOptions{.name = "call"}, [this]() noexcept { TakeTurns(); });
+    } catch (const std::exception&) {
+      if (threads_.empty()) throw;
+      // The system has no more threads: the next that is done with its call goes on.
+    }
   }
 }
 
 void CallThreads::PassOn() {
   const std::lock_guard lock(mutex_);
-  if (owner_ == std::this_thread::get_id()) GiveTurn();
+  if (busy_ && owner_ == std::this_thread::get_id()) GiveTurn();
+}
+
+void CallThreads::Begun() {
+  const std::lock_guard lock(mutex_);
+  if (owner_ != std::this_thread::get_id()) return;
+  busy_ = true;
+  ++calls_;
+  if (asleep_) alarm_.notify_one();
 }
 
 bool CallThreads::HasTurn() {
@@ -71,9 +85,6 @@ void CallThreads::TakeTurns() {
         return;
       }
       if (!call) continue;
-      busy_ = true;
-      ++calls_;
-      if (asleep_) alarm_.notify_one();
       lock.unlock();
       std::exchange(call, nullptr)();
       lock.lock();

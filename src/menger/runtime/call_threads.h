@@ -14,8 +14,8 @@ namespace menger {
 
 // The threads of an actor that does several calls at once. They take turns: one does calls, one
 // after the other, as if it were alone, and so short calls cost no wake of another thread. When a
-// call waits, or takes longer than a fraction of a millisecond, another thread goes on with the
-// next. So calls begin in order.
+// call that has begun waits, or takes longer than a fraction of a millisecond, another thread goes
+// on with the next. So calls begin in order.
 class CallThreads {
  public:
   // Awaits the next call for a while: `call` is what does it, or empty if none has come. False:
@@ -30,7 +30,9 @@ class CallThreads {
   // for those that still run. Once.
   void Watch();
 
-  // By a call, on its thread: it is going to wait. Nothing where it does not have the turn.
+  // By a call, on its thread. It has begun: another may overtake it.
+  void Begun();
+  // It is going to wait. Nothing where it has not begun, or does not have the turn.
   void PassOn();
   bool HasTurn();
 
@@ -46,7 +48,7 @@ class CallThreads {
   std::condition_variable alarm_;
   // All guarded by mutex_.
   std::thread::id owner_;    // Whose turn it is; none: nobody's.
-  bool busy_ = false;        // The owner does a call:
+  bool busy_ = false;        // The owner does a call, which has begun:
   std::uint64_t calls_ = 0;  // the how-manyth.
   bool asleep_ = false;      // Whoever watches, until there are calls again.
   bool stopping_ = false;

@@ -5,8 +5,6 @@
 #include <atomic>
 #include <deque>
 #include <latch>
-#include <mutex>
-#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -31,7 +29,12 @@ void RunAll(int count, std::vector<Call> calls, CallThreads** threads = nullptr)
 
 TEST(CallThreadsTest, ACallThatTakesLongIsOvertaken) {
   std::latch all(4);  // Nobody passes before all have come.
-  RunAll(4, std::vector<Call>(4, [&] { all.arrive_and_wait(); }));
+  CallThreads* threads = nullptr;
+  const Call call = [&] {
+    threads->Begun();
+    all.arrive_and_wait();
+  };
+  RunAll(4, std::vector<Call>(4, call), &threads);
   EXPECT_TRUE(all.try_wait());
 }
 
@@ -39,7 +42,9 @@ TEST(CallThreadsTest, NoMoreRunAtOnceThanThereAreThreads) {
   std::atomic<int> running = 0;
   std::atomic<int> most = 0;
   std::atomic<int> done = 0;
+  CallThreads* threads = nullptr;
   const Call call = [&] {
+    threads->Begun();
     const int now = ++running;
     int before = most;
     while (before < now && !most.compare_exchange_weak(before, now)) {
@@ -48,22 +53,21 @@ TEST(CallThreadsTest, NoMoreRunAtOnceThanThereAreThreads) {
     --running;
     ++done;
   };
-  RunAll(3, std::vector<Call>(100, call));
+  RunAll(3, std::vector<Call>(100, call), &threads);
   EXPECT_EQ(done, 100);
   EXPECT_LE(most, 3);
 }
 
 TEST(CallThreadsTest, CallsBeginInOrder) {
-  std::mutex mutex;
   std::vector<int> order;
   CallThreads* threads = nullptr;
   std::vector<Call> calls;
   for (int i = 0; i < 500; ++i) {
     calls.emplace_back([&, i] {
-      {
-        const std::lock_guard lock(mutex);
-        order.push_back(i);
-      }
+      if (i % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      threads->PassOn();   // Not before it has begun.
+      order.push_back(i);  // Alone, or this is a race.
+      threads->Begun();
       if (i % 3 == 0) threads->PassOn();
       if (i % 7 == 0) std::this_thread::yield();
     });
@@ -79,6 +83,7 @@ TEST(CallThreadsTest, WhoPassesItOnHasTheTurnNoLonger) {
   RunAll(2,
          {[&] {
             EXPECT_TRUE(threads->HasTurn());
+            threads->Begun();
             threads->PassOn();
             EXPECT_FALSE(threads->HasTurn());
             passed.wait();

@@ -124,8 +124,10 @@ class Client : public ReferenceOwner {
   };
   virtual std::optional<NamedActor> FindActor(std::string_view name) = 0;
 
-  // The call that this thread runs is going to wait for something other than objects: of an actor
-  // that does several at once the next one begins now, not only when that has been noticed.
+  // Of an actor that does several calls at once: the call that this thread runs has begun, so the
+  // next one may begin before it ends. And it is going to wait for something other than objects:
+  // the next one begins now, not only when that is noticed.
+  virtual void Begun() {}
   virtual void PassOn() {}
 
   // Whether the call that this thread runs should stop.

@@ -88,7 +88,9 @@ void RunCall(const TaskSpec& spec, std::span<const EncodedValue> by_reference, C
                   .spec = &spec,
                   .items = &items};
   if (header.kind == CallKind::kMethod) {
-    frame.actor = actors.Get(header.actor).actor;
+    const ActorInstances::Instance instance = actors.Get(header.actor);
+    frame.actor = instance.actor;
+    if (!instance.type->says_begun) client.Begun();
   }
   function.Run(frame);
   if (header.kind == CallKind::kConstruct) {

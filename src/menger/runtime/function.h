@@ -70,6 +70,7 @@ std::uint64_t ProgramBuild();
 struct ActorType {
   const char* compiler_name;
   void (*destroy)(void* actor);
+  bool says_begun = false;  // Its methods call Client::Begun themselves.
   // Null unless checkpointable.
   std::size_t (*state_size)(const void* actor, std::vector<ObjectHandle>* references);
   void (*save)(const void* actor, std::span<std::byte> out);

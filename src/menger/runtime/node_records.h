@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -132,6 +133,10 @@ struct Stream {
 // 1, never used twice.
 using LoanNumber = std::uint64_t;
 
+// Those who keep places for outstanding leases need no more: leases count on where calls were taken
+// back.
+inline constexpr LeaseNumber kLeasesMax = 1024;
+
 // A thread or a process that does calls, as the node sees it.
 struct Worker {
   WorkerIndex index = 0;
@@ -146,6 +151,7 @@ struct Worker {
   SchedulingClass* serving = nullptr;    // Whose resources it has; of a dedicated one its actor's.
   IntrusiveList<Task> outstanding;       // In the order in which they were offered.
   LeaseNumber leases = 0;
+  std::bitset<kLeasesMax> places;  // Of the leases that are out, by their numbers.
   double queued_nanoseconds = 0;
   std::int64_t progress_at = 0;
   std::int64_t ended_at = 0;  // When it ended its last call, as it says.

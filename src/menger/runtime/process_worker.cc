@@ -73,7 +73,7 @@ bool ProcessWorker::Recall(const Task& task) {
 void ProcessWorker::Announce() { channel_.worker_bell().Advance(); }
 
 void ProcessWorker::Interrupt(const Task& task) {
-  channel_.interrupted().store(task.lease, std::memory_order_release);
+  channel_.interrupted(task.lease).store(task.lease, std::memory_order_release);
 }
 
 void ProcessWorker::End(std::string_view why) {

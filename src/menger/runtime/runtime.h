@@ -70,8 +70,8 @@ struct ActorOptions {
   // once more. What that asks of its methods: docs/runtime.md, "When things die".
   int checkpoint_every = 0;
   // So many calls, 1 to 1000, are done at once, each on a thread of its process; they begin in
-  // order. The class must be made for that. Above 1 it has a process of its own, no checkpoints,
-  // and of several calls that are cancelled while they run only the last is told.
+  // order. The class must be made for that. Above 1 it has a process of its own and no checkpoints,
+  // and keeps its CPUs while its calls wait.
   int concurrency = 1;
 };
 

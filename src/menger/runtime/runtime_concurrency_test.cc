@@ -34,6 +34,10 @@ class Meeting {
     ++here_;
     return BecomesTrue([&] { return here_ >= count; });
   }
+  bool ArriveAgain(int count) {
+    ++again_;
+    return BecomesTrue([&] { return again_ >= count; });
+  }
   int Add(int amount) { return sum_ += amount; }
   // The same actor must answer while this waits.
   int AskItself(Runtime& runtime, const ActorRef<Meeting>& self) {
@@ -62,6 +66,7 @@ class Meeting {
 
  private:
   std::atomic<int> here_ = 0;
+  std::atomic<int> again_ = 0;
   std::atomic<int> sum_ = 0;
   std::atomic<int> running_ = 0;
   std::atomic<int> most_ = 0;
@@ -99,6 +104,17 @@ TEST_F(ConcurrencyTest, NoMoreCallsRunAtOnceThanAreAllowed) {
   EXPECT_EQ(runtime.Get(meeting.Call<&Meeting::MostAtOnce>()), 3);
 }
 
+// The node keeps a call's place, however many come and go behind it.
+TEST_F(ConcurrencyTest, ACallThatWaitsDoesNotStopTheOthers) {
+  const ActorRef<Meeting> meeting = Make(2);
+  const auto waits = meeting.Call<&Meeting::Arrive>(2);
+  for (int i = 1; i <= 3000; ++i) {
+    ASSERT_EQ(runtime.Get(meeting.Call<&Meeting::Add>(1), kPatience), i);
+  }
+  EXPECT_TRUE(runtime.Get(meeting.Call<&Meeting::Arrive>(2), kPatience));
+  EXPECT_TRUE(runtime.Get(waits, kPatience));
+}
+
 TEST_F(ConcurrencyTest, ManyCallsLargeAndSmall) {
   const ActorRef<Meeting> meeting = Make(8);
   std::vector<ObjectRef<int>> sums;
@@ -127,14 +143,20 @@ TEST_F(ConcurrencyTest, StreamsAreToldApart) {
   }
 }
 
-TEST_F(ConcurrencyTest, ACancelledCallIsTold) {
-  const ActorRef<Meeting> meeting = Make(2);
-  const auto other = meeting.Call<&Meeting::Arrive>(2);
-  const auto call = meeting.Call<&Meeting::AwaitCancel>();
+// Both threads are busy until they hear of it; then all are there for others.
+TEST_F(ConcurrencyTest, CancelledCallsAreTold) {
+  const ActorRef<Meeting> meeting = Make(3);
+  const auto other = meeting.Call<&Meeting::Arrive>(3);
+  const auto first = meeting.Call<&Meeting::AwaitCancel>();
+  const auto second = meeting.Call<&Meeting::AwaitCancel>();
   EXPECT_TRUE(runtime.Get(other, kPatience));
-  runtime.Cancel(call);
-  EXPECT_THROW(runtime.Get(call, kPatience), TaskError);
-  EXPECT_EQ(runtime.Get(meeting.Call<&Meeting::Add>(1), kPatience), 1);
+  runtime.Cancel(first);
+  runtime.Cancel(second);
+  EXPECT_THROW(runtime.Get(first, kPatience), TaskError);
+  EXPECT_THROW(runtime.Get(second, kPatience), TaskError);
+  std::vector<ObjectRef<bool>> met;
+  for (int i = 0; i < 3; ++i) met.push_back(meeting.Call<&Meeting::ArriveAgain>(3));
+  EXPECT_THAT(runtime.Get(met, kPatience), testing::Each(true));
 }
 
 TEST_F(ConcurrencyTest, AllThatRanFailWhenItDies) {

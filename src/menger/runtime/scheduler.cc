@@ -15,9 +15,6 @@ namespace {
 // enough that a call does not wait behind others while another worker has nothing to do.
 constexpr double kAheadNanoseconds = 200'000;
 constexpr std::size_t kOutstandingMax = 512;
-// Those who keep places for outstanding leases need no more: leases count on where calls were taken
-// back.
-constexpr LeaseNumber kLeasesMax = 1024;
 constexpr double kBriefNanoseconds = 20'000;
 constexpr double kHopNanoseconds = 100'000;  // To another node and back.
 constexpr double kTimesWeight = 0.1;         // Of the newest measurement.
@@ -252,19 +249,14 @@ void Scheduler::StopReading(Task& task) {
 namespace {
 
 // The lease for one more call; none if so many lie between it and the first that is not done. Each
-// of those has a place of its own, by its number: of a process that actors share a call that waits
-// may keep its place while any number of others come and go.
+// of those has a place of its own, by its number: where actors share a process, or one does several
+// calls at once, one that waits may keep its place while any number of others come and go.
 std::optional<LeaseNumber> NextLease(const Worker& worker) {
   LeaseNumber lease = worker.leases + 1;
   const Task* const first = worker.outstanding.front();
   if (first == nullptr || lease - first->lease < kLeasesMax) return lease;
-  if (worker.process.empty() || worker.outstanding.size() >= kLeasesMax) return std::nullopt;
-  const auto is_taken = [&] {
-    const Task* task = first;
-    while (task != nullptr && task->lease % kLeasesMax != lease % kLeasesMax) task = task->next;
-    return task != nullptr;
-  };
-  while (is_taken()) ++lease;
+  if (!worker.dedicated || worker.outstanding.size() >= kLeasesMax) return std::nullopt;
+  while (worker.places[lease % kLeasesMax]) ++lease;
   return lease;
 }
 
@@ -283,6 +275,7 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
     return false;
   }
   worker.leases = *lease;
+  worker.places.set(*lease % kLeasesMax);
   if (worker.outstanding.empty()) worker.progress_at = now_;
   task.state = Task::State::kLeased;
   task.worker = &worker;
@@ -295,6 +288,7 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
 void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
   const bool was_first = worker.outstanding.front() == &task;
   worker.outstanding.Remove(&task);
+  worker.places.reset(task.lease % kLeasesMax);
   StopReading(task);
   worker.full = false;
   worker.progress_at = now_;

@@ -17,7 +17,8 @@ namespace menger {
 class WorkerChannel {
  public:
   static constexpr std::size_t kRingCapacity = std::size_t{8} << 20;
-  static constexpr std::size_t kBytes = 4096 + 2 * (kRingCapacity + 4096);
+  static constexpr std::size_t kHeadBytes = 3 * 4096;
+  static constexpr std::size_t kBytes = kHeadBytes + 2 * (kRingCapacity + 4096);
 
   // The longest message.
   static constexpr std::size_t kMessageBytesMax = kRingCapacity / 4;
@@ -26,16 +27,23 @@ class WorkerChannel {
 
   int descriptor() const { return memory_->descriptor(); }
   EpochCounter& worker_bell() { return *reinterpret_cast<EpochCounter*>(memory_->data()); }
-  // The lease of the call that should stop.
-  std::atomic<std::uint64_t>& interrupted() {
-    return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_->data() + 64);
+  // Has the number of that lease if its call should stop. Leases that are out at the same time have
+  // places of their own.
+  std::atomic<std::uint64_t>& interrupted(std::uint64_t lease) {
+    auto* const places = reinterpret_cast<std::atomic<std::uint64_t>*>(memory_->data() + 64);
+    return places[lease % kLeasePlaces];
   }
-  std::span<std::byte> to_worker() { return {memory_->data() + 4096, RingBytes(kRingCapacity)}; }
+  std::span<std::byte> to_worker() {
+    return {memory_->data() + kHeadBytes, RingBytes(kRingCapacity)};
+  }
   std::span<std::byte> to_node() {
-    return {memory_->data() + 4096 + kRingCapacity + 4096, RingBytes(kRingCapacity)};
+    return {memory_->data() + kHeadBytes + kRingCapacity + 4096, RingBytes(kRingCapacity)};
   }
 
  private:
+  static constexpr std::uint64_t kLeasePlaces = 1024;  // As many as the scheduler gives out.
+  static_assert(64 + kLeasePlaces * sizeof(std::uint64_t) <= kHeadBytes);
+
   std::unique_ptr<SharedMemory> memory_;
 };
 

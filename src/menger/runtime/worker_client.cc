@@ -39,7 +39,7 @@ void WorkerClient::Serve() {
       /*ring=*/true);
   for (Claimed call; AwaitCall(call); call = {}) {
     if (call.memory != nullptr) Do(call);
-    if (threads_ != nullptr) return threads_->Watch();
+    if (call_threads_ != nullptr) return call_threads_->Watch();
   }
 }
 
@@ -227,17 +227,18 @@ void WorkerClient::Do(const Claimed& claimed) {
 void WorkerClient::Begin(const SpecHeader& construction) {
   ShowActor(PrettyName(actors_.Get(construction.actor).type->compiler_name));
   if (construction.concurrency > 1) {
-    threads_ = std::make_unique<CallThreads>(
+    call_threads_ = std::make_unique<CallThreads>(
         construction.concurrency, [this](std::function<void()>& call) {
           auto claimed = std::make_shared<Claimed>();
           if (!AwaitCall(*claimed)) return false;
           if (claimed->memory == nullptr) return true;
           call = [this, claimed] {
             Do(*claimed);
-            if (!threads_->HasTurn()) RingNode();  // Who has it does so before he waits.
+            if (!call_threads_->HasTurn()) RingNode();  // Who has it does so before he waits.
           };
           return true;
         });
+    threads_.store(call_threads_.get(), std::memory_order_release);
   }
 }
 
@@ -409,6 +410,7 @@ void WorkerClient::Yield(std::uint64_t index, ObjectValue value,
   std::vector<ObjectId> ids;
   for (const ObjectHandle& handle : contained) ids.push_back(handle.id());
   const std::uint64_t lease = ThisLease();
+  if (lease == 0) throw FailedPrecondition("an item is yielded outside of a call");
   Send(
       MessagePart(sizeof(YieldMessage)) + ResultBytes(value, ids.size()),
       [&](MessageWriter& writer) {
@@ -464,14 +466,18 @@ std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name)
   return NamedActor{request.named.actor, NewHandle(request.named.object)};
 }
 
+void WorkerClient::Begun() {
+  if (CallThreads* const threads = threads_.load(std::memory_order_acquire)) threads->Begun();
+}
+
 void WorkerClient::PassOn() {
-  if (threads_ != nullptr) threads_->PassOn();
+  if (CallThreads* const threads = threads_.load(std::memory_order_acquire)) threads->PassOn();
 }
 
 bool WorkerClient::IsCancelled() const {
   auto& channel = const_cast<WorkerChannel&>(channel_);
   const std::uint64_t lease = ThisLease();
-  return lease != 0 && channel.interrupted().load(std::memory_order_acquire) == lease;
+  return lease != 0 && channel.interrupted(lease).load(std::memory_order_acquire) == lease;
 }
 
 }  // namespace menger

@@ -60,6 +60,7 @@ class WorkerClient final : public Client, private ResultStore {
   void Cancel(const ObjectHandle& object, bool force) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
+  void Begun() override;
   void PassOn() override;
   bool IsCancelled() const override;
   void Unpin(const ObjectHandle& object) noexcept override;
@@ -141,7 +142,10 @@ class WorkerClient final : public Client, private ResultStore {
   std::mutex writing_;
   RingWriter out_;          // Guarded by writing_.
   std::size_t untold_ = 0;  // Messages since the node's bell was rung. Guarded by writing_.
-  std::unique_ptr<CallThreads> threads_;   // Of the actor that lives here, if it has concurrency.
+  // Of the actor that lives here, if it has concurrency.
+  std::unique_ptr<CallThreads> call_threads_;
+  std::atomic<CallThreads*> threads_{
+      nullptr};                            // The same, for threads that its constructor starts.
   std::vector<ActorId> busy_;              // Whose calls the main thread does, the innermost last.
   bool waiting_ = false;                   // One of these waits, as the node knows.
   std::atomic<std::uint64_t> running_{0};  // The lease of the call that the main thread does.

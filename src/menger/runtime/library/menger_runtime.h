@@ -155,8 +155,12 @@ int32_t menger_runtime_is_cancelled(menger_runtime* runtime);
 int32_t menger_frame_result(menger_frame* frame, int32_t index, const void* head, uint64_t bytes,
                             const menger_bytes* buffers, uint64_t buffer_count,
                             menger_reference* const* references, uint64_t reference_count);
-// It is going to wait: of an actor with concurrency the next call begins.
-void menger_frame_waits(menger_frame* frame);
+// Of an actor with concurrency: the call has begun, and the next one may; it does at once where
+// this one is going to wait.
+void menger_frame_begun(menger_frame* frame, int32_t waits);
+// What this thread calls and puts until the hook returns is not the call's, but the process's as
+// that of its other threads: the thread does the work of several calls.
+void menger_frame_leave(menger_frame* frame);
 void menger_frame_actor(menger_frame* frame,
                         uint64_t actor);  // The number of the one that it made.
 void menger_frame_fail(menger_frame* frame, const char* type, const char* text,

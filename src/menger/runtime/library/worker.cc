@@ -31,6 +31,7 @@ void DestroyActor(void* actor) {
 
 constexpr ActorType kForeignActor{.compiler_name = "actor of another language",
                                   .destroy = &DestroyActor,
+                                  .says_begun = true,
                                   .state_size = nullptr,
                                   .save = nullptr,
                                   .load = nullptr};
@@ -106,7 +107,13 @@ int32_t menger_frame_result(menger_frame* frame, int32_t index, const void* head
   }
 }
 
-void menger_frame_waits(menger_frame* frame) { frame->frame->runtime->client().PassOn(); }
+void menger_frame_begun(menger_frame* frame, int32_t waits) {
+  menger::Client& client = frame->frame->runtime->client();
+  client.Begun();
+  if (waits != 0) client.PassOn();
+}
+
+void menger_frame_leave(menger_frame*) { menger::ThisCall() = nullptr; }
 
 void menger_frame_actor(menger_frame* frame, uint64_t actor) { frame->actor = actor; }
 
