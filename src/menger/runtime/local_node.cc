@@ -15,6 +15,8 @@ namespace {
 
 // So many messages may wait while all workers have enough to do.
 constexpr std::size_t kMessagesMax = 64;
+// And so many calls of the driver at the most, whoever has the lock and does not come to them.
+constexpr std::size_t kMessagesBound = 2 * kMessagesMax;
 constexpr std::chrono::milliseconds kLookAfter{1};
 constexpr std::chrono::milliseconds kLookAfterIdle{100};
 constexpr std::chrono::nanoseconds kGatherEvery{100'000'000};
@@ -109,7 +111,9 @@ ObjectHandle LocalNode::NewHandle(ObjectId id) {
 
 void LocalNode::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
   CheckOpen();
-  if (full_.load(std::memory_order_relaxed) && ThisCall() == nullptr) SlowDown();
+  const bool ahead = full_.load(std::memory_order_relaxed) ||
+                     queued_.load(std::memory_order_relaxed) >= kMessagesBound;
+  if (ahead && ThisCall() == nullptr) SlowDown();
   const TaskId task = spec->task();
   for (std::uint32_t i = 0; i < results.size(); ++i) results[i] = NewHandle(ResultOf(task, i));
   Send({.kind = Message::Kind::kSubmit, .spec = std::move(spec)});

@@ -335,6 +335,17 @@ void NodeMachine::Unblock(Worker& worker) {
   scheduler_.Unblock(worker);
 }
 
+void NodeMachine::TakeBackCalls(Worker& worker) {
+  std::vector<Task*> recalled;
+  scheduler_.Empty(worker, recalled);
+  CallsReturned(recalled);
+}
+
+void NodeMachine::HasRoomAgain(Worker& worker) {
+  worker.full = false;
+  for (Actor* const actor : worker.actors) ServeLater(*actor);
+}
+
 void NodeMachine::Run() {
   CheckTimeLimits();
   for (const WorkerIndex index : std::exchange(retired_, {})) {

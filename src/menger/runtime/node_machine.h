@@ -134,6 +134,10 @@ class NodeMachine : private ObjectTable::Listener {
   void Take(ProcessIndex reader, TaskId call, std::uint64_t count);
   void Block(Worker& worker);  // Its call waits for objects.
   void Unblock(Worker& worker);
+  // The way to it is so full of calls that answers to those that it does find no room; and it has
+  // room again.
+  void TakeBackCalls(Worker& worker);
+  void HasRoomAgain(Worker& worker);
 
   // ---- Objects.
   ObjectTable& objects() { return objects_; }

@@ -133,11 +133,20 @@ void ProcessWorker::SendWaiting() {
   }
 }
 
+// Calls that it has not begun fill the ring, and those that it does may wait for these messages.
+void ProcessWorker::MakeRoom(NodeMachine& machine) {
+  SendWaiting();
+  if (worker_ == nullptr) return;
+  if (waiting_.empty()) return machine.HasRoomAgain(*worker_);
+  machine.TakeBackCalls(*worker_);
+  announce_ = true;
+}
+
 // ---- From the worker.
 
 void ProcessWorker::Drain(NodeMachine& machine) {
   if (ended_) return;
-  SendWaiting();
+  if (!waiting_.empty()) MakeRoom(machine);
   bool any = false;
   while (const RingEntry entry = in_.Next()) {
     any = true;

@@ -86,6 +86,7 @@ class ProcessWorker final : public WorkerHost {
   // A message that must arrive: waits here while the ring is full.
   void Send(std::vector<std::byte> message);
   void SendWaiting();
+  void MakeRoom(NodeMachine& machine);
 
   WorkerOwner& owner_;
   NodeMachine& machine_;

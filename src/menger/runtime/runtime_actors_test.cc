@@ -22,6 +22,9 @@ class Cell {
   explicit Cell(int value) : value_(value) {}
   ~Cell() { ++destroyed; }
   int Add(int amount) { return value_ += amount; }
+  std::size_t LengthOf(Runtime& runtime, const std::string& text) {
+    return runtime.Get(runtime.Call<[](std::size_t length) { return length; }>(text.size()));
+  }
   int Process() { return getpid(); }
   int Die() { return std::raise(SIGKILL); }
   // Asks another actor, which may live here, too.
@@ -187,6 +190,19 @@ TEST_F(SharedProcessTest, AKilledActorLeavesTheOthers) {
   runtime.Kill(first);
   EXPECT_THROW(runtime.Get(first.Call<&Cell::Add>(1)), TaskError);
   EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(1)), 4);
+}
+
+// More than fits its queue, and every one waits for an answer that must find room there.
+TEST_F(SharedProcessTest, AnswersReachAnActorWhoseQueueIsFull) {
+  const std::string text(40'000, 'x');
+  for (const int concurrency : {1, 4}) {
+    const ActorRef<Cell> cell = runtime.CreateActor<Cell>({.concurrency = concurrency}, 1);
+    std::vector<ObjectRef<std::size_t>> lengths;
+    for (int i = 0; i < 1000; ++i) lengths.push_back(cell.Call<&Cell::LengthOf>(text));
+    for (const std::size_t length : runtime.Get(lengths, std::chrono::seconds(60))) {
+      ASSERT_EQ(length, text.size());
+    }
+  }
 }
 
 TEST_F(SharedProcessTest, DiesAsAWhole) {

@@ -22,19 +22,34 @@ int SleepFor(int duration) {
   return duration;
 }
 
-// Of two that run side by side the shorter one is the first, wherever it stands.
-std::vector<int> ThoseReady(Runtime& runtime) {
-  const auto slow = runtime.Call<SleepFor>(120);
-  const auto quick = runtime.Call<SleepFor>(10);
+int WaitForFile(const std::string& path) {
+  while (!std::filesystem::exists(path)) std::this_thread::sleep_for(milliseconds(1));
+  return 0;
+}
+int WaitThenSleep(const std::string& path, int duration) {
+  WaitForFile(path);
+  return SleepFor(duration);
+}
+int MakeFile(const std::string& path, int value) {
+  std::fclose(std::fopen(path.c_str(), "w"));
+  return value;
+}
+
+// Of two that run side by side the one that ends first is the first, wherever it stands.
+std::vector<int> ThoseReady(Runtime& runtime, const std::string& path) {
+  std::filesystem::remove(path);
+  const auto slow = runtime.Call<WaitThenSleep>(path, 120);
+  const auto quick = runtime.Call<MakeFile>(path, 10);
   const ObjectRef<int> there = runtime.Put(0);
   return runtime.Get(runtime.Wait(std::vector{slow, quick, there}, {.count = 3}).ready);
 }
 
 TEST_P(ObjectsTest, WaitReturnsTheFirstThatFinished) {
-  runtime.Get(std::vector{runtime.Call<SleepFor>(20), runtime.Call<SleepFor>(20)});  // They run.
+  const std::string path = testing::TempDir() + "menger_quick_" + std::to_string(getpid());
   const std::vector<int> expected = {0, 10, 120};
-  EXPECT_EQ(ThoseReady(runtime), expected);
-  EXPECT_EQ(runtime.Get(runtime.Call<ThoseReady>()), expected);
+  EXPECT_EQ(ThoseReady(runtime, path), expected);
+  EXPECT_EQ(runtime.Get(runtime.Call<ThoseReady>(path)), expected);
+  std::filesystem::remove(path);
 }
 
 TEST_P(ObjectsTest, WaitGivesWhatIsPendingInItsOrder) {
@@ -101,10 +116,6 @@ TEST(SmallStoreTest, TensorsThatAreNotSealedAreFreed) {
 // ---- A driver that runs ahead.
 
 int Nothing(int x) { return x; }
-int WaitForFile(const std::string& path) {
-  while (!std::filesystem::exists(path)) std::this_thread::sleep_for(milliseconds(1));
-  return 0;
-}
 int CallMany(Runtime& runtime, int count) {
   std::vector<ObjectRef<int>> references;
   for (int i = 0; i < count; ++i) references.push_back(runtime.Call<Nothing>(i));

@@ -427,8 +427,8 @@ void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& r
   }
 }
 
-// Of a process that actors share: they are begun in any order, and what the one that waits has yet
-// to do would fill the queue for the others.
+// Of an actor's process. Where actors share it they are begun in any order, and what the one that
+// waits has yet to do would fill the queue for the others.
 void Scheduler::TakeBackAll(Worker& worker, std::vector<Task*>& recalled) {
   for (Task* task = worker.outstanding.back(); task != nullptr;) {
     Task* const before = task->previous;
@@ -450,6 +450,14 @@ void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
   ++blocked_;
   Erase(idle_, &worker);  // A thread with an actor's call serves no class.
   TakeBack(worker, 0, recalled);
+}
+
+void Scheduler::Empty(Worker& worker, std::vector<Task*>& recalled) {
+  if (worker.dedicated) {
+    TakeBackAll(worker, recalled);
+  } else {
+    TakeBack(worker, 0, recalled);
+  }
 }
 
 void Scheduler::Unblock(Worker& worker) {

@@ -106,6 +106,8 @@ class Scheduler {
   // gets those calls that are an actor's.
   void Block(Worker& worker, std::vector<Task*>& recalled);
   void Unblock(Worker& worker);
+  // What the worker has not begun is taken back, since it fills the way to it; as above.
+  void Empty(Worker& worker, std::vector<Task*>& recalled);
 
   // ---- Workers of other nodes (scheduler_loans.cc).
   // What each of the others has in all.
@@ -142,8 +144,8 @@ class Scheduler {
   bool HasRoom(const Worker& worker) const;
   Task* Take(SchedulingClass& scheduling);
   void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled);
-  bool BeginReading(const Worker& worker, Task& task);
   void TakeBackAll(Worker& worker, std::vector<Task*>& recalled);
+  bool BeginReading(const Worker& worker, Task& task);
   bool Reserve(const Resources& need);
   void StartOneMore();
 

@@ -76,6 +76,22 @@ void WorkerClient::ReadMessages() {
     }
   }
   if (any && offered_.empty()) in_.Release();
+  ReleaseDone();
+}
+
+// What lies before the first call that can still be claimed; answers need the room.
+void WorkerClient::ReleaseDone() {
+  RingEntry last;
+  while (!offered_.empty() && (offered_.front().done || in_.WasRecalled(offered_.front().entry))) {
+    last = offered_.front().entry;
+    offered_.pop_front();
+  }
+  if (!last) return;
+  if (offered_.empty()) {
+    in_.Release();
+  } else {
+    in_.ReleaseThrough(last);
+  }
 }
 
 WorkerClient::Claimed WorkerClient::ClaimNext(bool nested) {
@@ -92,17 +108,7 @@ WorkerClient::Claimed WorkerClient::ClaimNext(bool nested) {
     call = {CallBuffer(new std::byte[entry.bytes.size()]), entry.bytes.size()};
     std::memcpy(call.memory.get(), entry.bytes.data(), entry.bytes.size());
   }
-  RingEntry last;
-  while (!offered_.empty() && offered_.front().done) {
-    last = offered_.front().entry;
-    offered_.pop_front();
-  }
-  if (!last) return call;
-  if (offered_.empty()) {
-    in_.Release();
-  } else {
-    in_.ReleaseThrough(last);
-  }
+  ReleaseDone();
   return call;
 }
 

@@ -98,6 +98,7 @@ class WorkerClient final : public Client, private ResultStore {
   // The first call; `nested`: the first that can be done while those of busy_ wait.
   Claimed ClaimNext(bool nested);
   bool MayNest(const RingEntry& entry) const;
+  void ReleaseDone();
   void DestroyActors();
   void HandleAnswer(std::span<const std::byte> bytes);
   void Do(const Claimed& call);
