@@ -38,9 +38,9 @@ int MakeFile(const std::string& path, int value) {
 // Of two that run side by side the one that ends first is the first, wherever it stands.
 std::vector<int> ThoseReady(Runtime& runtime, const std::string& path) {
   std::filesystem::remove(path);
+  const ObjectRef<int> there = runtime.Put(0);
   const auto slow = runtime.Call<WaitThenSleep>(path, 120);
   const auto quick = runtime.Call<MakeFile>(path, 10);
-  const ObjectRef<int> there = runtime.Put(0);
   return runtime.Get(runtime.Wait(std::vector{slow, quick, there}, {.count = 3}).ready);
 }
 
