@@ -122,6 +122,7 @@ void MeasureLatency(Runtime& runtime, const std::string& isolation, const Settin
     const std::vector<double> more = TimesAfter(no_pause, call);
     times.insert(times.end(), more.begin(), more.end());
   }
+  TimesAfter(no_pause, wake);  // Until it spins, too.
   PrintLatency(isolation, "spinning", times, TimesAfter(no_pause, wake));
   PrintLatency(isolation, "sleeping", TimesAfter(KeepBusy, call), TimesAfter(KeepBusy, wake));
   PrintLatency(isolation, "sleeping, as the caller was", TimesAfter(sleep, call),
