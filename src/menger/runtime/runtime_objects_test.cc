@@ -41,7 +41,7 @@ std::vector<int> ThoseReady(Runtime& runtime, const std::string& path) {
   const ObjectRef<int> there = runtime.Put(0);
   const auto slow = runtime.Call<WaitThenSleep>(path, 120);
   const auto quick = runtime.Call<MakeFile>(path, 10);
-  return runtime.Get(runtime.Wait(std::vector{slow, quick, there}, {.count = 3}).ready);
+  return runtime.Get(runtime.Wait(std::vector{slow, there, quick}, {.count = 3}).ready);
 }
 
 TEST_P(ObjectsTest, WaitReturnsTheFirstThatFinished) {
