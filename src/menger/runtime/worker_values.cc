@@ -130,7 +130,10 @@ bool WorkerClient::Ask(std::uint64_t number, Request& request,
   for (const ObjectHandle& handle : objects) {
     if (known.insert(handle.id()).second) ids.push_back(handle.id());
   }
-  request.missing = std::min(request.missing, ids.size());
+  {
+    const std::lock_guard lock(reading_);
+    request.missing = std::min(request.missing, ids.size());
+  }
   const auto send = [&](ToNode kind) {
     Send(
         MessagePart(sizeof(WatchMessage)) + MessagePart(ids.size() * sizeof(ObjectId)),

@@ -60,7 +60,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.packets, 0);
 }
 
-TEST(SimulationTest, RandomSchedulesGiveWhatTheProgramSays) { RunSeeds(1, 3000); }
+TEST(SimulationTest, RandomSchedulesGiveWhatTheProgramSays) { RunSeeds(1, 500); }
 
 TEST(SimulationTest, SlowManySchedules) { RunSeeds(1'000'000, 100'000); }
 
