@@ -16,8 +16,7 @@ def setUpModule():
     ray.init(num_cpus=2)
 
 
-def tearDownModule():
-    ray.shutdown()
+tearDownModule = ray.shutdown
 
 
 @ray.remote

@@ -19,8 +19,7 @@ def setUpModule():
     ray.init(num_cpus=2, resources={"special": 1}, runtime_env={"env_vars": {"COLOUR": "blue"}})
 
 
-def tearDownModule():
-    ray.shutdown()
+tearDownModule = ray.shutdown
 
 
 @ray.remote

@@ -5,6 +5,8 @@
 namespace menger {
 namespace {
 
+static_assert(WorkerChannel::kLeasePlaces >= kLeasesMax);
+
 constexpr std::size_t kWaitingMax = 1'000'000;  // Messages for a worker that does not read.
 
 template <typename T>

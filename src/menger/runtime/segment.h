@@ -19,6 +19,7 @@ namespace menger {
 //
 // An extent below is a range of bytes; one beyond the end is InvalidArgument. Any thread.
 
+// The end of the process that writes.
 class WritableSegment {
  public:
   // Makes one of `bytes` bytes, a multiple of the page. `label` is what /proc shows. Throws
@@ -55,6 +56,7 @@ class WritableSegment {
   std::byte* data_ = nullptr;
 };
 
+// The end of one that only reads.
 class ReadableSegment {
  public:
   // Maps a segment that another process has made; throws InvalidArgument if the descriptor is no

@@ -52,6 +52,7 @@ struct SpecHeader {
   std::uint32_t contained = 0;         // References inside the values.
 };
 
+// One argument: an object, or a value that travels with the call.
 struct SpecArgument {
   ObjectId object;          // Valid: the value of that object. Otherwise the value lies here:
   std::uint32_t at = 0;     // aligned to 16,
@@ -59,6 +60,7 @@ struct SpecArgument {
 };
 
 class TaskSpec;
+// Specifications are one allocation with what follows the header.
 struct SpecDeleter {
   void operator()(TaskSpec* spec) const;
 };

@@ -17,6 +17,8 @@ namespace menger {
 class WorkerChannel {
  public:
   static constexpr std::size_t kRingCapacity = std::size_t{8} << 20;
+  // For leases that are out at the same time: at least as many as the scheduler gives out.
+  static constexpr std::uint64_t kLeasePlaces = 1024;
   static constexpr std::size_t kHeadBytes = 3 * 4096;
   static constexpr std::size_t kBytes = kHeadBytes + 2 * (kRingCapacity + 4096);
 
@@ -41,7 +43,6 @@ class WorkerChannel {
   }
 
  private:
-  static constexpr std::uint64_t kLeasePlaces = 1024;  // As many as the scheduler gives out.
   static_assert(64 + kLeasePlaces * sizeof(std::uint64_t) <= kHeadBytes);
 
   std::unique_ptr<SharedMemory> memory_;

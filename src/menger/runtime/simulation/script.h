@@ -20,6 +20,7 @@ enum class SlotKind : std::uint64_t {
   kActor,
 };
 
+// One step of a call.
 struct Operation {
   enum class Kind : std::uint8_t {
     kCall,    // Of a function; adds a slot, as the next three do.
@@ -37,6 +38,7 @@ struct Operation {
   std::vector<int> references;  // Slots that lie inside an argument or a value that is put.
 };
 
+// What one call does, step by step.
 struct Script {
   std::vector<Operation> operations;
   std::vector<SlotKind> slots;  // Those that were given, then one an operation that adds one.
