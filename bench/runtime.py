@@ -3,9 +3,8 @@
 
     bench/runtime.py [--parts calls tasks objects start control] [--rows TEXT...] [--seconds S] [--without-ray]
 
-`calls` is the list of `ray microbenchmark`, row by row (--rows picks), from C++ across processes with default options. Rows of actors
-that do several calls at a time, of placement groups and of Ray's client are Ray's alone: where our plain actors can do what such a row
-asks, they are what is shown, marked with a *. menger.runtime is the same from Python. All of it beside Ray takes 20 minutes. Prints Markdown tables; makes .peers/ray if needed.
+`calls` is the list of `ray microbenchmark`, row by row (--rows picks), from C++ across processes with default options, without those
+of Ray's client. Rows of coroutine actors are of our plain ones in C++, marked with a *. menger.runtime is the same from Python. All of it beside Ray takes 20 minutes. Prints Markdown tables; makes .peers/ray if needed.
 """
 
 import argparse

@@ -267,6 +267,21 @@ std::vector<Row> ActorRows() {
   };
 }
 
+constexpr int kGroups = 100;
+
+std::vector<Row> GroupRows() {
+  return {{"placement group create/removal", kGroups, [](Runtime& runtime) {
+             return [&runtime] {
+               std::vector<PlacementGroup> groups(kGroups);
+               for (PlacementGroup& group : groups) {
+                 group = runtime.CreatePlacementGroup({{.cpus = 0.001}});
+               }
+               for (const PlacementGroup& group : groups) runtime.Get(group.Ready());
+               for (const PlacementGroup& group : groups) runtime.RemovePlacementGroup(group);
+             };
+           }}};
+}
+
 bool Asked(const std::string& name, const std::vector<std::string>& texts) {
   return texts.empty() || std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
            return name.find(text) != std::string::npos;
@@ -283,7 +298,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--list", list, "print the names of the rows alone");
   CLI11_PARSE(app, argc, argv);
   std::vector<Row> rows = ObjectRows();
-  for (auto& more : {TaskRows(), ActorRows()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (auto& more : {TaskRows(), ActorRows(), GroupRows()})
+    rows.insert(rows.end(), more.begin(), more.end());
   for (const Row& row : rows) {
     if (!Asked(row.name, texts)) continue;
     if (list) {

@@ -4,8 +4,7 @@
     bench/runtime_python.py [--package menger.runtime] [--rows TEXT...] [--seconds S]
 
 Each row: a line "RESULT " and a JSON object. What each operation does is what Ray's own program does, with fewer calls a round;
-only placement groups, Ray's client and several calls at a time of one actor are missing. The program keeps to names that both
-have: --package ray runs it on Ray.
+only Ray's client is missing. The program keeps to names that both have: --package ray runs it on Ray.
 """
 
 import argparse
@@ -137,6 +136,17 @@ def rows(ray):
                 lambda clients=clients: ray.get([each.batch_argument.remote(500) for each in clients]),
                 500 * len(clients),
             )
+
+    util = importlib.import_module(ray.__name__ + ".util")
+
+    def groups():
+        made = [util.placement_group([{"CPU": 0.001}]) for _ in range(100)]
+        for group in made:
+            group.wait(timeout_seconds=30)
+        for group in made:
+            util.remove_placement_group(group)
+
+    yield "placement group create/removal", groups, 100
 
 
 def measured(name, do, per, seconds):

@@ -10,7 +10,7 @@
 Which of Ray's names there are, and where they differ: docs/runtime.md.
 """
 
-from menger.runtime import exceptions, session
+from menger.runtime import exceptions, session, util
 from menger.runtime.driver import init, is_initialized, shutdown
 from menger.runtime.remoting import ActorHandle, find_actor as get_actor, method, remote
 from menger.runtime.session import ObjectRef
@@ -30,6 +30,7 @@ __all__ = [
     "put",
     "remote",
     "shutdown",
+    "util",
     "wait",
 ]
 

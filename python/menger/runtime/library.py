@@ -49,6 +49,7 @@ class CallOptions(ctypes.Structure):
         ("prefix", Bytes),
         ("definition", ctypes.c_void_p),
         ("name", ctypes.c_char_p),
+        ("type", ctypes.c_char_p),
         ("cpus", ctypes.c_double),
         ("gpus", ctypes.c_double),
         ("resources", ctypes.c_char_p),
@@ -58,6 +59,9 @@ class CallOptions(ctypes.Structure):
         ("concurrency", ctypes.c_int32),
         ("actor", Id),
         ("actor_object", ctypes.c_void_p),
+        ("group", ctypes.c_void_p),
+        ("group_bundles", ctypes.c_int32),
+        ("bundle", ctypes.c_int32),
     ]
 
 
@@ -133,6 +137,7 @@ class Library:
         declare("menger_runtime_call", pointer, pointer, pointer, text, count, pointer, count, pointer)
         declare("menger_runtime_create", pointer, pointer, pointer, text, count, pointer, count, ctypes.POINTER(Id))
         declare("menger_runtime_put", pointer, pointer, *value)
+        declare("menger_runtime_reserve", pointer, pointer, pointer, count, number, text)
         declare("menger_runtime_get", pointer, pointer, pointer, count, ctypes.c_double)
         declare("menger_runtime_pin", pointer, pointer, count)
         declare("menger_runtime_unpin", None, pointer)

@@ -5,6 +5,7 @@ import inspect
 import threading
 
 from menger.runtime import exceptions, library, session, values
+from menger.runtime.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 _UNLIMITED = 65535
 _CONCURRENCY_MAX = 1000  # And what actors with coroutines have, as in Ray.
@@ -53,6 +54,11 @@ def check_options(given, known):
         raise ValueError(f"max_concurrency is {concurrency!r}; it must be a number from 1 to {_CONCURRENCY_MAX}")
     if not isinstance(given.get("retry_exceptions", False), bool):
         raise ValueError("retry_exceptions must be True or False")
+    strategy = given.get("scheduling_strategy", "DEFAULT")
+    if strategy not in (None, "DEFAULT", "SPREAD") and not isinstance(strategy, PlacementGroupSchedulingStrategy):
+        raise ValueError(
+            f"scheduling_strategy is {strategy!r}; it must be 'DEFAULT', 'SPREAD' or a PlacementGroupSchedulingStrategy"
+        )
     return given
 
 
@@ -114,6 +120,9 @@ def load_definition(reference, owner):
 
 def _make_callable(owner, definition, options, **others):
     """What runs a function, or makes an actor of a class, that is told these options."""
+    strategy = options["scheduling_strategy"]
+    if isinstance(strategy, PlacementGroupSchedulingStrategy):
+        others |= strategy.call_options()
     reference = definition.reference(owner)
     prefix, packed = pack_bytes(reference.binary())
     made = owner.make_callable(
@@ -212,6 +221,7 @@ class ActorClass:
             kind=library.CONSTRUCT,
             results=1,
             name=name.encode(),
+            type=self._definition.name.encode(),
             retries=_retries(options["max_task_retries"]),
             restarts=_retries(options["max_restarts"]),
             concurrency=options["max_concurrency"],

@@ -184,6 +184,16 @@ class Session:
             if left == 0 or count - flags.count(0) >= wanted:
                 return flags
 
+    def raise_failure(self, reference):
+        """Raises what a reference that is ready failed with, if it did; its value is not looked at."""
+        batch = self._fetch([reference.handle], None)
+        try:
+            address, size, failed, _shared = _ENTRY.unpack(ctypes.string_at(batch, _ENTRY.size))
+            if failed:
+                raise exceptions.failure(ctypes.string_at(address, size), values.loads)
+        finally:
+            self.library.drop_batch(batch)
+
     # ---- Calls.
 
     def make_callable(self, options):
@@ -236,6 +246,11 @@ class Session:
         if not references:
             return payload, None, None
         return payload, array.array("Q", [reference.handle for reference in references]), references
+
+    def reserve(self, bundles, strategy, name):
+        """What stands for a placement group of bundles, each a text as "cpu=1 gpu=1"."""
+        texts = library.strings(bundles)
+        return self._reference(self.library.reserve(self.runtime, texts, len(bundles), strategy, name.encode()))
 
     # ---- The rest.
 

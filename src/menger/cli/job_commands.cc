@@ -69,6 +69,10 @@ void PrintHead(const Json& status) {
                Field<double>(resource, "total"));
   }
   fmt::print("\n");
+  if (const auto groups = Field<std::uint64_t>(status, "placement_groups"); groups > 0) {
+    fmt::print("           {} placement groups, {} of them waiting\n", groups,
+               Field<std::uint64_t>(status, "placement_groups_waiting"));
+  }
 }
 
 void PrintWorkers(const Json& workers) {

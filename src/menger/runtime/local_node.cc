@@ -31,6 +31,9 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
   NodeMachineOptions machine;
   machine.workers = options.workers > 0 ? options.workers : AvailableCpus();
   machine.threads = options.isolation == Isolation::kThread;
+  for (const Resources::Named& resource : options.resources.amounts()) {
+    Resources::CheckName(resource.name);
+  }
   machine.resources = options.resources;
   if (machine.resources.Get("cpu") == 0) machine.resources.Set("cpu", machine.workers);
   machine.job = options.job;

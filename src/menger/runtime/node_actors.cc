@@ -49,7 +49,7 @@ void NodeMachine::Construct(Task& task) {
 void NodeMachine::OrderCall(Task& task) {
   Actor* const actor = FindActor(task.header().actor);
   if (actor == nullptr || actor->state == Actor::State::kDead) return SettleDead(task, actor);
-  if (task.header().actor_object != actor->object->id) {
+  if (task.header().home != actor->object->id) {
     StopWaiting(task);
     return SettleFailed(task, Describe(FailureKind::kException, ErrorCode::kInvalidArgument, task,
                                        "the call does not hold its actor"));
@@ -67,7 +67,7 @@ void NodeMachine::OrderCall(Task& task) {
 
 // A call of an actor that is dead or never lived.
 void NodeMachine::SettleDead(Task& task, const Actor* actor) {
-  const Object* const stands_for = objects_.Find(task.header().actor_object);
+  const Object* const stands_for = objects_.Find(task.header().home);
   Payload error;
   if (actor != nullptr) {
     error = actor->death;

@@ -30,7 +30,7 @@ class CheckpointTest : public testing::Test {
   void Kill() { world.Die(*world.machine.FindActor(actor.actor)->worker); }
   // Finishes all that is to be done; what that was, "construct load method".
   std::string Kinds() {
-    constexpr const char* kNames[] = {"function", "construct", "method", "save", "load"};
+    constexpr const char* kNames[] = {"function", "construct", "method", "reserve", "save", "load"};
     std::string kinds;
     for (Running running = world.Begin(); running.lease != 0; running = world.Begin()) {
       if (!kinds.empty()) kinds += ' ';

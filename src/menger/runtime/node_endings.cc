@@ -101,7 +101,9 @@ void NodeMachine::StopWaiting(Task& task) {
 
 void NodeMachine::Cancel(Object& object, bool force) {
   Task* const task = object.producer;
-  if (task == nullptr || task->state == Task::State::kDone || task->cancelled) return;
+  if (task == nullptr) return;
+  if (task->header().kind == CallKind::kReserve) return RemoveGroup(object);
+  if (task->state == Task::State::kDone || task->cancelled) return;
   if (task->header().kind == CallKind::kConstruct) {
     if (task->actor != nullptr) KillActor(*task->actor, false);
     return;
@@ -188,6 +190,7 @@ std::optional<std::int64_t> NodeMachine::next_deadline() const {
     if (const std::optional<std::int64_t> limit = TimeLimitOf(*worker)) at(*limit);
   }
   if (scheduler_.WantsBalance()) at(now_ + 1'000'000);
+  if (const std::optional<std::int64_t> patience = PatienceEnds()) at(*patience);
   for (const auto& [index, peer] : peers_) {
     if (!peer->borrowed.empty()) at(now_ + 1'000'000);  // To be given back when it is idle.
   }

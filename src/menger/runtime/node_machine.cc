@@ -79,12 +79,17 @@ void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
   if (process != kDriver) AdoptChild(*FindWorker(process), task);
   if (header.stream_ahead > 0) OpenStream(process, task);
   try {
-    task.scheduling = &scheduler_.ClassFor(task.spec->scheduling());
+    if (IsInGroup(header)) {
+      task.scheduling = ClassInGroup(task);
+    } else if (header.kind != CallKind::kReserve) {
+      task.scheduling = &scheduler_.ClassFor(task.spec->scheduling());
+    }
     if (options_.threads && header.concurrency > 1) {
       throw InvalidArgument("an actor with concurrency {} needs Isolation::kProcess",
                             header.concurrency);
     }
-    if (header.kind == CallKind::kConstruct && task.scheduling->foreign) {
+    const bool foreign = task.scheduling != nullptr && task.scheduling->foreign;
+    if (header.kind == CallKind::kConstruct && foreign) {
       throw InvalidArgument("an actor lives on the node that makes it: {}",
                             task.scheduling->need.MissingFrom(scheduler_.total()));
     }
@@ -98,7 +103,8 @@ void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
     if (argument.object.valid()) HoldArgument(task, argument.object, true);
   }
   for (const ObjectId& id : task.spec->contained()) HoldArgument(task, id, false);
-  if (header.actor_object.valid()) HoldArgument(task, header.actor_object, false);
+  if (header.home.valid()) HoldArgument(task, header.home, false);
+  if (IsInGroup(header)) AwaitArgument(task, *task.arguments.back());
   if (header.kind == CallKind::kMethod) {
     OrderCall(task);
   } else if (header.kind == CallKind::kConstruct && !DeclareActor(task)) {
@@ -183,6 +189,7 @@ void NodeMachine::AwaitArgument(Task& task, Object& object) {
 }
 
 void NodeMachine::Start(Task& task) {
+  if (IsInGroup(task.header()) && !HasGroup(task)) return;
   switch (task.header().kind) {
     case CallKind::kFunction:
       return scheduler_.Enqueue(task);
@@ -190,6 +197,8 @@ void NodeMachine::Start(Task& task) {
       return Construct(task);
     case CallKind::kMethod:
       return CallReady(task);
+    case CallKind::kReserve:
+      return AskForGroup(task);
     case CallKind::kSave:
     case CallKind::kLoad:
       return;  // They are not submitted.
@@ -277,6 +286,13 @@ Payload NodeMachine::Describe(FailureKind kind, ErrorCode code, const Task& task
       .kind = kind, .code = code, .text = std::move(text), .task = std::string(NameOf(task))});
 }
 
+// Its result stands for an actor or a group that lives.
+bool NodeMachine::StandsForSomething(const Task& task) const {
+  if (task.header().kind == CallKind::kConstruct) return task.actor != nullptr;
+  return task.header().kind == CallKind::kReserve &&
+         groups_.contains(ResultOf(task.header().task, 0));
+}
+
 // Its results are settled: what it held is no longer needed, except by an actor that may have to be
 // made again with the same arguments, and where lost results may have to be.
 void NodeMachine::Conclude(Task& task) {
@@ -287,7 +303,7 @@ void NodeMachine::Conclude(Task& task) {
   const bool again = MayBeNeededAgain(task);
   const std::vector<Object*> results = std::exchange(task.results, {});
   Object* own_actor = nullptr;
-  if (task.header().kind == CallKind::kConstruct && task.actor != nullptr) {
+  if (StandsForSomething(task)) {
     task.kept_for = 1;
   } else if (again) {
     Keep(task);
@@ -348,12 +364,13 @@ void NodeMachine::HasRoomAgain(Worker& worker) {
 
 void NodeMachine::Run() {
   CheckTimeLimits();
+  const bool hold_back = !waiting_groups_.empty() && ServeGroups();
   for (const WorkerIndex index : std::exchange(retired_, {})) {
     objects_.DropProcess(index);
     workers_.erase(index);
   }
   std::vector<Task*> recalled;
-  scheduler_.Balance(recalled);
+  if (!hold_back) scheduler_.Balance(recalled);
   CallsReturned(recalled);
   // Each once; an actor that is released meanwhile leaves the queue.
   for (std::size_t left = waiting_actors_.size(); left > 0 && !waiting_actors_.empty(); --left) {
@@ -363,7 +380,7 @@ void NodeMachine::Run() {
     ServeActor(actor);
   }
   do {
-    scheduler_.Run();
+    if (!hold_back) scheduler_.Run();
   } while (ReconsiderFetching());
   if (last_peer_ != 0) ServePeers();
   if (lineage_bytes_ > options_.lineage_bytes_max) BoundLineage();

@@ -160,7 +160,8 @@ class NodeMachine : private ObjectTable::Listener {
   bool IsBusy(ProcessIndex besides) const;
 
   // Settles the results as cancelled, if they are not there yet. A call that runs is interrupted;
-  // with `force` its worker is ended (a thread cannot be).
+  // with `force` its worker is ended (a thread cannot be). An actor is killed, a placement group
+  // removed: its calls and actors end.
   void Cancel(Object& object, bool force);
 
   // ---- Other nodes (node_peers.cc). What their workers do that this node has borrowed is told
@@ -241,6 +242,7 @@ class NodeMachine : private ObjectTable::Listener {
   void Settle(Task& task, std::span<TaskResult> results);
   void SettleFailed(Task& task, const Payload& error);
   void CountWaiting(const Task& task, bool begins);
+  bool StandsForSomething(const Task& task) const;
   void Conclude(Task& task);  // Its results are settled: lets go of what it held.
   bool MayBeNeededAgain(const Task& task) const;
   void Keep(Task& task);
@@ -302,6 +304,20 @@ class NodeMachine : private ObjectTable::Listener {
   void CloseStream(TaskId call);
   void CloseStreamsOf(ProcessIndex reader);
 
+  // node_groups.cc
+  static bool IsInGroup(const SpecHeader& header) {
+    return header.home.valid() && header.kind != CallKind::kMethod;
+  }
+  void AskForGroup(Task& task);
+  bool ServeGroups();
+  std::optional<std::int64_t> PatienceEnds() const;
+  SchedulingClass* ClassInGroup(const Task& task);
+  bool HasGroup(Task& task);
+  void AwaitGroupAgain(Task& task);
+  void ReleaseGroup(const Object& object);
+  void RemoveGroup(Object& object);
+  void EndActorsIn(ObjectId group);
+
   // node_actors.cc
   bool DeclareActor(Task& construction);
   void Construct(Task& task);
@@ -353,9 +369,12 @@ class NodeMachine : private ObjectTable::Listener {
   std::map<std::string, Worker*, std::less<>> worker_by_process_;
   std::deque<Actor*> waiting_actors_;  // Have calls, or their construction, and no room.
   std::vector<WorkerIndex> retired_;   // Gone; forgotten by the next Run.
-  IntrusiveList<Task> kept_;           // For lineage, the oldest first.
-  std::size_t lineage_bytes_ = 0;      // Of these.
-  std::deque<Object*> news_;           // Ready, but not told yet; each held.
+  std::unordered_map<ObjectId, std::unique_ptr<Group>, IdHash> groups_;  // By what stands for it.
+  std::vector<Group*> waiting_groups_;                                   // In their order.
+  std::uint64_t last_group_ = 0;
+  IntrusiveList<Task> kept_;       // For lineage, the oldest first.
+  std::size_t lineage_bytes_ = 0;  // Of these.
+  std::deque<Object*> news_;       // Ready, but not told yet; each held.
   bool spreading_ = false;
   std::map<PeerIndex, std::unique_ptr<Peer>> peers_;
   PeerIndex last_peer_ = 0;

@@ -88,15 +88,27 @@ void NodeMachine::Unwatch(const Watch& watch, Object& object) { objects_.DropWat
 
 // ---- Lineage.
 
+namespace {
+
+// Its result stands for what there is once.
+bool IsUnique(const Task& task) {
+  return task.header().kind == CallKind::kConstruct || task.header().kind == CallKind::kReserve;
+}
+
+}  // namespace
+
 void NodeMachine::OnUnneeded(Object& object) {
   const Task* const task = object.producer;
-  if (task == nullptr || task->header().kind != CallKind::kConstruct) return;
-  if (task->actor != nullptr) ReleaseActor(*task->actor);
+  if (task == nullptr) return;
+  if (task->header().kind == CallKind::kReserve) return ReleaseGroup(object);
+  if (task->actor != nullptr && task->header().kind == CallKind::kConstruct) {
+    ReleaseActor(*task->actor);
+  }
 }
 
 void NodeMachine::OnForgotten(Task& producer) {
   if (producer.kept_for == 0 || --producer.kept_for != 0) return;
-  if (producer.header().kind == CallKind::kConstruct) {
+  if (IsUnique(producer)) {
     tasks_.Return(&producer);
   } else {
     DropLineage(producer);
@@ -122,10 +134,10 @@ std::size_t LineageBytes(const Task& task) {
              sizeof(Object*);  // NOLINT: of the pointers.
 }
 
-// An actor is never made again for the sake of a call that is known.
+// An actor, or a placement group, is never made again for the sake of a call that is known.
 bool CanBeMadeAgain(const Object& object) {
   const Task* const task = object.producer;
-  return task != nullptr && (task->kept_for > 0 || task->header().kind == CallKind::kConstruct);
+  return task != nullptr && (task->kept_for > 0 || IsUnique(*task));
 }
 
 }  // namespace
@@ -187,18 +199,18 @@ void NodeMachine::MakeAgain(Object& lost, const TaskFailure* cause) {
     if (object.state == Object::State::kPending) continue;
     objects_.Lose(object);
     // An actor that is made again is the same one: nobody gives its object a value then.
-    const bool actor = task != nullptr && task->header().kind == CallKind::kConstruct;
-    if (task != nullptr && !actor && task->state != Task::State::kDone) continue;  // Being made.
-    if (task == nullptr || actor || task->kept_for == 0) {
+    const bool unique = task != nullptr && IsUnique(*task);
+    if (task != nullptr && !unique && task->state != Task::State::kDone) continue;  // Being made.
+    if (task == nullptr || unique || task->kept_for == 0) {
       NoteObject(NodeEventKind::kObjectLost, object);
       Fill(object,
            ObjectValue::Failed(
                Encode({.kind = cause != nullptr ? cause->kind : FailureKind::kObjectLost,
                        .code = ErrorCode::kDataLoss,
-                       .text = fmt::format("object {} is lost{}, and what made it is no longer "
-                                           "known (it was put, or came from an actor)",
-                                           ToString(object.id),
-                                           cause != nullptr ? ": " + cause->text : "")})),
+                       .text = fmt::format(
+                           "object {} is lost{}, and what made it is no longer "
+                           "known (it was put, or came from an actor or a placement group)",
+                           ToString(object.id), cause != nullptr ? ": " + cause->text : "")})),
            {});
       continue;
     }
@@ -230,6 +242,7 @@ void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
     if (argument.state == Object::State::kFreed) gone.push_back(&argument);
     AwaitArgument(task, argument);
   }
+  if (IsInGroup(task.header())) AwaitGroupAgain(task);
   if (task.pending == 0) Start(task);
 }
 

@@ -22,6 +22,7 @@ namespace menger {
 // whoever drives the machine; nothing here is shared with another process.
 
 struct Actor;
+struct Group;
 struct Task;
 struct Worker;
 class WorkerHost;
@@ -76,6 +77,7 @@ struct SchedulingClass {
   // It needs what this node never has; what another had, which may be gone.
   bool foreign = false;
   bool was_elsewhere = false;
+  const Group* group = nullptr;  // Of whose resources they take theirs; null: of the node's.
   std::map<int, IntrusiveList<Task>, std::greater<>> ready;  // By priority.
   std::size_t ready_count = 0;
   std::vector<Worker*> workers;  // That serve it now.
@@ -104,7 +106,7 @@ struct Task {
   Id caller;                     // Whose calls to one actor keep their order.
   std::vector<Object*> results;  // Each held until the call is done.
   // What it needs, each held likewise: first the arguments by reference, then what is contained in
-  // the others, then the object of its actor.
+  // the others, then its home (SpecHeader).
   std::vector<Object*> arguments;
   std::uint32_t references = 0;  // Of the first kind.
   // Results of its own calls, held so that a further run finds them and does not make them twice.
@@ -175,6 +177,17 @@ struct Peer {
   // This node's that it has, and its own that this node has.
   std::map<LoanNumber, Worker*> lent;
   std::map<LoanNumber, Worker*> borrowed;
+};
+
+// Resources that are set aside together for the calls that name them, from the call that asks for
+// them until nobody refers to its result: a placement group.
+struct Group {
+  std::string name;  // Of its resources: "cpu@3" are the CPUs of group 3, "cpu@3.0" its bundle 0's.
+  Task* reservation = nullptr;
+  std::vector<Resources> bundles;
+  Resources total;         // Of them all.
+  bool set_aside = false;  // Else it waits for them,
+  std::int64_t since = 0;  // since then.
 };
 
 // An actor, from the call that makes it until nobody refers to it.

@@ -118,6 +118,8 @@ std::string ToJson(const NodeStatus& status) {
                      {"checkpoints", status.checkpoints},
                      {"replayed", status.replayed},
                      {"actors", ActorsJson(status)},
+                     {"placement_groups", status.groups},
+                     {"placement_groups_waiting", status.groups_waiting},
                      {"objects", status.objects},
                      {"store_bytes", status.store_bytes},
                      {"store_bytes_max", status.store_bytes_max},
@@ -134,6 +136,9 @@ void AddMetrics(const NodeStatus& status, MetricsText& text) {
   AddTaskMetrics(status.tasks, text);
   AddActorMetrics(status, text);
   AddWorkerMetrics(status, text);
+  text.Family("menger_placement_groups", MetricKind::kGauge, "Resources that are set aside.");
+  text.Sample({{"state", "created"}}, AsDouble(status.groups - status.groups_waiting));
+  text.Sample({{"state", "waiting"}}, AsDouble(status.groups_waiting));
   text.Family("menger_objects", MetricKind::kGauge, "Values that are known.");
   text.Sample({}, AsDouble(status.objects));
   text.Family("menger_store_bytes", MetricKind::kGauge, "Values in shared memory.");

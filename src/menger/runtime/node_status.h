@@ -66,6 +66,8 @@ struct NodeStatus {
   std::uint64_t checkpoints = 0;       // so many states were saved,
   std::uint64_t replayed = 0;          // and so many calls made again since one.
   std::vector<ActorStatus> actors;     // Up to kActorsMax.
+  std::size_t groups = 0;              // Placement groups,
+  std::size_t groups_waiting = 0;      // and those of them that wait for resources.
   std::size_t objects = 0;
   std::uint64_t store_bytes = 0;
   std::uint64_t store_bytes_max = 0;

@@ -111,7 +111,10 @@ void NodeMachine::FillStatus(NodeStatus& status) const {
   FillTasks(status);
   status.objects = objects_.size();
   status.lineage_bytes = lineage_bytes_;
+  status.groups = groups_.size();
+  status.groups_waiting = waiting_groups_.size();
   for (const Resources::Named& resource : scheduler_.total().amounts()) {
+    if (resource.name.find('@') != std::string::npos) continue;  // Set aside.
     status.resources.push_back({.name = resource.name,
                                 .total = scheduler_.total().Get(resource.name),
                                 .free = scheduler_.available().Get(resource.name)});
@@ -147,6 +150,8 @@ void NodeMachine::FillTasks(NodeStatus& status) const {
     tasks.ready += actor->mailbox.size();
     if (actor->construction->state == Task::State::kDone) ++tasks.kept;
   }
+  tasks.ready += waiting_groups_.size();
+  tasks.kept += groups_.size() - waiting_groups_.size();
   const std::size_t others = tasks.ready + tasks.kept + tasks.given;
   tasks.waiting = tasks_.in_use() - std::min(tasks_.in_use(), others);
   tasks.submitted = counts_.submitted;

@@ -1,6 +1,7 @@
 #include "menger/runtime/resources.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "menger/base/error.h"
@@ -19,6 +20,30 @@ auto Position(auto& amounts, std::string_view name) {
 Resources::Resources(double cpus, double gpus) {
   Set("cpu", cpus);
   Set("gpu", gpus);
+}
+
+Resources Resources::Parse(std::string_view text) {
+  Resources resources;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view item = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t equal = item.find('=');
+    double amount = 0;
+    const char* const last = item.data() + item.size();
+    if (equal == std::string_view::npos ||
+        std::from_chars(item.data() + equal + 1, last, amount).ptr != last) {
+      throw InvalidArgument("'{}' is no amount of a resource; write it as name=number", item);
+    }
+    resources.Set(item.substr(0, equal), amount);
+  }
+  return resources;
+}
+
+void Resources::CheckName(std::string_view name) {
+  if (!name.empty() && name.find_first_of(" =@;\n") == std::string_view::npos) return;
+  throw InvalidArgument(
+      "'{}' is no name of a resource: it is empty or has ' ', '=', '@', ';' or a line break", name);
 }
 
 void Resources::Set(std::string_view name, double amount) {
@@ -74,10 +99,17 @@ void Resources::Add(const Resources& more) {
   }
 }
 
+void Resources::Erase(const Resources& names) {
+  std::erase_if(amounts_, [&names](const Named& amount) {
+    const auto place = Position(names.amounts_, amount.name);
+    return place != names.amounts_.end() && place->name == amount.name;
+  });
+}
+
 std::string Resources::MissingFrom(const Resources& total) const {
   for (const Named& amount : amounts_) {
     if (total.Thousandths(amount.name) < amount.thousandths) {
-      return fmt::format("{}: needs {}, the node has {}", amount.name, Get(amount.name),
+      return fmt::format("{}: needs {}, there is {}", amount.name, Get(amount.name),
                          total.Get(amount.name));
     }
   }

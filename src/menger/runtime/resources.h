@@ -15,8 +15,12 @@ class Resources {
   Resources() = default;
   // Throws InvalidArgument for a negative amount or more than 10^6.
   Resources(double cpus, double gpus);
+  // Of a text as "cpu=1 gpu=0.5". Throws InvalidArgument for one that cannot be read.
+  static Resources Parse(std::string_view text);
 
   void Set(std::string_view name, double amount);  // "cpu", "gpu" or any other name.
+  // Throws InvalidArgument for a name that users must not give.
+  static void CheckName(std::string_view name);
   double Get(std::string_view name) const;
 
   // Whether `need` is here; then Subtract and Add keep the books.
@@ -24,8 +28,10 @@ class Resources {
   void Subtract(const Resources& need);  // May go below zero: a call that wakes up takes its CPU
                                          // back even if somebody else has it for the moment.
   void Add(const Resources& amount);
+  // Forgets the amounts of these names, whatever they are.
+  void Erase(const Resources& names);
 
-  // The first that `total` never has enough of, as "gpu: needs 2, the node has 0"; "" if none.
+  // The first that `total` never has enough of, as "gpu: needs 2, there is 0"; "" if none.
   std::string MissingFrom(const Resources& total) const;
 
   bool operator==(const Resources&) const = default;

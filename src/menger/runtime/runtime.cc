@@ -15,7 +15,6 @@ constexpr std::size_t kInlineTotalMax = std::size_t{512} << 10;  // Of all argum
 constexpr std::size_t kArgumentsMax = 8192;
 constexpr int kConcurrencyMax = 1000;
 constexpr std::size_t kNameBytesMax = 1024;
-constexpr std::size_t kResourcesBytesMax = 4096;
 
 void CheckName(std::string_view name) {
   if (name.size() > kNameBytesMax) {
@@ -23,29 +22,25 @@ void CheckName(std::string_view name) {
   }
 }
 
-void AppendAmount(std::string& text, std::string_view name, double amount) {
-  if (!(amount >= 0 && amount <= 1e6)) {
-    throw InvalidArgument("resource '{}' is {}; it must lie between 0 and 1000000", name, amount);
-  }
-  if (name.empty() || name.find_first_of(" =") != std::string_view::npos) {
-    throw InvalidArgument("'{}' is no name of a resource: it is empty or has ' ' or '='", name);
-  }
-  if (!text.empty()) text += ' ';
-  text += fmt::format("{}={}", name, amount);
-}
-
 template <typename Options>
 std::string Scheduling(const Options& options) {
-  if (options.cpus == 1 && options.gpus == 0 && options.resources.empty()) return "";
-  std::string text;
-  AppendAmount(text, "cpu", options.cpus);
-  if (options.gpus != 0) AppendAmount(text, "gpu", options.gpus);
-  for (const auto& [name, amount] : options.resources) AppendAmount(text, name, amount);
-  if (text.size() > kResourcesBytesMax) {
-    throw InvalidArgument("the resources of a call take {} bytes to name; they may take {}",
-                          text.size(), kResourcesBytesMax);
+  if (!options.group.valid()) {
+    if (options.bundle != -1) {
+      throw InvalidArgument("bundle {} of no placement group", options.bundle);
+    }
+    if (options.cpus == 1 && options.gpus == 0 && options.resources.empty()) return "";
+    return WriteAmounts(options.cpus, options.gpus, options.resources);
   }
-  return text;
+  if (options.bundle < -1 || options.bundle >= static_cast<int>(options.group.bundles())) {
+    throw InvalidArgument("bundle {} of a placement group that has {}", options.bundle,
+                          options.group.bundles());
+  }
+  const std::string amounts = WriteAmounts(options.cpus, options.gpus, options.resources);
+  return options.bundle < 0 ? amounts : fmt::format("{} @{}", amounts, options.bundle);
+}
+
+ObjectId HomeIn(const PlacementGroup& group) {
+  return group.valid() ? group.reservation().id() : ObjectId();
 }
 
 std::uint16_t Count(std::string_view what, int value) {
@@ -80,6 +75,7 @@ SpecHeader Runtime::HeaderFor(const CallOptions& options) {
   return {.kind = CallKind::kFunction,
           .retry_errors = options.retry_errors,
           .priority = static_cast<std::int8_t>(options.priority),
+          .home = HomeIn(options.group),
           .time_limit = options.time_limit.count(),
           .retries = Count("retries", options.retries)};
 }
@@ -108,6 +104,7 @@ SpecHeader Runtime::HeaderFor(const ActorOptions& options) {
   }
   return {.kind = CallKind::kConstruct,
           .named = !options.name.empty(),
+          .home = HomeIn(options.group),
           .retries = Count("call_retries", options.call_retries),
           .restarts = Count("restarts", options.restarts.value_or(every > 0 ? 65535 : 0)),
           .checkpoint_every = every,
@@ -166,6 +163,20 @@ void Runtime::Submit(const Function& function, SpecHeader& header, std::string_v
   }
   client_->Submit(builder.Finish(), results);
 }
+
+PlacementGroup Runtime::CreatePlacementGroup(const std::vector<Bundle>& bundles,
+                                             const PlacementGroupOptions& options) {
+  CheckName(options.name);
+  CallContext& caller = client_->Caller();
+  const SpecHeader header{
+      .kind = CallKind::kReserve, .task = caller.NextCall(), .parent = caller.task, .retries = 0};
+  SpecBuilder builder(header, 0, {}, WriteReservation(bundles, options.strategy), options.name, 0);
+  ObjectHandle reservation;
+  client_->Submit(builder.Finish(), {&reservation, 1});
+  return {std::move(reservation), static_cast<std::uint32_t>(bundles.size())};
+}
+
+void Runtime::RemovePlacementGroup(const PlacementGroup& group) { Cancel(group.Ready()); }
 
 ObjectHandle Runtime::PutArgument(const Argument& argument,
                                   std::span<const ObjectHandle> contained) {

@@ -15,6 +15,7 @@
 #include "menger/runtime/allocation.h"
 #include "menger/runtime/call.h"
 #include "menger/runtime/client.h"
+#include "menger/runtime/placement_group.h"
 #include "menger/runtime/runtime_options.h"
 #include "menger/runtime/stream.h"
 #include "menger/runtime/task_error.h"
@@ -49,6 +50,8 @@ struct CallOptions {
   int priority = 0;                        // From -128 to 127; higher ones run earlier.
   std::string name;                        // What people see; "" for the function's.
   int stream_ahead = 64;                   // Of a stream: items that may wait for the reader.
+  PlacementGroup group;                    // Of which it takes what it needs,
+  int bundle = -1;                         // and of which bundle; -1: of any that has it.
 };
 
 // How an actor lives. What is left out is as said here.
@@ -56,6 +59,8 @@ struct ActorOptions {
   double cpus = 0;  // That it keeps while it lives.
   double gpus = 0;
   std::vector<std::pair<std::string, double>> resources;
+  PlacementGroup group;  // As of a call.
+  int bundle = -1;
   std::string name;  // GetActor finds it by that; "" for none.
   // Actors that name the same process live in one, each with its own resources, and die together.
   // They take turns; while a call of one waits for objects, calls of the others are done. "": each
@@ -163,6 +168,15 @@ class Runtime {
   // Ends an actor; the calls that it has not done fail. With `may_restart` it counts as lost.
   template <typename Actor>
   void Kill(const ActorRef<Actor>& actor, bool may_restart = false);
+
+  // Asks for resources that calls and actors need together; returns at once. They are set aside as
+  // soon as all are free. Where calls that run have them, further calls wait for that up to a
+  // second. Throws InvalidArgument for a group of nothing.
+  PlacementGroup CreatePlacementGroup(const std::vector<Bundle>& bundles,
+                                      const PlacementGroupOptions& options = {});
+
+  // Its resources are free at once. Calls and actors in it end, also those that run, as cancelled.
+  void RemovePlacementGroup(const PlacementGroup& group);
 
   // Makes an object of a value.
   template <typename T>
@@ -359,7 +373,7 @@ class ActorRef {
     Runtime runtime(ClientOf(object_));
     SpecHeader header{.kind = CallKind::kMethod,
                       .actor = id_,
-                      .actor_object = object_.id(),
+                      .home = object_.id(),
                       .retries = 0};  // Its actor says how often.
     return ObjectRef<typename Called::Result>(
         runtime.SubmitCall<Called>(header, "", name, arguments...));
@@ -376,7 +390,7 @@ class ActorRef {
     Runtime runtime(ClientOf(object_));
     SpecHeader header{.kind = CallKind::kMethod,
                       .actor = id_,
-                      .actor_object = object_.id(),
+                      .home = object_.id(),
                       .retries = 0};  // Its actor says how often.
     return runtime.SubmitStream<MethodCall<A, kMethod>>(header, options, arguments...);
   }

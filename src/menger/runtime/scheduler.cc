@@ -1,7 +1,6 @@
 #include "menger/runtime/scheduler.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <span>
 #include <utility>
@@ -27,25 +26,6 @@ void Erase(std::vector<T*>& all, const T* one) {
   all.erase(std::remove(all.begin(), all.end(), one), all.end());
 }
 
-// "cpu=1 gpu=0.5", as the caller's side writes it.
-Resources ReadResources(std::string_view text) {
-  Resources resources;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view item = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::size_t equal = item.find('=');
-    double amount = 0;
-    const char* const last = item.data() + item.size();
-    if (equal == std::string_view::npos ||
-        std::from_chars(item.data() + equal + 1, last, amount).ptr != last) {
-      throw InvalidArgument("'{}' is no amount of a resource; write it as name=number", item);
-    }
-    resources.Set(item.substr(0, equal), amount);
-  }
-  return resources;
-}
-
 }  // namespace
 
 Scheduler::Scheduler(Resources total, int workers, ObjectTable& objects, WorkerQueues& queues)
@@ -53,39 +33,48 @@ Scheduler::Scheduler(Resources total, int workers, ObjectTable& objects, WorkerQ
       available_(total_),
       workers_wanted_(workers),
       objects_(&objects),
-      queues_(&queues) {}
+      queues_(&queues) {
+  SchedulingClass& usual = NewClass("", Resources(1, 0));
+  usual.foreign = !total_.Contains(usual.need);
+}
 
 SchedulingClass& Scheduler::ClassFor(std::string_view text) {
-  if (classes_.empty()) {
-    classes_.push_back(std::make_unique<SchedulingClass>());
-    classes_.front()->need = Resources(1, 0);
-    classes_.front()->foreign = !total_.Contains(classes_.front()->need);
+  SchedulingClass* known = classes_.front().get();  // That of most calls.
+  if (!text.empty()) {
+    const auto found = class_by_text_.find(std::string(text));
+    known = found != class_by_text_.end() ? found->second : nullptr;
   }
-  if (text.empty()) {
-    if (classes_.front()->foreign) CheckElsewhere(*classes_.front());
-    return *classes_.front();
+  if (known != nullptr) {
+    if (known->foreign) CheckElsewhere(known->need, known->was_elsewhere);
+    return *known;
   }
-  const auto known = class_by_text_.find(std::string(text));
-  if (known != class_by_text_.end()) {
-    if (known->second->foreign) CheckElsewhere(*known->second);
-    return *known->second;
-  }
-  auto scheduling = std::make_unique<SchedulingClass>();
-  scheduling->text = text;
-  scheduling->need = ReadResources(text);
-  if (classes_.size() >= kClassesMax) {
+  Resources need = Resources::Parse(text);
+  const bool foreign = !total_.Contains(need);
+  if (foreign) CheckElsewhere(need, /*was_elsewhere=*/false);
+  SchedulingClass& made = NewClass(text, std::move(need));
+  made.foreign = made.was_elsewhere = foreign;
+  return made;
+}
+
+SchedulingClass& Scheduler::NewClass(std::string_view text, Resources need) {
+  const auto spare = std::find_if(spare_classes_.begin(), spare_classes_.end(),
+                                  [](const auto* one) { return one->workers.empty(); });
+  SchedulingClass* made = nullptr;
+  if (spare != spare_classes_.end()) {
+    made = *spare;
+    spare_classes_.erase(spare);
+  } else if (classes_.size() >= kClassesMax) {
     throw InvalidArgument(
         "calls need {} different amounts of resources; at most so many are kept apart: "
         "round them",
         kClassesMax);
+  } else {
+    made = classes_.emplace_back(std::make_unique<SchedulingClass>()).get();
   }
-  scheduling->foreign = !total_.Contains(scheduling->need);
-  if (scheduling->foreign) CheckElsewhere(*scheduling);
-  scheduling->was_elsewhere = scheduling->foreign;
-  SchedulingClass& result = *scheduling;
-  class_by_text_.emplace(text, scheduling.get());
-  classes_.push_back(std::move(scheduling));
-  return result;
+  made->text = text;
+  made->need = std::move(need);
+  class_by_text_.emplace(text, made);
+  return *made;
 }
 
 FunctionTimes& Scheduler::TimesOf(FunctionId function) { return times_[function]; }

@@ -123,6 +123,18 @@ class Scheduler {
   void TakeIn(Worker& worker);
   bool HasTooMany() const { return pool_size_ > workers_wanted_ + blocked_; }
 
+  // ---- Placement groups (scheduler_groups.cc): what is set aside goes by names of its own.
+  // False if it is not free now.
+  bool SetAside(const Group& group);
+  void GiveBack(const Group& group);
+  // Whether it is free once the calls that run now are done.
+  bool ComesFree(const Group& group) const;
+  // Of calls that need so much of that bundle, or of any (-1). Throws InvalidArgument if none has
+  // it.
+  SchedulingClass& ClassIn(const Group& group, const Resources& need, int bundle);
+  // Some call of the group that has not ended; null if there is none.
+  Task* CallIn(const Group& group) const;
+
   void SetTime(std::int64_t now) { now_ = now; }  // Nanoseconds.
 
   // Hands out what can be handed out.
@@ -134,7 +146,8 @@ class Scheduler {
   bool WantsBalance() const;  // Some worker waits while others have more than one call.
 
  private:
-  void CheckElsewhere(const SchedulingClass& scheduling) const;
+  SchedulingClass& NewClass(std::string_view text, Resources need);
+  void CheckElsewhere(const Resources& need, bool was_elsewhere) const;
   bool Serve(SchedulingClass& scheduling);
   Worker* WorkerFor(SchedulingClass& scheduling);
   Worker* LeastBusy(SchedulingClass& scheduling) const;
@@ -161,6 +174,7 @@ class Scheduler {
   std::vector<Task*> fetching_;
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;
+  std::vector<SchedulingClass*> spare_classes_;  // Of groups that are no more.
   Functions times_;
   std::vector<Worker*> idle_;  // In the pool, serving no class.
   std::vector<Worker*> all_;   // Of the pool.

@@ -13,10 +13,10 @@ bool Scheduler::IsElsewhere(const Resources& need) const {
                      [&need](const Resources& total) { return total.Contains(need); });
 }
 
-void Scheduler::CheckElsewhere(const SchedulingClass& scheduling) const {
-  if (IsElsewhere(scheduling.need)) return;
-  const std::string missing = scheduling.need.MissingFrom(total_);
-  if (scheduling.was_elsewhere) throw Unavailable("the node that had it is gone: {}", missing);
+void Scheduler::CheckElsewhere(const Resources& need, bool was_elsewhere) const {
+  if (IsElsewhere(need)) return;
+  const std::string missing = need.MissingFrom(total_);
+  if (was_elsewhere) throw Unavailable("the node that had it is gone: {}", missing);
   throw InvalidArgument("no worker can ever run this call: {}", missing);
 }
 

@@ -57,7 +57,7 @@ void TaskSpec::Validate(std::span<const std::byte> bytes) {
     throw DataLoss("a call of {} bytes says that it has {}, {} of them before its values",
                    bytes.size(), header.bytes, fixed);
   }
-  if (header.kind > CallKind::kMethod || !header.task.valid()) {
+  if (header.kind > CallKind::kReserve || !header.task.valid()) {
     throw DataLoss("a call of kind {} with id {}", static_cast<int>(header.kind),
                    ToString(header.task));
   }
@@ -67,7 +67,12 @@ void TaskSpec::Validate(std::span<const std::byte> bytes) {
                    ToString(header.task), ToString(header.actor), header.results,
                    ToString(ActorOf(header.task)));
   }
-  if (header.stream_ahead > 0 && (header.results != 1 || header.kind == CallKind::kConstruct)) {
+  if (header.kind == CallKind::kReserve && (header.results != 1 || header.home.valid())) {
+    throw DataLoss("call {} reserves resources and has {} results; it can have 1",
+                   ToString(header.task), header.results);
+  }
+  const bool streams = header.kind == CallKind::kFunction || header.kind == CallKind::kMethod;
+  if (header.stream_ahead > 0 && (header.results != 1 || !streams)) {
     throw DataLoss("call {} is a stream with {} results", ToString(header.task), header.results);
   }
   for (const std::size_t flag : {offsetof(SpecHeader, retry_errors), offsetof(SpecHeader, named)}) {

@@ -15,6 +15,8 @@ enum class CallKind : std::uint8_t {
   kFunction,
   kConstruct,  // Makes an actor; result 0 stands for the actor: it lives while that is referred to.
   kMethod,
+  kReserve,  // Sets resources aside; result 0 stands for them: they are kept while that is referred
+             // to.
   // What a node asks of its own accord; see node_checkpoints.cc.
   kSave,  // The actor's state is the result.
   kLoad,  // The argument becomes the actor's state.
@@ -35,10 +37,12 @@ struct SpecHeader {
   TaskId task;
   TaskId parent;  // The call that made this one; RootTask for the driver.
   FunctionId function;
-  ActorId actor;                 // Of kConstruct and kMethod.
-  ObjectId actor_object;         // Of kMethod: result 0 of the actor's construction.
+  ActorId actor;  // Of kConstruct and kMethod.
+  // Of kMethod: result 0 of the actor's construction. Of a call in a placement group: result 0 of
+  // what reserves it.
+  ObjectId home;
   std::int64_t time_limit = 0;   // Nanoseconds that one run may take; 0: no limit.
-  std::uint32_t scheduling = 0;  // Bytes of the text: resources, then "\n" and the process, if any.
+  std::uint32_t scheduling = 0;  // Bytes of the text; see scheduling().
   std::uint32_t scheduling_at = 0;
   std::uint32_t name = 0;  // Bytes of the name that people see.
   std::uint32_t name_at = 0;
@@ -73,7 +77,8 @@ class TaskSpec {
   TaskId task() const { return header_.task; }
   std::span<const SpecArgument> arguments() const;
   std::span<const ObjectId> contained() const;
-  // The resources: "cpu=1.000 gpu=2.000"; "": one CPU.
+  // The resources: "cpu=1.000 gpu=2.000"; "": one CPU. In a placement group followed by " @" and
+  // the number of the bundle, if it is one; of kReserve as WriteReservation writes it.
   std::string_view scheduling() const { return Scheduling().substr(0, Scheduling().find('\n')); }
   // Of kConstruct: the name of the process in which it lives with others; "": none.
   std::string_view process() const {

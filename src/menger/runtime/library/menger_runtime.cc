@@ -261,28 +261,38 @@ menger_callable* menger_runtime_callable(const menger_call_options* options) {
     callable->prefix.assign(static_cast<const char*>(options->prefix.data), options->prefix.size);
     callable->definition = options->definition;
     const menger::Amounts resources = menger::ParseAmounts(options->resources);
+    const auto bundles = static_cast<std::uint32_t>(options->group_bundles);
+    const menger::PlacementGroup group =
+        options->group != nullptr ? menger::PlacementGroup(HandleOf(options->group), bundles)
+                                  : menger::PlacementGroup();
+    const int bundle = group.valid() ? options->bundle : -1;
     if (options->kind == MENGER_CONSTRUCT) {
       const menger::ActorOptions actor{.cpus = options->cpus,
                                        .gpus = options->gpus,
                                        .resources = resources,
+                                       .group = group,
+                                       .bundle = bundle,
                                        .name = callable->name,
                                        .restarts = options->restarts,
                                        .call_retries = options->retries,
                                        .concurrency = options->concurrency};
       callable->header = menger::Runtime::HeaderFor(actor);
+      if (callable->name.empty()) callable->name = options->type;
       callable->scheduling = menger::Runtime::SchedulingFor(actor);
     } else if (options->kind == MENGER_FUNCTION) {
       const menger::CallOptions call{.cpus = options->cpus,
                                      .gpus = options->gpus,
                                      .resources = resources,
                                      .retries = options->retries,
-                                     .retry_errors = options->retry_errors != 0};
+                                     .retry_errors = options->retry_errors != 0,
+                                     .group = group,
+                                     .bundle = bundle};
       callable->header = menger::Runtime::HeaderFor(call);
       callable->scheduling = menger::Runtime::SchedulingFor(call);
     } else {
       callable->header = {.kind = menger::CallKind::kMethod,
                           .actor = {{.high = options->actor.high, .low = options->actor.low}},
-                          .actor_object = menger::ReferenceOf(options->actor_object)->id};
+                          .home = menger::ReferenceOf(options->actor_object)->id};
     }
     if (options->results < 1 || options->results > 65535) {
       throw menger::InvalidArgument("a call has {} results; it must have 1 to 65535",
@@ -340,6 +350,19 @@ menger_reference* menger_runtime_put(menger_runtime* runtime, const void* head, 
     return Counted(runtime->runtime->client().Put(
         value.size(), [&](std::span<std::byte> out) { value.Write(out); },
         HandlesOf(value.references)));
+  });
+}
+
+menger_reference* menger_runtime_reserve(menger_runtime* runtime, const char* const* bundles,
+                                         uint64_t count, int32_t strategy, const char* name) {
+  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
+    std::vector<menger::Bundle> wanted;
+    for (const char* const text : std::span(bundles, count)) {
+      wanted.push_back({.resources = menger::ParseAmounts(text)});
+    }
+    const menger::PlacementGroupOptions options{
+        .strategy = static_cast<menger::PlacementStrategy>(strategy), .name = name};
+    return Counted(runtime->runtime->CreatePlacementGroup(wanted, options).reservation());
   });
 }
 

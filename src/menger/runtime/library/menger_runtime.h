@@ -70,6 +70,7 @@ typedef struct {
   menger_bytes prefix;  // Says what is called: the first of the values that the worker gets.
   menger_reference* definition;  // That the prefix refers to; may be null.
   const char* name;              // What people see; of a construction, the name to be found by.
+  const char* type;              // Of a construction: what people see if it has no name.
   double cpus, gpus;
   const char* resources;  // As above.
   int32_t retries;        // Of a construction: those of calls.
@@ -78,9 +79,15 @@ typedef struct {
   int32_t concurrency;             // Of a construction: calls that the actor does at once.
   menger_id actor;                 // Of a method,
   menger_reference* actor_object;  // with what its construction gave.
+  // Of others: the placement group of which they take what they need, or null, with how many
+  // bundles it has, and of which; -1: of any.
+  menger_reference* group;
+  int32_t group_bundles;
+  int32_t bundle;
 } menger_call_options;
 
-// Borrows no reference: the caller keeps `definition` and `actor_object` for as long as it calls.
+// Borrows no reference: the caller keeps `definition`, `actor_object` and `group` for as long as it
+// calls.
 menger_callable* menger_runtime_callable(const menger_call_options* options);
 void menger_runtime_drop_callable(menger_callable* callable);
 
@@ -101,6 +108,12 @@ menger_reference* menger_runtime_create(menger_runtime* runtime, const menger_ca
 menger_reference* menger_runtime_put(menger_runtime* runtime, const void* head, uint64_t bytes,
                                      const menger_bytes* buffers, uint64_t buffer_count,
                                      menger_reference* const* references, uint64_t reference_count);
+
+// Asks for a placement group: `bundles` are `count` texts as "cpu=1 gpu=1 rocket=2", `strategy` is
+// counted as menger::PlacementStrategy. What is returned stands for the group: it can be waited
+// for, and cancelled, which removes it; it has no value.
+menger_reference* menger_runtime_reserve(menger_runtime* runtime, const char* const* bundles,
+                                         uint64_t count, int32_t strategy, const char* name);
 
 // ---- Waiting. Those who want to be interruptible wait in slices.
 

@@ -14,7 +14,7 @@ constexpr std::size_t kHeldMax = 12;
 
 void SimulatedNode::DriverStep() {
   if (held_.size() >= kHeldMax) return DriverDrop();
-  switch (Draw(14)) {
+  switch (Draw(15)) {
     case 0:
     case 1:
     case 2:
@@ -35,6 +35,8 @@ void SimulatedNode::DriverStep() {
       return DriverLose();
     case 12:
       return DriverCancel();
+    case 13:
+      return DriverReserve();
     default:
       return DriverDrop();
   }
@@ -79,6 +81,34 @@ void SimulatedNode::Submit(SpecHeader header, const CallContent& content,
   held_.push_back({.reference = result, .known = std::move(known)});
 }
 
+ObjectId SimulatedNode::Reserve(std::string_view bundle) {
+  const SpecHeader header{.kind = CallKind::kReserve,
+                          .task = ChildTask(Root(), ++driver_calls_),
+                          .parent = Root(),
+                          .retries = 0};
+  SpecBuilder builder(header, 0, {}, fmt::format("PACK;{}", bundle), "group", 0);
+  machine_.Submit(kDriver, builder.Finish());
+  ++counts_.groups;
+  return ResultOf(header.task, 0);
+}
+
+// It lives while calls in it do, or ends with them at once.
+void SimulatedNode::LeaveGroup(ObjectId group) {
+  Object& object = *machine_.objects().Find(group);
+  if (plan_.cancels > 0 && OneIn(2)) {
+    --plan_.cancels;
+    ++counts_.removed;
+    machine_.Cancel(object, /*force=*/false);
+  }
+  machine_.objects().DropReferrer(kDriver, object);
+}
+
+// Of all CPUs, but not to be used: other calls have to wait a little.
+void SimulatedNode::DriverReserve() {
+  if (plan_.workers == 0) return;
+  LeaveGroup(Reserve(fmt::format("cpu={}", 1 + Draw(plan_.workers))));
+}
+
 void SimulatedNode::DriverCall() {
   CallContent content{.seed = random_.NextUint64(), .depth = static_cast<std::uint64_t>(Draw(4))};
   std::vector<ObjectId> values;
@@ -97,7 +127,10 @@ void SimulatedNode::DriverCall() {
   }
   KnownPointer known = Interpret(content.seed, static_cast<int>(content.depth), known_values,
                                  known_given, /*method=*/false);
-  Submit({.kind = CallKind::kFunction}, content, values, known, SlotKind::kValue);
+  const bool grouped = plan_.workers > 0 && OneIn(5);  // A group is of this node.
+  const ObjectId group = grouped ? Reserve("slot=1") : ObjectId();
+  Submit({.kind = CallKind::kFunction, .home = group}, content, values, known, SlotKind::kValue);
+  if (group.valid()) LeaveGroup(group);
 }
 
 void SimulatedNode::DriverMethod() {
@@ -120,15 +153,18 @@ void SimulatedNode::DriverMethod() {
   }
   KnownPointer known = Interpret(content.seed, static_cast<int>(content.depth), known_values,
                                  known_given, /*method=*/true);
-  Submit({.kind = CallKind::kMethod, .actor = target.actor, .actor_object = target.object}, content,
-         values, known, SlotKind::kValue);
+  Submit({.kind = CallKind::kMethod, .actor = target.actor, .home = target.object}, content, values,
+         known, SlotKind::kValue);
 }
 
 void SimulatedNode::DriverCreate() {
   auto known = std::make_shared<Known>();
   known->kind = SlotKind::kActor;
-  Submit({.kind = CallKind::kConstruct}, {.seed = random_.NextUint64()}, {}, known,
+  const bool grouped = plan_.workers > 0 && OneIn(5);  // A group is of this node.
+  const ObjectId group = grouped ? Reserve("slot=1") : ObjectId();
+  Submit({.kind = CallKind::kConstruct, .home = group}, {.seed = random_.NextUint64()}, {}, known,
          SlotKind::kActor);
+  if (group.valid()) LeaveGroup(group);
 }
 
 void SimulatedNode::DriverPut() {

@@ -32,7 +32,9 @@ SimulatedNode::SimulatedNode(int number, std::uint64_t epoch, const CommonPlan& 
 SimulatedNode::~SimulatedNode() = default;
 
 Resources SimulatedNode::ResourcesOf(const NodePlan& plan) {
-  return Resources(plan.workers, plan.gpu ? 1 : 0);
+  Resources resources(plan.workers, plan.gpu ? 1 : 0);
+  resources.Set("slot", 1000);  // Of placement groups: enough for all.
+  return resources;
 }
 
 // ---- NodeEffects.
@@ -137,6 +139,7 @@ void SimulatedNode::Complete(SpecHeader& header) {
 }
 
 std::string_view SimulatedNode::NeedsOf(const SpecHeader& header) {
+  if (header.kind != CallKind::kMethod && header.home.valid()) return "cpu=0 slot=1 @0";
   if (header.kind == CallKind::kConstruct) return "cpu=0";
   const bool gpu = common_.gpus && header.kind == CallKind::kFunction && header.task.low % 6 == 0;
   return gpu ? "gpu=1" : "";

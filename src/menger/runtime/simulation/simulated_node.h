@@ -54,6 +54,8 @@ struct SimulationCounts {
   std::uint64_t errors = 0;  // Likewise: permitted ones.
   std::uint64_t deaths = 0;
   std::uint64_t node_deaths = 0;
+  std::uint64_t groups = 0;   // Placement groups that were asked for,
+  std::uint64_t removed = 0;  // and those that were removed while calls were in them.
   std::uint64_t loans = 0;
   std::uint64_t remote = 0;   // What lent workers have said,
   std::uint64_t fetched = 0;  // and values brought from where they lay.
@@ -165,11 +167,14 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void DriverCall();
   void DriverMethod();
   void DriverCreate();
+  void DriverReserve();
   void DriverPut();
   void DriverGet();
   void DriverCancel();
   void DriverLose();
   TaskId Root() const;
+  ObjectId Reserve(std::string_view bundle);
+  void LeaveGroup(ObjectId group);
   void Submit(SpecHeader header, const CallContent& content, const std::vector<ObjectId>& values,
               KnownPointer known, SlotKind kind);
   void Check(Held& held, const Object& object);

@@ -140,6 +140,8 @@ void SimulatedWorker::Claim() {
     case CallKind::kFunction:
     case CallKind::kMethod:
       return;
+    case CallKind::kReserve:
+      throw Internal("a worker was given a reservation");
     case CallKind::kConstruct:
       actor = {.state = Mix(header.actor.low)};
       return Report(Value(), "");
@@ -221,7 +223,7 @@ void SimulatedWorker::MakeCall(CallKind kind, std::uint64_t seed, const Operatio
   if (kind == CallKind::kMethod) {
     const Reference& actor = call_->slots[operation.actor];
     header.actor = actor.actor;
-    header.actor_object = actor.object;
+    header.home = actor.object;
   } else if (kind == CallKind::kConstruct) {
     header.actor = result.actor = ActorOf(header.task);
     result.kind = SlotKind::kActor;

@@ -29,6 +29,8 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.errors += cluster.counts().errors;
     sum.deaths += cluster.counts().deaths;
     sum.node_deaths += cluster.counts().node_deaths;
+    sum.groups += cluster.counts().groups;
+    sum.removed += cluster.counts().removed;
     sum.loans += cluster.counts().loans;
     sum.remote += cluster.counts().remote;
     sum.fetched += cluster.counts().fetched;
@@ -45,15 +47,18 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
       count, sum.events, sum.node.submitted, sum.values, sum.errors, sum.deaths, sum.node.retried,
       sum.node.rebuilt, sum.node.replayed, sum.node.checkpoints);
   fmt::print(
-      "{} loans of workers, {} messages of theirs, {} values fetched, {} nodes died, {} packets "
+      "{} placement groups, {} of them removed, {} loans of workers, {} messages of theirs, {} "
+      "values fetched, {} nodes died, {} packets "
       "lost\n",
-      sum.loans, sum.remote, sum.fetched, sum.node_deaths, sum.packets);
+      sum.groups, sum.removed, sum.loans, sum.remote, sum.fetched, sum.node_deaths, sum.packets);
   if (count == 1) return;
   // Each thing that can happen does.
   EXPECT_GT(sum.values, count);
   EXPECT_GT(sum.deaths, count / 10);
   EXPECT_GT(sum.node.rebuilt, 0);
   EXPECT_GT(sum.node.replayed, 0);
+  EXPECT_GT(sum.groups, 0);
+  EXPECT_GT(sum.removed, 0);
   EXPECT_GT(sum.loans, 0);
   EXPECT_GT(sum.fetched, 0);
   EXPECT_GT(sum.node_deaths, 0);

@@ -81,11 +81,9 @@ class World : public NodeEffects {
     return Submit({.kind = CallKind::kConstruct, .retries = 0}, {}, actor);
   }
   Call Method(const Call& actor, const CallWishes& wishes) {
-    return Submit({.kind = CallKind::kMethod,
-                   .actor = actor.actor,
-                   .actor_object = actor.result(),
-                   .retries = 0},
-                  {}, wishes);
+    return Submit(
+        {.kind = CallKind::kMethod, .actor = actor.actor, .home = actor.result(), .retries = 0}, {},
+        wishes);
   }
   void Forget(ObjectId id) {
     machine.objects().DropReferrer(kDriver, *machine.objects().Find(id));

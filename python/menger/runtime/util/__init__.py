@@ -1,0 +1,5 @@
+"""The part of ray.util that there is."""
+
+from menger.runtime.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+
+__all__ = ["PlacementGroup", "placement_group", "remove_placement_group"]
