@@ -145,6 +145,7 @@ class Library:
         declare("menger_runtime_wait", number, pointer, pointer, count, count, ctypes.c_double, pointer)
         declare("menger_runtime_drop", None, pointer)
         declare("menger_runtime_id", None, pointer, ctypes.POINTER(Id))
+        declare("menger_runtime_adopt_all", number, pointer, text, count, pointer)
         declare("menger_runtime_adopt", pointer, pointer, text)
         declare("menger_runtime_cancel", number, pointer, pointer, number)
         declare("menger_runtime_kill", number, pointer, text, number)

@@ -49,8 +49,10 @@ class ObjectRef:
         return f"ObjectRef({self.hex()})"
 
     def __reduce__(self):
-        if not values.collect(self):
-            self._session.kept.append(self)  # Nobody will say when the copy is gone.
+        collected = values.collect(self)
+        if collected is not None:
+            return collected
+        self._session.kept.append(self)  # Nobody will say when the copy is gone.
         return (_adopt, (self.binary(),))
 
     def future(self):
@@ -116,6 +118,15 @@ class Session:
 
     def adopt(self, identity):
         return self._reference(self.library.adopt(self.runtime, identity))
+
+    def adopt_all(self, identities):
+        """References on the objects whose ids lie in a buffer, one after the other."""
+        identities = bytes(identities)
+        handles = array.array("Q", bytes(len(identities) // 2))
+        address, count = handles.buffer_info()
+        if self.library.adopt_all(self.runtime, identities, count, address) != 0:
+            raise self.library.failure()
+        return [ObjectRef(handle, self) for handle in handles]
 
     def _reference(self, handle):
         if not handle:

@@ -1,6 +1,7 @@
 """Python values as bytes: pickled, what supports the buffer protocol apart, so that arrays are read where they lie."""
 
 import ctypes
+import operator
 import pickle
 import struct
 import sys
@@ -38,19 +39,41 @@ class Encoded:
         return b"".join(parts)
 
 
+class _References:
+    """The ObjectRefs in a value that is being pickled: there it is a list of them, and their ids are one buffer, adopted at once."""
+
+    def __init__(self):
+        self.found = []
+        self._place = pickle.PickleBuffer(b"ids")  # Where that goes among the buffers: it is known last.
+
+    def __reduce__(self):
+        return (_adopt, (self._place,))
+
+    def fill(self, buffers):
+        if self.found:
+            at = next(i for i, buffer in enumerate(buffers) if buffer is self._place)
+            buffers[at] = pickle.PickleBuffer(b"".join([reference.binary() for reference in self.found]))
+
+
+def _adopt(identities):
+    from menger.runtime import session
+
+    return session.current().adopt_all(identities)
+
+
 def collect(reference):
-    """Notes that what is being pickled holds the reference; False where nobody pickles for the runtime."""
+    """What a reference is in the value that is being pickled, as __reduce__ says it; None where nobody pickles for the runtime."""
     references = getattr(_collecting, "references", None)
     if references is None:
-        return False
-    references.append(reference)
-    return True
+        return None
+    references.found.append(reference)
+    return (operator.getitem, (references, len(references.found) - 1))
 
 
 def dumps(value):
     if type(value) in _PLAIN:
         return Encoded(pickle.dumps(value, 5))
-    buffers, references = [], []
+    buffers, references = [], _References()
     before = getattr(_collecting, "references", None)
     _collecting.references = references
     try:
@@ -62,7 +85,8 @@ def dumps(value):
             head = cloudpickle.dumps(value, 5, buffer_callback=buffers.append)
     finally:
         _collecting.references = before
-    return Encoded(head, buffers, references)
+    references.fill(buffers)
+    return Encoded(head, buffers, references.found)
 
 
 def _is_known(value, deep):

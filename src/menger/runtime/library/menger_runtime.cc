@@ -417,6 +417,16 @@ menger_reference* menger_runtime_adopt(menger_runtime* runtime, const menger_id*
   });
 }
 
+int32_t menger_runtime_adopt_all(menger_runtime* runtime, const menger_id* ids, uint64_t count,
+                                 menger_reference** references) {
+  return Guarded<>(-1, [&] {
+    for (const menger_id& id : std::span(ids, count)) {
+      *references++ = Counted(runtime->runtime->client().Adopt(menger::ObjectIdOf(id)));
+    }
+    return 0;
+  });
+}
+
 int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* reference, int32_t force) {
   return Guarded<>(-1, [&] {
     runtime->runtime->client().Cancel(HandleOf(reference), force != 0);

@@ -140,6 +140,8 @@ void menger_runtime_drop(menger_reference* reference);
 void menger_runtime_id(const menger_reference* reference, menger_id* id);
 // On an object whose id came inside of a value that this process holds.
 menger_reference* menger_runtime_adopt(menger_runtime* runtime, const menger_id* id);
+int32_t menger_runtime_adopt_all(menger_runtime* runtime, const menger_id* ids, uint64_t count,
+                                 menger_reference** references);
 
 // ---- The rest.
 
