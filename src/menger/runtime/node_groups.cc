@@ -10,9 +10,9 @@
 namespace menger {
 namespace {
 
-// So long calls are held back where what they have, once they are done, is enough for a group: it
-// would not come free all at once otherwise. Not for longer, since one call may wait for another
-// without saying so.
+// So long calls are held back that need what a group waits for, where it has all once those that
+// run are done: it would not come free all at once otherwise. Not for longer, since one call may
+// wait for another without saying so.
 constexpr std::int64_t kPatience = 1'000'000'000;  // Nanoseconds.
 
 }  // namespace
@@ -43,10 +43,10 @@ void NodeMachine::AskForGroup(Task& task) {
   groups_.emplace(task.results.front()->id, std::move(group));
 }
 
-// Those that have waited for longest come first. True if calls are to be held back for one.
-bool NodeMachine::ServeGroups() {
-  bool hold_back = false;
-  for (std::size_t i = 0; i < waiting_groups_.size() && !hold_back;) {
+// Those that have waited for longest come first. One for which calls are to be held back; or null.
+const Group* NodeMachine::ServeGroups() {
+  const Group* waiting = nullptr;
+  for (std::size_t i = 0; i < waiting_groups_.size() && waiting == nullptr;) {
     Group& group = *waiting_groups_[i];
     if (scheduler_.SetAside(group)) {
       group.set_aside = true;
@@ -54,12 +54,12 @@ bool NodeMachine::ServeGroups() {
       TaskResult result{.value = ObjectValue::Inline(Payload::Allocate(0)), .contained = {}};
       Settle(*group.reservation, {&result, 1});
     } else {
-      hold_back = now_ < group.since + kPatience && scheduler_.ComesFree(group);
+      if (now_ < group.since + kPatience && scheduler_.ComesFree(group)) waiting = &group;
       ++i;
     }
   }
   SpreadNews();
-  return hold_back;
+  return waiting;
 }
 
 std::optional<std::int64_t> NodeMachine::PatienceEnds() const {

@@ -88,6 +88,25 @@ TEST_F(NodeGroupsTest, WaitsForWhatRunsAndHoldsOtherCallsBackMeanwhile) {
   ExpectNothingLeft();
 }
 
+TEST(NodeGroupsOfGpusTest, OnlyCallsThatNeedWhatItWaitsForAreHeldBack) {
+  World world({.resources = Resources(2, 1), .workers = 2});
+  const Call first = world.Submit({}, {}, {.scheduling = "cpu=1 gpu=1"});
+  const Running begun = world.Begin();
+  const Call group = world.Submit({.kind = CallKind::kReserve}, {}, {.scheduling = "PACK;gpu=1"});
+  const Call with = world.Submit({}, {}, {.scheduling = "cpu=1 gpu=0.5"});
+  const Call without = world.Submit();
+  world.FinishAll();
+  EXPECT_EQ(world.State(without.result()), "value");
+  EXPECT_EQ(world.State(with.result()), "");
+  world.Finish(begun);
+  EXPECT_EQ(world.State(group.result()), "value");
+  world.Forget(group.result());
+  world.FinishAll();
+  EXPECT_EQ(world.State(with.result()), "value");
+  for (const Call& call : {first, with, without}) world.Forget(call.result());
+  world.ExpectNothingLeft();
+}
+
 TEST_F(NodeGroupsTest, CallsAreNotHeldBackForLongNorForWhatCannotBe) {
   const Call actor = world.Construct({.scheduling = "cpu=1"});
   world.FinishAll();

@@ -364,13 +364,13 @@ void NodeMachine::HasRoomAgain(Worker& worker) {
 
 void NodeMachine::Run() {
   CheckTimeLimits();
-  const bool hold_back = !waiting_groups_.empty() && ServeGroups();
+  const Group* const waiting = waiting_groups_.empty() ? nullptr : ServeGroups();
   for (const WorkerIndex index : std::exchange(retired_, {})) {
     objects_.DropProcess(index);
     workers_.erase(index);
   }
   std::vector<Task*> recalled;
-  if (!hold_back) scheduler_.Balance(recalled);
+  if (waiting == nullptr) scheduler_.Balance(recalled);
   CallsReturned(recalled);
   // Each once; an actor that is released meanwhile leaves the queue.
   for (std::size_t left = waiting_actors_.size(); left > 0 && !waiting_actors_.empty(); --left) {
@@ -380,7 +380,7 @@ void NodeMachine::Run() {
     ServeActor(actor);
   }
   do {
-    if (!hold_back) scheduler_.Run();
+    scheduler_.Run(waiting);
   } while (ReconsiderFetching());
   if (last_peer_ != 0) ServePeers();
   if (lineage_bytes_ > options_.lineage_bytes_max) BoundLineage();

@@ -309,7 +309,7 @@ class NodeMachine : private ObjectTable::Listener {
     return header.home.valid() && header.kind != CallKind::kMethod;
   }
   void AskForGroup(Task& task);
-  bool ServeGroups();
+  const Group* ServeGroups();
   std::optional<std::int64_t> PatienceEnds() const;
   SchedulingClass* ClassInGroup(const Task& task);
   bool HasGroup(Task& task);

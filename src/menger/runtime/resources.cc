@@ -106,6 +106,11 @@ void Resources::Erase(const Resources& names) {
   });
 }
 
+bool Resources::Overlaps(const Resources& other) const {
+  return std::any_of(amounts_.begin(), amounts_.end(),
+                     [&other](const Named& amount) { return other.Thousandths(amount.name) != 0; });
+}
+
 std::string Resources::MissingFrom(const Resources& total) const {
   for (const Named& amount : amounts_) {
     if (total.Thousandths(amount.name) < amount.thousandths) {

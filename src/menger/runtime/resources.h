@@ -31,6 +31,9 @@ class Resources {
   // Forgets the amounts of these names, whatever they are.
   void Erase(const Resources& names);
 
+  // Whether some resource is in both.
+  bool Overlaps(const Resources& other) const;
+
   // The first that `total` never has enough of, as "gpu: needs 2, there is 0"; "" if none.
   std::string MissingFrom(const Resources& total) const;
 

@@ -383,9 +383,10 @@ bool Scheduler::Serve(SchedulingClass& scheduling) {
   return offered > 0;
 }
 
-void Scheduler::Run() {
+void Scheduler::Run(const Group* waiting) {
   if (ready_ == 0) return;
   for (const auto& scheduling : classes_) {
+    if (waiting != nullptr && scheduling->need.Overlaps(waiting->total)) continue;
     while (scheduling->ready_count > 0 && Serve(*scheduling)) {
     }
   }

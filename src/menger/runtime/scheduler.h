@@ -137,8 +137,8 @@ class Scheduler {
 
   void SetTime(std::int64_t now) { now_ = now; }  // Nanoseconds.
 
-  // Hands out what can be handed out.
-  void Run();
+  // Hands out what can be handed out; not what needs what `waiting` waits for, if it is not null.
+  void Run(const Group* waiting = nullptr);
 
   // Takes calls back from workers that do not come to them, for those that have nothing to do;
   // `recalled` as for Block.
