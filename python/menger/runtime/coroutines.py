@@ -33,6 +33,8 @@ class Coroutines:
         self._runner = None  # The call whose thread runs the loop, or is about to. Under the lock.
         self._others = {}  # Calls whose threads wait, in order. Under the lock.
         self._tasks = set()  # Of calls; the loop itself holds them weakly.
+        self._left = set()  # What calls have started and is not done.
+        self._loop.set_task_factory(self._make_task)
         self._keeps = False  # Somebody runs the loop for tasks that calls have left.
 
     def run(self, method, arguments, keywords, begun):
@@ -57,7 +59,7 @@ class Coroutines:
         return call.value
 
     def _start(self, call):
-        task = self._loop.create_task(call.run(self._finish))
+        task = asyncio.Task(call.run(self._finish), loop=self._loop)
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._forget(task, call))
 
@@ -68,7 +70,7 @@ class Coroutines:
             self._finish(call)
 
     def _finish(self, call):
-        if not self._keeps and self._left():
+        if self._left and not self._keeps:
             self._keeps = True
             threading.Thread(target=self.run, args=(self._await_left, (), {}, _nothing), name="menger loop", daemon=True).start()
         with self._lock:
@@ -79,13 +81,16 @@ class Coroutines:
             else:
                 call.wake.set()
 
-    def _left(self):
-        """Tasks that calls have started and that are not done."""
-        return asyncio.all_tasks(self._loop) - self._tasks
+    def _make_task(self, loop, coroutine, **options):
+        """What asyncio makes of a coroutine that a call starts."""
+        task = asyncio.Task(coroutine, loop=loop, **options)
+        self._left.add(task)
+        task.add_done_callback(self._left.discard)
+        return task
 
     async def _await_left(self):
-        while left := self._left():
-            await asyncio.wait(left)
+        while self._left:
+            await asyncio.wait(self._left)
         self._keeps = False
 
     def _run_until_finished(self, call):
