@@ -196,6 +196,22 @@ class AsyncGate:
 
 
 class Concurrency(unittest.TestCase):
+    def test_threads_keep_what_is_theirs(self):
+        @ray.remote(max_concurrency=2)
+        class Remembering:
+            def __init__(self):
+                self.local = threading.local()
+
+            def is_first(self):
+                first = not hasattr(self.local, "known")
+                self.local.known = True
+                return threading.get_ident(), first
+
+        actor = Remembering.remote()
+        seen = [call for _ in range(20) for call in get([actor.is_first.remote() for _ in range(10)])]
+        for thread in {thread for thread, _ in seen}:
+            self.assertEqual([first for each, first in seen if each == thread].count(True), 1)
+
     def test_threads_meet(self):
         gate = Gate.options(max_concurrency=4).remote()
         waiting = [gate.pass_through.remote() for _ in range(3)]

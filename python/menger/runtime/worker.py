@@ -30,6 +30,7 @@ class Worker:
         self._loop = None
         self._coroutines = None  # Of an actor that has some.
         self._main = threading.get_ident()
+        self._of_thread = threading.local()
         self.name = "worker"
         self._calls, self._running = 0, False
         self._hooks = library.WorkerHooks(library.DoCall(self._call), library.DropActor(self._drop_actor))
@@ -44,6 +45,10 @@ class Worker:
             self._begin(runtime)
         shared = []  # (memory that this call may hold on to, weakly, which of its values it is).
         main = threading.get_ident() == self._main
+        if not main and not hasattr(self._of_thread, "stays"):
+            # Python would make a thread of this one anew for each call, 8 us each, and forget what it had.
+            ctypes.pythonapi.PyGILState_Ensure()
+            self._of_thread.stays = True
         try:
             if main:
                 self._calls += 1
