@@ -107,6 +107,7 @@ def show(header, rows):
 
 
 def plot(what, plots, options):
+    options.plots.mkdir(parents=True, exist_ok=True)
     file = options.plots / f"runtime_failures_{what}.svg"
     with tempfile.NamedTemporaryFile("w", suffix=".json") as data:
         json.dump(plots, data)

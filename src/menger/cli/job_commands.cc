@@ -70,7 +70,7 @@ void PrintHead(const Json& status) {
   }
   fmt::print("\n");
   if (const auto groups = Field<std::uint64_t>(status, "placement_groups"); groups > 0) {
-    fmt::print("           {} placement groups, {} of them waiting\n", groups,
+    fmt::print("           placement groups: {}, of which {} wait\n", groups,
                Field<std::uint64_t>(status, "placement_groups_waiting"));
   }
 }
