@@ -49,7 +49,6 @@ const Group* NodeMachine::ServeGroups() {
   for (std::size_t i = 0; i < waiting_groups_.size() && waiting == nullptr;) {
     Group& group = *waiting_groups_[i];
     if (scheduler_.SetAside(group)) {
-      group.set_aside = true;
       waiting_groups_.erase(waiting_groups_.begin() + static_cast<std::ptrdiff_t>(i));
       TaskResult result{.value = ObjectValue::Inline(Payload::Allocate(0)), .contained = {}};
       Settle(*group.reservation, {&result, 1});
@@ -86,7 +85,7 @@ SchedulingClass* NodeMachine::ClassInGroup(const Task& task) {
 }
 
 // False if it was removed meanwhile: the error comes as one of an argument does.
-bool NodeMachine::HasGroup(Task& task) {
+bool NodeMachine::GroupLives(Task& task) {
   Object& home = *objects_.Find(task.header().home);
   if (home.value.kind != ObjectValue::Kind::kError) return true;
   AwaitArgument(task, home);
@@ -129,7 +128,7 @@ void NodeMachine::RemoveGroup(Object& object) {
   const Payload error = Describe(FailureKind::kCancelled, ErrorCode::kCancelled, reservation,
                                  "the placement group was removed");
   objects_.Hold(object);
-  if (group->set_aside) {
+  if (std::erase(waiting_groups_, group.get()) == 0) {
     objects_.Lose(object);
     Fill(object, ObjectValue::Failed(error), {});
     EndActorsIn(object.id);
@@ -138,7 +137,6 @@ void NodeMachine::RemoveGroup(Object& object) {
     object.producer = nullptr;
     tasks_.Return(&reservation);
   } else {
-    std::erase(waiting_groups_, group.get());
     SettleFailed(reservation, error);
   }
   objects_.Release(object);

@@ -189,7 +189,7 @@ void NodeMachine::AwaitArgument(Task& task, Object& object) {
 }
 
 void NodeMachine::Start(Task& task) {
-  if (IsInGroup(task.header()) && !HasGroup(task)) return;
+  if (IsInGroup(task.header()) && !GroupLives(task)) return;
   switch (task.header().kind) {
     case CallKind::kFunction:
       return scheduler_.Enqueue(task);
@@ -287,7 +287,7 @@ Payload NodeMachine::Describe(FailureKind kind, ErrorCode code, const Task& task
 }
 
 // Its result stands for an actor or a group that lives.
-bool NodeMachine::StandsForSomething(const Task& task) const {
+bool NodeMachine::StandsForLiving(const Task& task) const {
   if (task.header().kind == CallKind::kConstruct) return task.actor != nullptr;
   return task.header().kind == CallKind::kReserve &&
          groups_.contains(ResultOf(task.header().task, 0));
@@ -303,7 +303,7 @@ void NodeMachine::Conclude(Task& task) {
   const bool again = MayBeNeededAgain(task);
   const std::vector<Object*> results = std::exchange(task.results, {});
   Object* own_actor = nullptr;
-  if (StandsForSomething(task)) {
+  if (StandsForLiving(task)) {
     task.kept_for = 1;
   } else if (again) {
     Keep(task);

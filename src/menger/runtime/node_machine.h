@@ -61,11 +61,13 @@ class NodeEffects : public WorkerQueues {
   ~NodeEffects() = default;
 };
 
+// What a call gave: one of its results, and the references that lie in it.
 struct TaskResult {
   ObjectValue value;
   std::vector<ObjectId> contained;
 };
 
+// What the node has, and its bounds. What is left out is as said here.
 struct NodeMachineOptions {
   Resources resources;
   int workers = 1;       // Of the pool, without those of actors.
@@ -242,7 +244,7 @@ class NodeMachine : private ObjectTable::Listener {
   void Settle(Task& task, std::span<TaskResult> results);
   void SettleFailed(Task& task, const Payload& error);
   void CountWaiting(const Task& task, bool begins);
-  bool StandsForSomething(const Task& task) const;
+  bool StandsForLiving(const Task& task) const;
   void Conclude(Task& task);  // Its results are settled: lets go of what it held.
   bool MayBeNeededAgain(const Task& task) const;
   void Keep(Task& task);
@@ -312,7 +314,7 @@ class NodeMachine : private ObjectTable::Listener {
   const Group* ServeGroups();
   std::optional<std::int64_t> PatienceEnds() const;
   SchedulingClass* ClassInGroup(const Task& task);
-  bool HasGroup(Task& task);
+  bool GroupLives(Task& task);
   void AwaitGroupAgain(Task& task);
   void ReleaseGroup(const Object& object);
   void RemoveGroup(Object& object);

@@ -186,8 +186,7 @@ struct Group {
   Task* reservation = nullptr;
   std::vector<Resources> bundles;
   Resources total;         // Of them all.
-  bool set_aside = false;  // Else it waits for them,
-  std::int64_t since = 0;  // since then.
+  std::int64_t since = 0;  // When it was asked for: nanoseconds.
 };
 
 // An actor, from the call that makes it until nobody refers to it.

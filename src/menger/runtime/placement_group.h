@@ -28,6 +28,7 @@ enum class PlacementStrategy : std::uint8_t {
   kStrictSpread  // on as many as there are bundles.
 };
 
+// What is left out is as said here.
 struct PlacementGroupOptions {
   PlacementStrategy strategy = PlacementStrategy::kPack;
   std::string name = "placement group";  // What people see.
@@ -64,6 +65,7 @@ class PlacementGroup {
 
 // ---- As calls say it (TaskSpec::scheduling).
 
+// What is asked for: the bundles in the order of their numbers, from 0.
 struct Reservation {
   PlacementStrategy strategy = PlacementStrategy::kPack;
   std::vector<Resources> bundles;

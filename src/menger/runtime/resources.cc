@@ -31,8 +31,10 @@ Resources Resources::Parse(std::string_view text) {
     const std::size_t equal = item.find('=');
     double amount = 0;
     const char* const last = item.data() + item.size();
-    if (equal == std::string_view::npos ||
-        std::from_chars(item.data() + equal + 1, last, amount).ptr != last) {
+    const auto read = equal == std::string_view::npos
+                          ? std::from_chars_result{last, std::errc::invalid_argument}
+                          : std::from_chars(item.data() + equal + 1, last, amount);
+    if (read.ec != std::errc() || read.ptr != last) {
       throw InvalidArgument("'{}' is no amount of a resource; write it as name=number", item);
     }
     resources.Set(item.substr(0, equal), amount);

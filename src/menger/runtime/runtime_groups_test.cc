@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "menger/base/file_testing.h"
 #include "menger/runtime/testing/isolations.h"
 
 // Placement groups as programs use them, with two workers.
@@ -11,6 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
+using testing_files::ErrorText;
 
 constexpr std::chrono::seconds kPatience{60};
 
@@ -90,40 +92,35 @@ TEST_P(GroupsTest, RemovalCancels) {
 }
 
 template <typename Do>
-std::string ErrorOf(const Do& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+std::string Refusal(const Do& act) {
+  return ErrorText(ErrorCode::kInvalidArgument, act);
 }
 
 TEST_P(GroupsTest, SayWhatIsWrong) {
-  EXPECT_THAT(ErrorOf([&] { runtime.CreatePlacementGroup({}); }), HasSubstr("0 bundles"));
-  EXPECT_THAT(ErrorOf([&] { runtime.CreatePlacementGroup({Bundle()}); }), HasSubstr("nothing"));
-  EXPECT_THAT(ErrorOf([&] { runtime.CreatePlacementGroup({{.cpus = -1}}); }),
+  EXPECT_THAT(Refusal([&] { runtime.CreatePlacementGroup({}); }), HasSubstr("0 bundles"));
+  EXPECT_THAT(Refusal([&] { runtime.CreatePlacementGroup({Bundle()}); }), HasSubstr("nothing"));
+  EXPECT_THAT(Refusal([&] { runtime.CreatePlacementGroup({{.cpus = -1}}); }),
               HasSubstr("'cpu' is -1; it must lie between 0 and 1000000"));
-  EXPECT_THAT(ErrorOf([&] {
+  EXPECT_THAT(Refusal([&] {
                 runtime.CreatePlacementGroup({{.resources = {{"a@b", 1}}}});
               }),
               HasSubstr("'a@b' is no name of a resource"));
   Resources strange;
   strange.Set("a@b", 1);
-  EXPECT_THAT(ErrorOf([&] { Runtime({.resources = strange}); }), HasSubstr("'a@b' is no name"));
-  EXPECT_THAT(ErrorOf([&] { runtime.RemovePlacementGroup({}); }), HasSubstr("refers to nothing"));
-  EXPECT_THAT(ErrorOf([&] { runtime.CallWith<Twice>({.bundle = 1}, 1); }),
+  EXPECT_THAT(Refusal([&] { Runtime({.resources = strange}); }), HasSubstr("'a@b' is no name"));
+  EXPECT_THAT(Refusal([&] { runtime.RemovePlacementGroup({}); }), HasSubstr("refers to nothing"));
+  EXPECT_THAT(Refusal([&] { runtime.CallWith<Twice>({.bundle = 1}, 1); }),
               HasSubstr("bundle 1 of no placement group"));
   const PlacementGroup large = runtime.CreatePlacementGroup({{.cpus = 1000}});
-  EXPECT_THAT(ErrorOf([&] { runtime.Get(large.Ready(), kPatience); }),
+  EXPECT_THAT(Refusal([&] { runtime.Get(large.Ready(), kPatience); }),
               HasSubstr("cpu: needs 1000, there is 2"));
   EXPECT_THAT(
-      ErrorOf([&] { runtime.Get(runtime.CallWith<Twice>({.group = large}, 1), kPatience); }),
+      Refusal([&] { runtime.Get(runtime.CallWith<Twice>({.group = large}, 1), kPatience); }),
       HasSubstr("cpu: needs 1000, there is 2"));
   const PlacementGroup group = runtime.CreatePlacementGroup({{.cpus = 1}});
-  EXPECT_THAT(ErrorOf([&] { runtime.CallWith<Twice>({.group = group, .bundle = 1}, 1); }),
+  EXPECT_THAT(Refusal([&] { runtime.CallWith<Twice>({.group = group, .bundle = 1}, 1); }),
               HasSubstr("bundle 1 of a placement group that has 1"));
-  EXPECT_THAT(ErrorOf([&] {
+  EXPECT_THAT(Refusal([&] {
                 runtime.Get(runtime.CallWith<Twice>({.gpus = 1, .group = group}, 1), kPatience);
               }),
               HasSubstr("gpu: needs 1, there is 0"));

@@ -1,7 +1,6 @@
 #include "menger/runtime/library/menger_runtime.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -38,20 +37,11 @@ std::chrono::nanoseconds Duration(double seconds) {
 
 using Amounts = std::vector<std::pair<std::string, double>>;
 
-// "name=amount name=amount"
-Amounts ParseAmounts(std::string_view text) {
+Amounts AmountsOf(std::string_view text) {
+  const Resources resources = Resources::Parse(text);
   Amounts amounts;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    const std::size_t equals = word.find('=');
-    double amount = 0;
-    const std::string_view digits = equals < word.size() ? word.substr(equals + 1) : "";
-    const auto parsed = std::from_chars(digits.begin(), digits.end(), amount);
-    if (parsed.ec != std::errc() || parsed.ptr != digits.end()) {
-      throw InvalidArgument("'{}' is no amount of a resource, as 'name=2.5' is", word);
-    }
-    amounts.emplace_back(word.substr(0, equals), amount);
+  for (const Resources::Named& each : resources.amounts()) {
+    amounts.emplace_back(each.name, resources.Get(each.name));
   }
   return amounts;
 }
@@ -60,11 +50,9 @@ RuntimeOptions OptionsOf(const menger_runtime_options& from) {
   RuntimeOptions options{.workers = from.workers,
                          .store_bytes_max = from.store_bytes_max,
                          .workers_ahead = from.workers_ahead};
+  options.resources = Resources::Parse(from.resources);
   if (from.cpus > 0) options.resources.Set("cpu", from.cpus);
   if (from.gpus > 0) options.resources.Set("gpu", from.gpus);
-  for (const auto& [name, amount] : ParseAmounts(from.resources)) {
-    options.resources.Set(name, amount);
-  }
   WorkerProgram& program = options.worker_program;
   for (const char* const* each = from.program; *each != nullptr; ++each) {
     program.arguments.emplace_back(*each);
@@ -260,7 +248,7 @@ menger_callable* menger_runtime_callable(const menger_call_options* options) {
     callable->name = options->name;
     callable->prefix.assign(static_cast<const char*>(options->prefix.data), options->prefix.size);
     callable->definition = options->definition;
-    const menger::Amounts resources = menger::ParseAmounts(options->resources);
+    const menger::Amounts resources = menger::AmountsOf(options->resources);
     const auto bundles = static_cast<std::uint32_t>(options->group_bundles);
     const menger::PlacementGroup group =
         options->group != nullptr ? menger::PlacementGroup(HandleOf(options->group), bundles)
@@ -358,7 +346,7 @@ menger_reference* menger_runtime_reserve(menger_runtime* runtime, const char* co
   return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
     std::vector<menger::Bundle> wanted;
     for (const char* const text : std::span(bundles, count)) {
-      wanted.push_back({.resources = menger::ParseAmounts(text)});
+      wanted.push_back({.resources = menger::AmountsOf(text)});
     }
     const menger::PlacementGroupOptions options{
         .strategy = static_cast<menger::PlacementStrategy>(strategy), .name = name};
