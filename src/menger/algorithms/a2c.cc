@@ -79,8 +79,8 @@ A2c::Losses A2c::TakeStep(UpdateRule& update, double learning_rate) {
       ClippedValueLoss(gradient_.values(), minibatch.values, minibatch.returns, minibatch.weights,
                        /*clip=*/0, config_.value_coefficient, gradient_.value_gradient());
   losses.entropy = WeightedSum(gradient_.entropies(), minibatch.weights);
-  losses.gradient_norm =
-      gradient_.Step(minibatch, config_.entropy_coefficient, learning_rate, update);
+  gradient_.Backward(minibatch, config_.entropy_coefficient);
+  losses.gradient_norm = update.Step(model_.network(), learning_rate);
   return losses;
 }
 

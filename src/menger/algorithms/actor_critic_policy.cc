@@ -35,17 +35,16 @@ const void* ActorCriticPolicy::Observations(const Slab& slab, int row, PositionR
   if (encoder.identity() && !normalises_) {
     return slab.observation(encoder.identity_leaf(), row, positions.first);
   }
-  const std::size_t bytes = encoder.bytes() * positions.count;
-  if (encoded_.size() < bytes) encoded_.resize(bytes);
-  encoder.Encode(slab, row, positions.first, positions.count, encoded_.data());
+  std::byte* const encoded = encoded_.Reserve(*parts_.network, encoder.bytes() * positions.count);
+  encoder.Encode(slab, row, positions.first, positions.count, encoded);
   if (normalises_) {
     const auto elements = static_cast<std::size_t>(encoder.elements());
     const auto statistics = blob_->values().subspan(parts_.network->manifest().size());
-    Normalise({reinterpret_cast<float*>(encoded_.data()), elements * positions.count},
+    Normalise({reinterpret_cast<float*>(encoded), elements * positions.count},
               statistics.first(elements), statistics.subspan(elements, elements),
               parts_.observation_clip);
   }
-  return encoded_.data();
+  return encoded;
 }
 
 void ActorCriticPolicy::Act(Slab& slab, int row, PositionRange positions) {

@@ -8,6 +8,7 @@
 #include "menger/algorithms/observation_encoder.h"
 #include "menger/base/counter_random.h"
 #include "menger/collectors/policy.h"
+#include "menger/networks/batch_memory.h"
 #include "menger/networks/distribution.h"
 #include "menger/networks/network.h"
 #include "menger/parameters/publication.h"
@@ -43,7 +44,7 @@ class ActorCriticPolicy final : public Policy {
   const CounterRandom random_;
   std::shared_ptr<const ParameterBlob> blob_;
   bool normalises_;
-  std::vector<std::byte> encoded_;  // Scratch; grows to the largest range once.
+  BatchMemory encoded_;
 };
 
 }  // namespace menger

@@ -223,13 +223,14 @@ Metrics Dqn::Learn(const ReplayBatch& batch, UpdateRule& update, double progress
                     weights_);
   for (float& weight : weights_) weight /= static_cast<float>(rows);
 
+  const NetworkInput input{.observations = batch.column<std::byte>(TransitionFormat::kObservation),
+                           .rows = static_cast<int>(rows)};
+  network_->Prefetch(input);
   ChooseNextAtoms(batch);
   MakeTargets(rows);
 
   DrawNoise(noisy_, kLoss);
-  const auto outputs =
-      network_->Forward({.observations = batch.column<std::byte>(TransitionFormat::kObservation),
-                         .rows = static_cast<int>(rows)});
+  const auto outputs = network_->Forward(input);
   values_.Combine(outputs, combined_);
   const auto* const actions = batch.column<std::int64_t>(TransitionFormat::kAction);
   const double loss = Loss(actions, rows);

@@ -69,6 +69,9 @@ class Dqn final : public ReplayAlgorithm {
     return std::make_unique<TransitionWriter>(format_, context);
   }
   void SetProgress(double progress) override;
+  std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const override {
+    return network_->AllocateBatch(bytes);
+  }
   Metrics Learn(const ReplayBatch& batch, UpdateRule& update, double progress) override;
   std::vector<std::string> metric_names() const override;
   std::span<const float> priorities() const override { return priorities_; }

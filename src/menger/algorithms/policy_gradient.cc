@@ -32,8 +32,7 @@ void PolicyGradient::ShapeGradients() {
   }
 }
 
-double PolicyGradient::Step(const Minibatch& minibatch, double entropy_coefficient,
-                            double learning_rate, UpdateRule& update) {
+void PolicyGradient::Backward(const Minibatch& minibatch, double entropy_coefficient) {
   ShapeGradients();
   const auto coefficient = static_cast<float>(entropy_coefficient);
   for (int row = 0; row < minibatch.rows; ++row) {
@@ -45,7 +44,6 @@ double PolicyGradient::Step(const Minibatch& minibatch, double entropy_coefficie
                                  gradients.first(gradients.size() - 1));
   std::copy(value_gradient_.begin(), value_gradient_.end(), gradients.back().data);
   model_.network().Backward(gradients);
-  return update.Step(model_.network(), learning_rate);
 }
 
 void NormaliseAdvantages(std::span<float> advantages, std::span<const float> weights,

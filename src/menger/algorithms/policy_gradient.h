@@ -26,10 +26,10 @@ class PolicyGradient {
   std::span<float> log_probability_gradient() { return log_probability_gradient_; }
   std::span<float> value_gradient() { return value_gradient_; }
 
-  // Backward pass of the gradients above and of -entropy_coefficient * (weighted mean entropy),
-  // then one step of the update rule. Returns the gradient's norm before clipping.
-  double Step(const Minibatch& minibatch, double entropy_coefficient, double learning_rate,
-              UpdateRule& update);
+  // Backward pass of the gradients above and of -entropy_coefficient * (weighted mean entropy):
+  // gives the model's network its gradients, for an update rule's step. The minibatch is not needed
+  // after that.
+  void Backward(const Minibatch& minibatch, double entropy_coefficient);
 
  private:
   void ShapeGradients();

@@ -81,9 +81,14 @@ struct Ppo::Totals {
   int minibatches = 0;
 };
 
-Minibatch Ppo::Gather(std::span<const std::int32_t> chosen) {
-  return model_.network().state_width() > 0 ? batch_.GatherSequences(chosen)
-                                            : batch_.GatherRows(chosen);
+Minibatch Ppo::Gather(std::size_t begin, std::size_t count) {
+  if (begin >= order_.size()) return {};
+  const auto chosen =
+      std::span<const std::int32_t>(order_).subspan(begin, std::min(count, order_.size() - begin));
+  const Minibatch minibatch = model_.network().state_width() > 0 ? batch_.GatherSequences(chosen)
+                                                                 : batch_.GatherRows(chosen);
+  model_.network().Prefetch(minibatch.input);
+  return minibatch;
 }
 
 bool Ppo::Epoch(UpdateRule& update, double progress, Totals& totals) {
@@ -103,9 +108,8 @@ bool Ppo::Epoch(UpdateRule& update, double progress, Totals& totals) {
   const double learning_rate =
       Scheduled(config_.learning_rate, config_.learning_rate_schedule, progress);
   const double clip = Scheduled(config_.clip, config_.clip_schedule, progress);
-  for (std::size_t begin = 0; begin < order_.size(); begin += size) {
-    const std::size_t count = std::min(size, order_.size() - begin);
-    Minibatch minibatch = Gather(std::span<const std::int32_t>(order_).subspan(begin, count));
+  Minibatch minibatch = Gather(0, size);
+  for (std::size_t next = size; minibatch.rows > 0; next += size) {
     gradient_.Evaluate(minibatch);
 
     if (config_.normalise_advantage)
@@ -127,8 +131,9 @@ bool Ppo::Epoch(UpdateRule& update, double progress, Totals& totals) {
       update.Sum(kl);
       if (kl[0] / kl[1] > 1.5 * config_.target_kl) return false;  // As in Spinning Up.
     }
-    totals.gradient_norm +=
-        gradient_.Step(minibatch, config_.entropy_coefficient, learning_rate, update);
+    gradient_.Backward(minibatch, config_.entropy_coefficient);
+    minibatch = Gather(next, size);  // While a device computes.
+    totals.gradient_norm += update.Step(model_.network(), learning_rate);
   }
   return true;
 }

@@ -64,7 +64,8 @@ class Ppo final : public SlabAlgorithm {
 
   // One pass over the batch in a fresh random order; false when the KL target ends the update.
   bool Epoch(UpdateRule& update, double progress, Totals& totals);
-  Minibatch Gather(std::span<const std::int32_t> chosen);
+  // The minibatch of `count` entries of order_ from `begin` on, as far as there are any.
+  Minibatch Gather(std::size_t begin, std::size_t count);
 
   const PpoConfig config_;
   mutable ActorCritic model_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,6 +15,7 @@
 #include "menger/replay/replay_store.h"
 #include "menger/replay/table.h"
 #include "menger/replay/trajectory_writer.h"
+#include "menger/tensor/memory.h"
 #include "menger/tensor/slab.h"
 
 namespace menger {
@@ -59,6 +61,11 @@ class ReplayAlgorithm : public Algorithm {
   // Called once a slab, before it is learned from: `progress` in [0, 1] is the share of the run's
   // steps collected so far, for schedules of acting. Takes effect with the next Publish.
   virtual void SetProgress(double progress) = 0;
+
+  // Memory for the batches of Learn.
+  virtual std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const {
+    return AllocatePlainMemory(bytes);
+  }
 
   // One update. Reports metric_names(), in that order. Throws Internal if the gradient is not
   // finite: the parameters are then those of the last good step.

@@ -11,9 +11,7 @@ namespace {
 
 template <typename T>
 void GatherItems(std::span<const T> from, std::span<const std::int32_t> rows, std::size_t item,
-                 std::vector<T>& out) {
-  out.resize(rows.size() * item);
-  T* target = out.data();
+                 T* target) {
   if (item == 1) {
     for (const std::int32_t row : rows) *target++ = from[row];
     return;
@@ -22,6 +20,13 @@ void GatherItems(std::span<const T> from, std::span<const std::int32_t> rows, st
     std::memcpy(target, from.data() + row * item, item * sizeof(T));
     target += item;
   }
+}
+
+template <typename T>
+void GatherItems(std::span<const T> from, std::span<const std::int32_t> rows, std::size_t item,
+                 std::vector<T>& out) {
+  out.resize(rows.size() * item);
+  GatherItems(from, rows, item, out.data());
 }
 
 }  // namespace
@@ -193,11 +198,10 @@ void SlabBatch::Prepare(std::span<Slab* const> slabs, double discount, double la
 
 void SlabBatch::GatherObservations(std::span<const std::int32_t> rows) {
   const std::size_t bytes = model_.encoder().bytes();
+  std::byte* target = batch_observations_.Reserve(model_.network(), rows.size() * bytes);
   if (!model_.encoder().is_image()) {
-    return GatherItems<std::byte>(observations_, rows, bytes, batch_observations_);
+    return GatherItems<std::byte>(observations_, rows, bytes, target);
   }
-  batch_observations_.resize(rows.size() * bytes);
-  std::byte* target = batch_observations_.data();
   for (const std::int32_t row : rows) {
     const Column& source = sources_[row % columns_];
     model_.encoder().Encode(*source.slab, row / columns_, source.position, 1, target);

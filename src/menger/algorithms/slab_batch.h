@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "menger/algorithms/actor_critic.h"
+#include "menger/networks/batch_memory.h"
 #include "menger/networks/network.h"
 #include "menger/tensor/slab.h"
 
@@ -87,7 +88,8 @@ class SlabBatch {
   std::vector<std::int32_t> valid_rows_;
 
   // The gathered minibatch.
-  std::vector<std::byte> batch_observations_, batch_actions_;
+  BatchMemory batch_observations_;
+  std::vector<std::byte> batch_actions_;
   std::vector<std::uint8_t> batch_masks_, batch_is_first_;
   std::vector<float> batch_log_probabilities_, batch_values_, batch_advantages_, batch_returns_,
       batch_weights_, batch_state_;

@@ -36,10 +36,9 @@ const void* ValuePolicy::Observations(const Slab& slab, int row, PositionRange p
   if (encoder.identity()) {
     return slab.observation(encoder.identity_leaf(), row, positions.first);
   }
-  const std::size_t bytes = encoder.bytes() * positions.count;
-  if (encoded_.size() < bytes) encoded_.resize(bytes);
-  encoder.Encode(slab, row, positions.first, positions.count, encoded_.data());
-  return encoded_.data();
+  std::byte* const encoded = encoded_.Reserve(*parts_.network, encoder.bytes() * positions.count);
+  encoder.Encode(slab, row, positions.first, positions.count, encoded);
+  return encoded;
 }
 
 int ValuePolicy::Choose(std::span<const float> values, const std::uint8_t* mask, int environment,

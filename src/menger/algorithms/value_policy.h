@@ -10,6 +10,7 @@
 #include "menger/algorithms/observation_encoder.h"
 #include "menger/base/counter_random.h"
 #include "menger/collectors/policy.h"
+#include "menger/networks/batch_memory.h"
 #include "menger/networks/network.h"
 #include "menger/networks/noisy_network.h"
 #include "menger/parameters/publication.h"
@@ -57,7 +58,7 @@ class ValuePolicy final : public Policy {
   std::int64_t noise_step_ = -1;  // Of the noise that the network has.
 
   // Scratch; grows to the largest range once.
-  std::vector<std::byte> encoded_;
+  BatchMemory encoded_;
   std::vector<float> combined_;
   std::vector<float> values_;
 };

@@ -12,6 +12,7 @@
 #include "menger/base/options.h"
 #include "menger/base/random.h"
 #include "menger/parameters/manifest.h"
+#include "menger/tensor/memory.h"
 #include "menger/tensor/spec.h"
 
 namespace menger {
@@ -107,8 +108,20 @@ class Network {
   virtual std::span<const Matrix> Infer(const NetworkInput& input) = 0;
 
   // Overwrites gradients() with d(loss)/d(parameters) of the last Forward, given
-  // d(loss)/d(outputs), shaped as the outputs. At most once a Forward.
+  // d(loss)/d(outputs), shaped as the outputs. At most once a Forward. A device may still be at it
+  // when this returns: gradients() waits for it, so whatever else there is to do is best done
+  // before.
   virtual void Backward(std::span<const Matrix> output_gradients) = 0;
+
+  // Says what the next Forward will be given, so that a device fetches its observations while it
+  // computes; they must stay as they are until then. Nothing happens on the CPU.
+  virtual void Prefetch(const NetworkInput& /*input*/) {}
+
+  // Memory for batches given to this network: where it computes on a device, of the kind that the
+  // device reads by itself (page-locked). Any other memory works, too. May outlive the network.
+  virtual std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const {
+    return AllocatePlainMemory(bytes);
+  }
 
   // Recurrent state: floats a sequence (0: none), and what the last Forward or Infer left,
   // [sequences, state_width].

@@ -42,6 +42,10 @@ class NoisyNetwork final : public Network {
   std::span<const Matrix> Forward(const NetworkInput& input) override;
   std::span<const Matrix> Infer(const NetworkInput& input) override;
   void Backward(std::span<const Matrix> output_gradients) override;
+  void Prefetch(const NetworkInput& input) override { inner_->Prefetch(input); }
+  std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const override {
+    return inner_->AllocateBatch(bytes);
+  }
 
   int state_width() const override { return inner_->state_width(); }
   const float* next_state() const override { return inner_->next_state(); }

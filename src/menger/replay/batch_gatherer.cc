@@ -36,7 +36,7 @@ int CheckedCount(const char* name, int count) {
 }  // namespace
 
 struct BatchGatherer::State {
-  State(const ItemSpec& spec, int count, int threads)
+  State(const ItemSpec& spec, int count, int threads, const MemoryAllocator& allocate)
       : items(spec),
         items_max(count),
         readers(threads, SliceReader(spec)),
@@ -49,7 +49,7 @@ struct BatchGatherer::State {
       batch_item_bytes += item_bytes;
       bytes += RoundUp(item_bytes * static_cast<std::size_t>(items_max));
     }
-    memory = AllocatePlainMemory(bytes);
+    memory = allocate(bytes);
     rows.assign(items.columns.size(), std::vector<std::int32_t>(items_max));
     std::byte* begin = memory->data();
     for (BatchColumn& column : columns) {
@@ -152,9 +152,10 @@ void BatchGatherer::State::CopyItems(const Sample& sample, int first, int last,
   }
 }
 
-BatchGatherer::BatchGatherer(const ItemSpec& items, int items_max, int threads)
+BatchGatherer::BatchGatherer(const ItemSpec& items, int items_max, int threads,
+                             const MemoryAllocator& allocate)
     : state_(std::make_unique<State>(items, CheckedCount("items_max", items_max),
-                                     CheckedCount("threads", threads))) {}
+                                     CheckedCount("threads", threads), allocate)) {}
 
 BatchGatherer::~BatchGatherer() = default;
 

@@ -7,6 +7,7 @@
 
 #include "menger/replay/item.h"
 #include "menger/replay/sample.h"
+#include "menger/tensor/memory.h"
 
 namespace menger {
 
@@ -23,9 +24,11 @@ struct BatchColumn {
 // gatherers. One thread at a time.
 class BatchGatherer {
  public:
-  // `threads` (the caller is one) copy together where a batch has more than a megabyte. Throws
-  // InvalidArgument as ItemSpec::Check, or if items_max or threads is not positive.
-  BatchGatherer(const ItemSpec& items, int items_max, int threads);
+  // `threads` (the caller is one) copy together where a batch has more than a megabyte; `allocate`
+  // gives the batch's memory, aligned to a page. Throws InvalidArgument as ItemSpec::Check, or if
+  // items_max or threads is not positive, and what `allocate` throws.
+  BatchGatherer(const ItemSpec& items, int items_max, int threads,
+                const MemoryAllocator& allocate = AllocatePlainMemory);
   ~BatchGatherer();
 
   // Copies all items of the sample, in its order. What it returns, one entry a column, is valid

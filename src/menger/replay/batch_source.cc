@@ -15,8 +15,10 @@ constexpr std::chrono::seconds kWaitAtMost{1};  // No wait is endless: the threa
 BatchSource::BatchSource(Table& table, const BatchSourceOptions& options)
     : table_(table),
       in_turn_(options.in_turn),
-      sides_{{.gatherer = {table.options().items, options.items_max, options.threads}},
-             {.gatherer = {table.options().items, options.items_max, options.threads}}} {
+      sides_{{.gatherer = {table.options().items, options.items_max, options.threads,
+                           options.allocate}},
+             {.gatherer = {table.options().items, options.items_max, options.threads,
+                           options.allocate}}} {
   if (!in_turn_) thread_.emplace(ThreadOptions{.name = "next batch"}, [this] { GatherLoop(); });
 }
 

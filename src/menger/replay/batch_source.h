@@ -12,6 +12,7 @@
 #include "menger/replay/batch_gatherer.h"
 #include "menger/replay/sample.h"
 #include "menger/replay/table.h"
+#include "menger/tensor/memory.h"
 
 namespace menger {
 
@@ -34,6 +35,7 @@ struct BatchSourceOptions {
   int items_max = 32;    // Of a batch.
   int threads = 1;       // That gather one batch together, as BatchGatherer's.
   bool in_turn = false;  // Gather in Take, by its caller, instead of ahead.
+  MemoryAllocator allocate = AllocatePlainMemory;  // Gives the memory of batches.
 };
 
 // Batches of one table, the next one gathered while the learner computes on this one:

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "menger/replay/table_testing.h"
@@ -55,6 +59,25 @@ TEST_P(BatchSourceTest, BatchesAreThoseOfTheTableDrawnInTheSameOrder) {
       EXPECT_EQ(keys_[numbers[k]], batch.items[k].key);
     }
   }
+}
+
+TEST_P(BatchSourceTest, BatchesLieWhereTheirReaderWantsThem) {
+  std::vector<std::pair<const std::byte*, std::size_t>> given;
+  const auto allocate = [&](std::size_t bytes) {
+    std::unique_ptr<Memory> memory = AllocatePlainMemory(bytes);
+    given.emplace_back(memory->data(), bytes);
+    return memory;
+  };
+  BatchSource source(table_, {.items_max = 32, .in_turn = GetParam(), .allocate = allocate});
+  for (int i = 0; i < 3; ++i) {
+    source.Draw(Of(32));
+    for (const BatchColumn& column : source.Take(Soon()).columns) {
+      EXPECT_TRUE(std::ranges::any_of(given, [&](const auto& memory) {
+        return column.data >= memory.first && column.data < memory.first + memory.second;
+      }));
+    }
+  }
+  EXPECT_EQ(given.size(), 2);  // One that is learned from, one that is gathered meanwhile.
 }
 
 TEST_P(BatchSourceTest, OneBatchIsDrawnAtATime) {

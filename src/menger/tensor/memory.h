@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,9 @@ class Memory {
 
 // Private to this process. Throws Unavailable when the system has no more.
 std::unique_ptr<Memory> AllocatePlainMemory(std::size_t bytes);
+
+// As AllocatePlainMemory; others may give memory that a device reads by itself.
+using MemoryAllocator = std::function<std::unique_ptr<Memory>(std::size_t bytes)>;
 
 // Shared with every process that maps the same descriptor. The segment has no name in the file
 // system (memfd), so it vanishes with its last user however that user dies.

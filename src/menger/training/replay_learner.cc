@@ -75,7 +75,10 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
       prefetches_(Prefetches(options, context)),
       batches_(table_, {.items_max = static_cast<int>(options.batch_size),
                         .threads = prefetches_ ? 1 : context.threads,
-                        .in_turn = !prefetches_}) {}
+                        .in_turn = !prefetches_,
+                        .allocate = [&algorithm](std::size_t bytes) {
+                          return algorithm.AllocateBatch(bytes);
+                        }}) {}
 
 Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) {
   algorithm_.SetProgress(progress);

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/networks/torch/device_traffic.h"
 #include "menger/networks/torch/model.h"
 #include "menger/networks/torch/weight_store.h"
 
@@ -85,15 +86,17 @@ class TorchNetwork final : public Network {
   TorchNetwork(const NetworkSpec& spec, int threads)
       : spec_(spec),
         threads_(threads),
-        device_(ParseDevice(spec.device)),
+        traffic_(ParseDevice(spec.device)),
         model_(spec),
-        weights_(model_.plan(), device_, ParsePrecision(spec.precision)) {
+        weights_(model_.plan(), traffic_, ParsePrecision(spec.precision)) {
     if (threads < 1) throw InvalidArgument("a network needs at least 1 thread, got {}", threads);
   }
 
   const ParameterManifest& manifest() const override { return model_.plan().manifest(); }
   std::span<float> parameters() override { return weights_.parameters(); }
-  std::span<float> gradients() override { return weights_.gradients(); }
+  std::span<float> gradients() override {
+    return Translated([&] { return weights_.gradients(); });
+  }
   void ParametersChanged() override { weights_.Changed(); }
 
   void Initialise(Random& random) {
@@ -104,11 +107,12 @@ class TorchNetwork final : public Network {
   std::span<const Matrix> Forward(const NetworkInput& input) override {
     return Translated([&] {
       UseThreads(threads_);
+      const auto streams = traffic_.Streams();
       graph_.clear();
       const c10::AutoGradMode gradients(true);
-      at::Tensor observations = Observations(input);
+      at::Tensor observations = traffic_.TakeAnnounced(Observations(input));
       // The graph outlives the call; what it keeps must not be the caller's memory.
-      if (device_.is_cpu()) observations = observations.clone();
+      if (traffic_.device().is_cpu()) observations = observations.clone();
       at::Tensor next_state;
       graph_ = model_.Run(weights_.ForGradient(), observations, State(input).clone(),
                           IsFirst(input), &next_state);
@@ -119,10 +123,12 @@ class TorchNetwork final : public Network {
   std::span<const Matrix> Infer(const NetworkInput& input) override {
     return Translated([&] {
       UseThreads(threads_);
+      const auto streams = traffic_.Streams();
       const c10::InferenceMode inference(true);
       at::Tensor next_state;
-      const Tensors outputs = model_.Run(weights_.ForInference(), Observations(input), State(input),
-                                         IsFirst(input), &next_state);
+      const Tensors outputs =
+          model_.Run(weights_.ForInference(), traffic_.ToDevice(Observations(input)), State(input),
+                     IsFirst(input), &next_state);
       return Publish(outputs, next_state);
     });
   }
@@ -130,12 +136,21 @@ class TorchNetwork final : public Network {
   void Backward(std::span<const Matrix> output_gradients) override {
     Translated([&] {
       UseThreads(threads_);
+      const auto streams = traffic_.Streams();
       if (graph_.empty()) {
         throw FailedPrecondition("Backward needs a Forward of its own before it");
       }
       const Tensors outputs = std::exchange(graph_, {});
       weights_.Backward(outputs, OutputGradients(outputs, output_gradients));
     });
+  }
+
+  void Prefetch(const NetworkInput& input) override {
+    Translated([&] { traffic_.Announce(Observations(input)); });
+  }
+
+  std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const override {
+    return Translated([&] { return traffic_.AllocateLocked(bytes); });
   }
 
   int state_width() const override { return model_.state_width(); }
@@ -154,7 +169,7 @@ class TorchNetwork final : public Network {
   }
 
  private:
-  // The caller's rows, on the device. On the CPU they are still the caller's memory.
+  // The caller's rows, in the caller's memory.
   at::Tensor Observations(const NetworkInput& input) const {
     if (input.rows < 1 || input.observations == nullptr) {
       throw InvalidArgument("a network needs at least 1 row of observations, got {}", input.rows);
@@ -167,8 +182,7 @@ class TorchNetwork final : public Network {
       shape.push_back(spec_.observation.elements());
     }
     return at::from_blob(const_cast<void*>(input.observations), shape,
-                         at::TensorOptions(pixels ? at::kByte : at::kFloat))
-        .to(device_);
+                         at::TensorOptions(pixels ? at::kByte : at::kFloat));
   }
 
   at::Tensor State(const NetworkInput& input) const {
@@ -179,11 +193,12 @@ class TorchNetwork final : public Network {
     }
     const std::int64_t sequences = input.rows / input.steps;
     if (input.state == nullptr) {
-      return at::zeros({sequences, state_width()}, at::TensorOptions(at::kFloat).device(device_));
+      return at::zeros({sequences, state_width()},
+                       at::TensorOptions(at::kFloat).device(traffic_.device()));
     }
-    return at::from_blob(const_cast<float*>(input.state), {sequences, state_width()},
-                         at::TensorOptions(at::kFloat))
-        .to(device_);
+    return traffic_.ToDevice(at::from_blob(const_cast<float*>(input.state),
+                                           {sequences, state_width()},
+                                           at::TensorOptions(at::kFloat)));
   }
 
   static std::span<const std::uint8_t> IsFirst(const NetworkInput& input) {
@@ -196,13 +211,14 @@ class TorchNetwork final : public Network {
     outputs_.clear();
     matrices_.clear();
     for (const at::Tensor& output : outputs) {
-      outputs_.push_back(output.detach().to(at::kCPU).contiguous());
+      outputs_.push_back(traffic_.ToHost(output.detach()));
       const at::Tensor& host = outputs_.back();
       const int columns = static_cast<int>(host.size(1));
       matrices_.push_back(
           {host.data_ptr<float>(), static_cast<int>(host.size(0)), columns, columns});
     }
-    if (next_state.defined()) next_state_ = next_state.detach().to(at::kCPU).contiguous();
+    if (next_state.defined()) next_state_ = traffic_.ToHost(next_state.detach());
+    traffic_.Wait();
     return matrices_;
   }
 
@@ -219,16 +235,16 @@ class TorchNetwork final : public Network {
                               model_.heads()[i].name, matrix.rows, matrix.columns,
                               outputs[i].size(0), outputs[i].size(1));
       }
-      gradients.push_back(at::from_blob(matrix.data, {matrix.rows, matrix.columns},
-                                        {matrix.stride, 1}, at::TensorOptions(at::kFloat))
-                              .to(device_));
+      gradients.push_back(
+          traffic_.Send(at::from_blob(matrix.data, {matrix.rows, matrix.columns},
+                                      {matrix.stride, 1}, at::TensorOptions(at::kFloat))));
     }
     return gradients;
   }
 
   const NetworkSpec spec_;
   const int threads_;
-  const c10::Device device_;
+  DeviceTraffic traffic_;
   const Model model_;
   WeightStore weights_;
 

@@ -1,8 +1,6 @@
 #include "menger/networks/torch/weight_store.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/zeros.h>
-#include <c10/core/Device.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cstddef>
@@ -26,6 +24,7 @@ std::span<float> Floats(const at::Tensor& flat) {
 }  // namespace
 
 struct WeightStore::State {
+  DeviceTraffic& traffic;
   at::Tensor parameters;         // On the host.
   at::Tensor gradients;          // On the host.
   at::Tensor device_parameters;  // The same tensor when the device is the CPU.
@@ -35,10 +34,16 @@ struct WeightStore::State {
   std::vector<bool> reduced;     // An array each: computed in bfloat16.
   Tensors inference;             // What ForInference returns; empty when out of date.
   bool device_is_stale = false;  // parameters was written since the last copy.
+  bool gradients_come = false;   // Backward was called, and nobody has waited for it.
 
+  explicit State(DeviceTraffic& its_traffic) : traffic(its_traffic) {}
+
+  bool on_host() const { return device_parameters.is_same(parameters); }
+
+  // Whoever changes parameters after this has waited for what was computed with them.
   void CopyToDevice() {
     if (!device_is_stale) return;
-    device_parameters.copy_(parameters);
+    device_parameters.copy_(parameters, /*non_blocking=*/true);
     device_is_stale = false;
   }
 
@@ -47,13 +52,15 @@ struct WeightStore::State {
   }
 };
 
-WeightStore::WeightStore(const ParameterPlan& plan, const c10::Device& device, bool reduced)
-    : state_(std::make_unique<State>()) {
+WeightStore::WeightStore(const ParameterPlan& plan, DeviceTraffic& traffic, bool reduced)
+    : state_(std::make_unique<State>(traffic)) {
+  const auto streams = traffic.Streams();
   const std::int64_t size = plan.manifest().size();
-  state_->parameters = at::zeros({size}, at::kFloat);
-  state_->gradients = at::zeros({size}, at::kFloat);
-  state_->device_parameters = state_->parameters.to(device);
-  state_->device_gradients = state_->gradients.to(device);
+  state_->parameters = traffic.HostZeros(size, at::kFloat);
+  state_->gradients = traffic.HostZeros(size, at::kFloat);
+  state_->device_parameters = traffic.ToDevice(state_->parameters);
+  state_->device_gradients = traffic.ToDevice(state_->gradients);
+  traffic.Wait();
   state_->leaves = Views(plan, state_->device_parameters);
   for (at::Tensor& leaf : state_->leaves) leaf.requires_grad_(true);
   state_->gradient_views = Views(plan, state_->device_gradients);
@@ -64,10 +71,15 @@ WeightStore::~WeightStore() = default;
 
 std::span<float> WeightStore::parameters() { return Floats(state_->parameters); }
 std::span<const float> WeightStore::parameters() const { return Floats(state_->parameters); }
-std::span<float> WeightStore::gradients() { return Floats(state_->gradients); }
+
+std::span<float> WeightStore::gradients() {
+  if (state_->gradients_come) state_->traffic.Wait();
+  state_->gradients_come = false;
+  return Floats(state_->gradients);
+}
 
 void WeightStore::Changed() {
-  state_->device_is_stale = !state_->device_parameters.is_same(state_->parameters);
+  state_->device_is_stale = !state_->on_host();
   state_->inference.clear();
 }
 
@@ -94,9 +106,9 @@ void WeightStore::Backward(const Tensors& outputs, const Tensors& output_gradien
     at::Tensor& view = state_->gradient_views[i];
     gradients[i].defined() ? view.copy_(gradients[i]) : view.zero_();
   }
-  if (!state_->device_gradients.is_same(state_->gradients)) {
-    state_->gradients.copy_(state_->device_gradients);
-  }
+  if (state_->on_host()) return;
+  state_->gradients.copy_(state_->device_gradients, /*non_blocking=*/true);
+  state_->gradients_come = true;
 }
 
 }  // namespace menger

@@ -4,12 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "menger/networks/torch/device_traffic.h"
 #include "menger/networks/torch/layers.h"
 #include "menger/networks/torch/parameter_plan.h"
-
-namespace c10 {
-struct Device;
-}
 
 namespace menger {
 
@@ -17,18 +14,18 @@ namespace menger {
 // that a model computes with.
 //
 // In fp32 on the CPU those tensors are views of the flat vector; elsewhere they are copies, renewed
-// when they are first needed after Changed(). One thread at a time.
+// when they are first needed after Changed(). One thread at a time, under the traffic's Streams().
 class WeightStore {
  public:
-  // `reduced`: what the plan calls reducible is computed in bfloat16. Parameters and gradients
-  // start as zeros.
-  WeightStore(const ParameterPlan& plan, const c10::Device& device, bool reduced);
+  // `traffic` outlives it. `reduced`: what the plan calls reducible is computed in bfloat16.
+  // Parameters and gradients start as zeros.
+  WeightStore(const ParameterPlan& plan, DeviceTraffic& traffic, bool reduced);
   ~WeightStore();
 
   std::span<float> parameters();
   std::span<const float> parameters() const;
-  std::span<float> gradients();
-  void Changed();  // parameters() were written.
+  std::span<float> gradients();  // Waits for the last Backward.
+  void Changed();                // parameters() were written.
 
   Tensors ForGradient();          // Part of the autograd graph; a call for each forward pass.
   const Tensors& ForInference();  // Call it in inference mode.
