@@ -2,6 +2,7 @@
 
 // For tests: trains an algorithm in a plain loop, without run folders, and evaluates it greedily.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,6 +28,7 @@ struct TrainingSetup {
   std::int64_t steps = 10'000;
   std::uint64_t seed = 1;
   int threads = 1;  // For learning.
+  std::string precision = "fp32";
 };
 
 // Mean return of the first episode of each of `episodes` environments, greedily, at most `horizon`
@@ -51,6 +53,19 @@ inline double GreedyReturn(Algorithm& algorithm, const EnvironmentEntry& environ
   return sum / episodes;
 }
 
+// Rewards of a slab for each episode that ended in it.
+inline double ReturnPerEpisode(const Slab& slab) {
+  double rewards = 0;
+  int episodes = 0;
+  for (int row = 0; row < slab.horizon(); ++row) {
+    for (int position = 0; position < slab.positions(); ++position) {
+      rewards += slab.reward(row)[position];
+      episodes += slab.episode_end(row)[position];
+    }
+  }
+  return rewards / std::max(1, episodes);
+}
+
 // An algorithm that learned from fresh slabs until `steps` of them were collected.
 class TrainedAlgorithm {
  public:
@@ -60,6 +75,7 @@ class TrainedAlgorithm {
                              .network = setup.network,
                              .transforms = setup.transforms,
                              .environments = setup.environments,
+                             .precision = setup.precision,
                              .seed = setup.seed,
                              .threads = setup.threads};
     for (auto& entry : AllAlgorithms()) {
@@ -79,6 +95,8 @@ class TrainedAlgorithm {
   }
 
   SlabAlgorithm& algorithm() { return *algorithm_; }
+  // ReturnPerEpisode of each slab.
+  const std::vector<double>& slab_returns() const { return slab_returns_; }
   const Metrics& last_metrics() const { return metrics_; }
   const Metrics& first_metrics() const { return first_metrics_; }
 
@@ -95,6 +113,7 @@ class TrainedAlgorithm {
     const std::int64_t slab_steps = static_cast<std::int64_t>(setup.environments) * setup.horizon;
     for (std::int64_t steps = 0; steps < setup.steps; steps += slab_steps) {
       Slab* const slab = &collector->Collect();
+      slab_returns_.push_back(ReturnPerEpisode(*slab));
       metrics_ = algorithm_->Learn({&slab, 1}, *update,
                                    static_cast<double>(steps) / static_cast<double>(setup.steps));
       if (first_metrics_.empty()) first_metrics_ = metrics_;
@@ -104,6 +123,7 @@ class TrainedAlgorithm {
 
   const EnvironmentEntry environment_;
   std::unique_ptr<SlabAlgorithm> algorithm_;
+  std::vector<double> slab_returns_;
   Metrics metrics_;
   Metrics first_metrics_;
 };

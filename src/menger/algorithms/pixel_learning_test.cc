@@ -1,0 +1,84 @@
+// Learning through convolutions, in both precisions: rounding to bf16 must not change what is
+// learned or how fast.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "menger/algorithms/pixel_catch.h"
+#include "menger/algorithms/training_fixture.h"
+
+namespace menger {
+namespace {
+
+constexpr int kSeeds = 10;
+
+TrainingSetup CatchFromPixels(const std::string& precision, std::uint64_t seed) {
+  TrainingSetup setup{.environments = 16, .horizon = 32, .steps = 20'480, .seed = seed};
+  setup.options = {{"epochs", "4"}, {"minibatch_size", "128"}, {"learning_rate", "1e-3"},
+                   {"clip", "0.1"}, {"gae_lambda", "0.95"},    {"entropy_coefficient", "0.01"}};
+  setup.network.kind = "a3c_cnn";
+  setup.network.activation = "relu";
+  setup.network.shared_trunk = true;
+  setup.precision = precision;
+  return setup;
+}
+
+// Steps until the episodes of a slab returned .9 on average; all, if they never did.
+double StepsToCatch(const std::string& precision, std::uint64_t seed) {
+  const TrainingSetup setup = CatchFromPixels(precision, seed);
+  const EnvironmentEntry environment{.spec = PixelCatch::Spec(),
+                                     .make_group = [](const GroupOptions& options) {
+                                       return std::make_unique<SimulatorGroup<PixelCatch>>(options);
+                                     }};
+  TrainedAlgorithm trained(setup, environment);
+  EXPECT_GE(trained.Evaluate(/*episodes=*/50, /*horizon=*/PixelCatch::kCells), 0.95)
+      << precision << ", seed " << seed;
+  const auto caught = std::ranges::find_if(trained.slab_returns(),
+                                           [](double mean_return) { return mean_return >= 0.9; });
+  const auto slabs = caught - trained.slab_returns().begin();
+  return static_cast<double>((slabs + 1) * setup.environments * setup.horizon);
+}
+
+double Mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double Variance(const std::vector<double>& values) {
+  const double mean = Mean(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return sum / static_cast<double>(values.size() - 1);
+}
+
+TEST(PixelLearningSlowTest, Bf16LearnsWhatFp32LearnsAsFast) {
+#ifdef MENGER_TORCH_LIBRARY_FILE
+  setenv("MENGER_TORCH_LIBRARY", MENGER_TORCH_LIBRARY_FILE, /*overwrite=*/1);
+#else
+  GTEST_SKIP() << "built without libtorch, which computes in fp32";
+#endif
+  std::vector<double> steps[2];
+  const std::string precisions[2] = {"fp32", "bf16"};
+  for (int i = 0; i < 2; ++i) {
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      steps[i].push_back(StepsToCatch(precisions[i], seed));
+    }
+    std::ranges::sort(steps[i]);
+    std::printf("%s: steps to .9, %d seeds: mean %.0f, median %.0f (%.0f to %.0f)\n",
+                precisions[i].c_str(), kSeeds, Mean(steps[i]), steps[i][kSeeds / 2],
+                steps[i].front(), steps[i].back());
+  }
+  // Welch's t: 3.6 is passed by one of a thousand pairs of equal distributions.
+  const double error = std::sqrt((Variance(steps[0]) + Variance(steps[1])) / kSeeds);
+  EXPECT_LE(std::abs(Mean(steps[0]) - Mean(steps[1])), 3.6 * error);
+}
+
+}  // namespace
+}  // namespace menger
