@@ -38,7 +38,7 @@ class Ours:
 OURS = {
     "cartpole": Ours("cartpole_dqn", 512, 1, 16, 10, 20_000),
     "lunarlander": Ours("lunarlander_dqn", 512, 1, 16, 10, 10_000),
-    "pong": Ours("pong_dqn", 256, 2, 8, 4, 2_000),
+    "pong": Ours("pong_dqn", 512, 2, 8, 8, 2_000),
 }
 
 

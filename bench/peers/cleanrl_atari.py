@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """PPO on an Atari game over EnvPool, after the published settings of CleanRL's ppo_atari_envpool.py (own code): agent steps a second.
 
-    cleanrl_atari.py [--game Pong] [--seconds 40] [--threads 2]
+    cleanrl_atari.py [--game Pong] [--seconds 40] [--threads 2] [--steps N] [--seed 1]
 
 8 environments x 128 steps, 4 minibatches of 256, 4 epochs, Nature's network, 84 x 84 x 4. The clock starts after the first update.
-One line, "RESULT " and a JSON object.
+One line, "RESULT " and a JSON object. With --steps it learns for that many agent steps instead, the learning rate falling as in
+CleanRL's run of 10M, and prints its curve: the mean of the last 100 whole games, raw points, every 50,000 steps.
 """
 
 import argparse
+import collections
 import json
 import time
 
@@ -18,6 +20,7 @@ from torch import nn
 from torch.distributions import Categorical
 
 ENVIRONMENTS, HORIZON, EPOCHS, MINIBATCHES = 8, 128, 4, 4
+ANNEALED_OVER = 10_000_000  # Agent steps.
 
 
 def layer(made, gain=2**0.5):
@@ -42,9 +45,23 @@ class Agent(nn.Module):
         return actions, distribution.log_prob(actions), distribution.entropy(), self.value(features).flatten()
 
 
+class Scores:
+    """Raw points of whole games, by however many lives and clipped rewards they were learned."""
+
+    def __init__(self):
+        self.running, self.last = np.zeros(ENVIRONMENTS), collections.deque(maxlen=100)
+
+    def add(self, info, truncated):
+        self.running += info["reward"]
+        over = np.logical_or(info["terminated"], truncated)
+        self.last.extend(self.running[over])
+        self.running[over] = 0
+
+
 class Training:
-    def __init__(self, game, threads):
-        self.pool = envpool.make_gymnasium(f"{game}-v5", num_envs=ENVIRONMENTS, episodic_life=True, reward_clip=True, seed=1,
+    def __init__(self, game, threads, seed):
+        self.scores = Scores()
+        self.pool = envpool.make_gymnasium(f"{game}-v5", num_envs=ENVIRONMENTS, episodic_life=True, reward_clip=True, seed=seed,
                                            num_threads=threads)  # fmt: skip
         self.agent = Agent(self.pool.action_space.n)
         self.optimiser = torch.optim.Adam(self.agent.parameters(), lr=2.5e-4, eps=1e-5)
@@ -58,7 +75,8 @@ class Training:
         for t in range(HORIZON):
             self.observations[t], self.dones[t] = self.next, self.done
             self.actions[t], self.log_probabilities[t], _, self.values[t] = self.agent(self.next)
-            observation, reward, terminated, truncated, _ = self.pool.step(self.actions[t].int().numpy())
+            observation, reward, terminated, truncated, info = self.pool.step(self.actions[t].int().numpy())
+            self.scores.add(info, truncated)
             self.rewards[t] = torch.as_tensor(reward).float()
             self.next = torch.as_tensor(observation).float()
             self.done = torch.as_tensor(terminated | truncated).float()
@@ -90,15 +108,31 @@ class Training:
                 self.optimiser.step()
 
 
+def print_curve(training, steps):
+    start = time.perf_counter()
+    for step in range(0, steps, HORIZON * ENVIRONMENTS):
+        training.optimiser.param_groups[0]["lr"] = 2.5e-4 * (1 - step / ANNEALED_OVER)
+        training.learn(training.collect())
+        step += HORIZON * ENVIRONMENTS
+        if step // 50_000 > (step - HORIZON * ENVIRONMENTS) // 50_000:
+            print(f"{step},{np.mean(training.scores.last or [np.nan]):.2f},{time.perf_counter() - start:.0f}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--game", default="Pong")
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    torch.manual_seed(1)
-    training = Training(options.game, options.threads)
+    torch.manual_seed(options.seed)
+    np.random.seed(options.seed)
+    training = Training(options.game, options.threads, options.seed)
+    if options.steps:
+        print("steps,mean of the last 100 games,seconds")
+        return print_curve(training, options.steps)
     training.learn(training.collect())
     start, updates = time.perf_counter(), 0
     while time.perf_counter() - start < options.seconds:
