@@ -225,8 +225,8 @@ Metrics Dqn::Learn(const ReplayBatch& batch, UpdateRule& update, double progress
 
   const NetworkInput input{.observations = batch.column<std::byte>(TransitionFormat::kObservation),
                            .rows = static_cast<int>(rows)};
-  network_->Prefetch(input);
   ChooseNextAtoms(batch);
+  network_->Prefetch(input);  // Comes while targets are made.
   MakeTargets(rows);
 
   DrawNoise(noisy_, kLoss);

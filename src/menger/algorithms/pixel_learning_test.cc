@@ -75,7 +75,7 @@ TEST(PixelLearningSlowTest, Bf16LearnsWhatFp32LearnsAsFast) {
                 precisions[i].c_str(), kSeeds, Mean(steps[i]), steps[i][kSeeds / 2],
                 steps[i].front(), steps[i].back());
   }
-  // Welch's t: 3.6 is passed by one of a thousand pairs of equal distributions.
+  // Welch's t: 3.6 is passed by two of a thousand pairs of equal distributions.
   const double error = std::sqrt((Variance(steps[0]) + Variance(steps[1])) / kSeeds);
   EXPECT_LE(std::abs(Mean(steps[0]) - Mean(steps[1])), 3.6 * error);
 }

@@ -114,7 +114,8 @@ class Network {
   virtual void Backward(std::span<const Matrix> output_gradients) = 0;
 
   // Says what the next Forward will be given, so that a device fetches its observations while it
-  // computes; they must stay as they are until then. Nothing happens on the CPU.
+  // computes; they must stay as they are until that Forward has returned, or be announced again.
+  // Nothing happens on the CPU.
   virtual void Prefetch(const NetworkInput& /*input*/) {}
 
   // Memory for batches given to this network: where it computes on a device, of the kind that the

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 
 #include <chrono>
 #include <exception>
@@ -34,7 +35,6 @@ DeviceTraffic::DeviceTraffic(const c10::Device& device) : device_(device) {
   if (device.is_cpu()) return;
   const c10::impl::VirtualGuardImpl streams(device.type());
   compute_ = streams.getStreamFromGlobalPool(device);
-  copy_ = streams.getStreamFromGlobalPool(device);
   done_.emplace(device.type());
   arrived_.emplace(device.type());
 }
@@ -64,6 +64,9 @@ at::Tensor DeviceTraffic::Send(const at::Tensor& host) const {
 
 void DeviceTraffic::Announce(const at::Tensor& host) {
   if (on_cpu()) return;
+  if (!copy_) {  // Acting networks are many, the device's streams 32, and they announce nothing.
+    copy_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
+  }
   const c10::StreamGuard guard(*copy_);
   arriving_ = host.to(device_, /*non_blocking=*/true);
   arrived_->record(*copy_);
@@ -71,13 +74,13 @@ void DeviceTraffic::Announce(const at::Tensor& host) {
 }
 
 at::Tensor DeviceTraffic::TakeAnnounced(const at::Tensor& host) {
+  if (announced_ == nullptr) return ToDevice(host);
   const void* const announced = std::exchange(announced_, nullptr);
-  at::Tensor arriving = std::exchange(arriving_, at::Tensor());
-  if (announced == nullptr || announced != host.const_data_ptr() ||
-      arriving.sizes() != host.sizes()) {
+  const at::Tensor arriving = std::exchange(arriving_, at::Tensor());
+  arrived_->block(*compute_);  // Refused or not: after Wait nothing reads from the host.
+  if (announced != host.const_data_ptr() || arriving.sizes() != host.sizes()) {
     return ToDevice(host);
   }
-  arrived_->block(*compute_);
   arriving.record_stream(*compute_);  // Its memory is not used again before that stream is past.
   return arriving;
 }
@@ -107,7 +110,11 @@ at::Tensor DeviceTraffic::HostZeros(std::int64_t size, at::ScalarType type) cons
 
 std::unique_ptr<Memory> DeviceTraffic::AllocateLocked(std::size_t bytes) const {
   if (on_cpu()) return AllocatePlainMemory(bytes);
-  return std::make_unique<LockedMemory>(HostZeros(static_cast<std::int64_t>(bytes), at::kByte));
+  try {
+    return std::make_unique<LockedMemory>(HostZeros(static_cast<std::int64_t>(bytes), at::kByte));
+  } catch (const c10::Error&) {  // The system locks no more.
+    return AllocatePlainMemory(bytes);
+  }
 }
 
 }  // namespace menger

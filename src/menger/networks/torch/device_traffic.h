@@ -17,8 +17,9 @@ namespace menger {
 // What goes between host memory and the device of one network, and when it is there.
 //
 // On the CPU nothing goes anywhere: tensors are the caller's memory, nothing is waited for. On an
-// accelerator a network has two streams of its own, so that no network waits for another's work:
-// one computes, in the other comes what was announced while the first computes. All calls but Wait
+// accelerator a network has a stream of its own to compute in, so that it does not wait for another
+// network's work, and a second one in which comes what was announced while the first computes.
+// (libtorch has 32 streams a device: of more networks some share.) All calls but Wait
 // return at once; copies from page-locked memory (AllocateLocked) then run beside this thread. One
 // thread at a time; all calls of ATen on this network's tensors are made under Streams().
 class DeviceTraffic {
@@ -38,10 +39,10 @@ class DeviceTraffic {
   // The same by way of memory of its own: the host's is free at once.
   at::Tensor Send(const at::Tensor& host) const;
 
-  // Begins to bring `host`, whose memory must stay until the Wait that follows TakeAnnounced.
+  // Begins to bring `host`, whose memory must stay as it is until the Wait after TakeAnnounced.
   void Announce(const at::Tensor& host);
-  // What was announced last, if it is this memory; otherwise as ToDevice. An announcement is good
-  // for one call.
+  // What was announced last, if it is of this place and shape; otherwise as ToDevice. An
+  // announcement is good for one call.
   at::Tensor TakeAnnounced(const at::Tensor& host);
 
   // A copy of `tensor` on the host, contiguous, to be read after Wait.
@@ -53,6 +54,7 @@ class DeviceTraffic {
 
   // Zeros, on the host, page-locked where there is an accelerator.
   at::Tensor HostZeros(std::int64_t size, at::ScalarType type) const;
+  // Zeros as well; plain memory where the system locks no more.
   std::unique_ptr<Memory> AllocateLocked(std::size_t bytes) const;
 
  private:
@@ -61,7 +63,7 @@ class DeviceTraffic {
 
   const c10::Device device_;
   std::optional<c10::Stream> compute_;  // These four: none on the CPU.
-  std::optional<c10::Stream> copy_;
+  std::optional<c10::Stream> copy_;     // From the first announcement on.
   std::optional<c10::Event> done_;
   std::optional<c10::Event> arrived_;  // What was announced.
   const void* announced_ = nullptr;    // Where on the host it is; null: nothing.

@@ -177,7 +177,7 @@ Resets ResetsOf(std::span<const std::uint8_t> is_first, std::int64_t sequences,
     const auto steps = static_cast<std::int64_t>(is_first.size()) / sequences;
     resets.first = at::from_blob(const_cast<std::uint8_t*>(is_first.data()), {steps, sequences, 1},
                                  at::TensorOptions(at::kByte))
-                       .to(device)
+                       .to(device, /*non_blocking=*/true)
                        .to(at::kBool);
   }
   return resets;

@@ -150,7 +150,10 @@ class TorchNetwork final : public Network {
   }
 
   std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const override {
-    return Translated([&] { return traffic_.AllocateLocked(bytes); });
+    return Translated([&] {
+      UseThreads(threads_);  // Memory is zeroed by as many.
+      return traffic_.AllocateLocked(bytes);
+    });
   }
 
   int state_width() const override { return model_.state_width(); }
