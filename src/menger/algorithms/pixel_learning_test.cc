@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "menger/algorithms/pixel_catch.h"
+#include "menger/algorithms/probe_environments.h"
 #include "menger/algorithms/training_fixture.h"
 
 namespace menger {
@@ -34,11 +34,7 @@ TrainingSetup CatchFromPixels(const std::string& precision, std::uint64_t seed) 
 // Steps until the episodes of a slab returned .9 on average; all, if they never did.
 double StepsToCatch(const std::string& precision, std::uint64_t seed) {
   const TrainingSetup setup = CatchFromPixels(precision, seed);
-  const EnvironmentEntry environment{.spec = PixelCatch::Spec(),
-                                     .make_group = [](const GroupOptions& options) {
-                                       return std::make_unique<SimulatorGroup<PixelCatch>>(options);
-                                     }};
-  TrainedAlgorithm trained(setup, environment);
+  TrainedAlgorithm trained(setup, probes::Entry<PixelCatch>());
   EXPECT_GE(trained.Evaluate(/*episodes=*/50, /*horizon=*/PixelCatch::kCells), 0.95)
       << precision << ", seed " << seed;
   const auto caught = std::ranges::find_if(trained.slab_returns(),

@@ -9,7 +9,7 @@
 namespace menger {
 
 // Room for the next batch of a network, in memory that its device reads by itself. Grows, never
-// shrinks.
+// shrinks. Owns it; one thread at a time.
 class BatchMemory {
  public:
   // At least `bytes`, for a batch of `network`. What was in it is lost if that takes new memory.

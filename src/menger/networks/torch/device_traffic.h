@@ -19,9 +19,9 @@ namespace menger {
 // On the CPU nothing goes anywhere: tensors are the caller's memory, nothing is waited for. On an
 // accelerator a network has a stream of its own to compute in, so that it does not wait for another
 // network's work, and a second one in which comes what was announced while the first computes.
-// (libtorch has 32 streams a device: of more networks some share.) All calls but Wait
-// return at once; copies from page-locked memory (AllocateLocked) then run beside this thread. One
-// thread at a time; all calls of ATen on this network's tensors are made under Streams().
+// (libtorch has 32 streams a device: of more networks some share.) All calls but Wait return at
+// once; copies from page-locked memory (AllocateLocked) then run beside this thread. One thread at
+// a time; all calls of ATen on this network's tensors are made under Streams().
 class DeviceTraffic {
  public:
   explicit DeviceTraffic(const c10::Device& device);
