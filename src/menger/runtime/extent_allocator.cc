@@ -8,19 +8,17 @@
 namespace menger {
 namespace {
 
-constexpr int kMisalignedMax = 16;  // Candidates that Find looks at before it takes a longer one.
-
-constexpr std::uint64_t RoundUp(std::uint64_t value, std::uint64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
+constexpr std::uint64_t kPage = ExtentAllocator::kPage;
 
 }  // namespace
+
+std::uint64_t WholePages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 std::pair<Extent, Extent> Split(Extent extent, std::uint64_t bytes) {
   if (bytes > extent.bytes) {
     throw InvalidArgument("cannot split {} bytes off an extent of {}", bytes, extent.bytes);
   }
-  const std::uint64_t first = std::min(RoundUp(bytes, ExtentAllocator::kAlignment), extent.bytes);
+  const std::uint64_t first = std::min(WholePages(bytes), extent.bytes);
   return {{extent.offset, first}, {extent.offset + first, extent.bytes - first}};
 }
 
@@ -72,27 +70,16 @@ void ExtentSet::Remove(Extent extent) {
   }
 }
 
-std::optional<Extent> ExtentSet::Find(std::uint64_t bytes, std::uint64_t alignment) const {
-  auto at = by_length_.lower_bound({bytes, 0});
-  for (int i = 0; at != by_length_.end(); ++at, ++i) {
-    if (i == kMisalignedMax) at = by_length_.lower_bound({bytes + alignment - 1, 0});
-    if (at == by_length_.end()) break;
-    const auto [length, offset] = *at;
-    const std::uint64_t begin = RoundUp(offset, alignment);
-    if (begin + bytes <= offset + length) return Extent{begin, bytes};
-  }
-  return std::nullopt;
+std::optional<Extent> ExtentSet::Find(std::uint64_t bytes) const {
+  const auto at = by_length_.lower_bound({bytes, 0});
+  if (at == by_length_.end()) return std::nullopt;
+  return Extent{at->second, bytes};
 }
 
 std::optional<Extent> ExtentSet::Longest() const {
   if (by_length_.empty()) return std::nullopt;
   const auto [length, offset] = *by_length_.rbegin();
   return Extent{offset, length};
-}
-
-bool ExtentSet::Contains(std::uint64_t offset) const {
-  auto at = by_offset_.upper_bound(offset);
-  return at != by_offset_.begin() && std::prev(at)->first + std::prev(at)->second > offset;
 }
 
 ExtentAllocator::ExtentAllocator(std::uint64_t size) : size_(size) {
@@ -105,18 +92,12 @@ ExtentAllocator::ExtentAllocator(std::uint64_t size) : size_(size) {
 std::optional<Extent> ExtentAllocator::Allocate(std::uint64_t bytes) {
   if (bytes == 0) throw InvalidArgument("an extent has at least one byte");
   if (bytes > size_) return std::nullopt;
-  const std::uint64_t alignment = bytes > kPageAlignedAbove ? kPage : kAlignment;
-  bytes = RoundUp(bytes, alignment);
-  std::optional<Extent> found = warm_.Find(bytes, alignment);
-  if (!found) found = free_.Find(bytes, alignment);
+  bytes = WholePages(bytes);
+  std::optional<Extent> found = warm_.Find(bytes);
+  if (!found) found = free_.Find(bytes);
   if (!found) return std::nullopt;
   free_.Remove(*found);
   warm_.Remove(*found);
-  // Where it ends within a cold page, the rest of that page becomes warm with it.
-  const Extent rest{found->end(), RoundUp(found->end(), kPage) - found->end()};
-  if (rest.bytes > 0 && free_.Contains(rest.offset) && !warm_.Contains(rest.offset)) {
-    warm_.Insert(rest);
-  }
   return found;
 }
 
@@ -125,23 +106,22 @@ void ExtentAllocator::Free(Extent extent) {
   if (extent.offset > size_ || extent.bytes > size_ - extent.offset) {
     throw Internal("{} bytes at {} are beyond a segment of {}", extent.bytes, extent.offset, size_);
   }
+  if (extent.offset % kPage != 0 || extent.bytes % kPage != 0) {
+    throw Internal("{} bytes at {} are not whole pages", extent.bytes, extent.offset);
+  }
   free_.Insert(extent);
   warm_.Insert(extent);
 }
 
 std::vector<Extent> ExtentAllocator::Trim(std::uint64_t bytes) {
   std::vector<Extent> trimmed;
-  bytes = std::min(bytes, warm_.bytes());
-  std::uint64_t sum = 0;
-  while (sum < bytes) {
-    const Extent longest = warm_.Longest().value_or(Extent{});
-    const std::uint64_t end = longest.end() / kPage * kPage;
-    const std::uint64_t begin = RoundUp(longest.offset, kPage);
-    if (begin >= end) break;
-    const std::uint64_t length = std::min(end - begin, RoundUp(bytes - sum, kPage));
-    trimmed.push_back({end - length, length});
+  std::uint64_t left = WholePages(std::min(bytes, warm_.bytes()));
+  while (left > 0) {
+    const Extent longest = warm_.Longest().value();
+    const std::uint64_t length = std::min(longest.bytes, left);
+    trimmed.push_back({longest.end() - length, length});
     warm_.Remove(trimmed.back());
-    sum += length;
+    left -= length;
   }
   return trimmed;
 }

@@ -14,16 +14,15 @@
 namespace menger {
 namespace {
 
-constexpr std::uint64_t kUnit = ExtentAllocator::kAlignment;
 constexpr std::uint64_t kPage = ExtentAllocator::kPage;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-TEST(ExtentAllocatorTest, SizesAreRoundedUpAndLargeOnesHaveWholePages) {
+TEST(ExtentAllocatorTest, SizesAreWholePages) {
   ExtentAllocator allocator(16 * kMiB);
-  EXPECT_EQ(allocator.Allocate(1), (Extent{0, 64}));
-  EXPECT_EQ(allocator.Allocate(65), (Extent{64, 128}));
-  EXPECT_EQ(allocator.Allocate(kMiB + 1), (Extent{kPage, kMiB + kPage}));
-  EXPECT_EQ(allocator.free_bytes(), 15 * kMiB - kPage - 192);
+  EXPECT_EQ(allocator.Allocate(1), (Extent{0, kPage}));
+  EXPECT_EQ(allocator.Allocate(kPage), (Extent{kPage, kPage}));
+  EXPECT_EQ(allocator.Allocate(kPage + 1), (Extent{2 * kPage, 2 * kPage}));
+  EXPECT_EQ(allocator.free_bytes(), 16 * kMiB - 4 * kPage);
   EXPECT_FALSE(allocator.Allocate(16 * kMiB));
   EXPECT_FALSE(allocator.Allocate(~std::uint64_t{0}));
   EXPECT_THROW(allocator.Allocate(0), Error);
@@ -34,7 +33,7 @@ TEST(ExtentAllocatorTest, PiecesOfAnExtentAreFreedOnTheirOwnAndGrowTogetherAgain
   ExtentAllocator allocator(2 * kMiB);
   const Extent whole = *allocator.Allocate(2 * kMiB);
   const auto [first, rest] = Split(whole, 100);
-  EXPECT_EQ(first, (Extent{0, 128}));
+  EXPECT_EQ(first, (Extent{0, kPage}));
   const auto [second, third] = Split(rest, kMiB);
   allocator.Free(first);
   allocator.Free(third);
@@ -50,7 +49,8 @@ TEST(ExtentAllocatorTest, WhatIsFreeAlreadyIsNotFreedAgain) {
   const Extent extent = *allocator.Allocate(1000);
   allocator.Free(extent);
   EXPECT_THROW(allocator.Free(extent), Error);
-  EXPECT_THROW(allocator.Free({kMiB, 64}), Error);
+  EXPECT_THROW(allocator.Free({kMiB, kPage}), Error);
+  EXPECT_THROW(allocator.Free({64, kPage}), Error);
   EXPECT_EQ(allocator.free_bytes(), kMiB);
 }
 
@@ -70,50 +70,36 @@ TEST(ExtentAllocatorTest, WarmMemoryIsUsedAgainBeforeColdUntilItIsTrimmed) {
   EXPECT_EQ(allocator.Allocate(64 * kMiB), (Extent{0, 64 * kMiB}));
 }
 
-// The same by brute force: a flag for each unit that can be allocated, and one for each page.
+// The same by brute force: what each page is.
 class Model {
  public:
-  explicit Model(std::uint64_t size) : used_(size / kUnit, false), touched_(size / kPage, false) {}
+  enum class Page : std::uint8_t { kCold, kWarm, kUsed };
 
-  bool IsFree(Extent extent) const {
-    return std::none_of(used_.begin() + extent.offset / kUnit, used_.begin() + extent.end() / kUnit,
-                        [](bool used) { return used; });
-  }
-  bool IsWarm(Extent extent) const {
-    for (std::uint64_t at = extent.offset; at < extent.end(); at += kUnit) {
-      if (!touched_[at / kPage]) return false;
-    }
-    return true;
-  }
-  void Use(Extent extent) {
-    for (std::uint64_t at = extent.offset; at < extent.end(); at += kUnit) {
-      used_[at / kUnit] = true;
-      touched_[at / kPage] = true;
-    }
-  }
-  void Free(Extent extent) {
-    std::fill(used_.begin() + extent.offset / kUnit, used_.begin() + extent.end() / kUnit, false);
-  }
-  void Cool(Extent pages) {
-    std::fill(touched_.begin() + pages.offset / kPage, touched_.begin() + pages.end() / kPage,
-              false);
-  }
+  explicit Model(std::uint64_t size) : pages_(size / kPage, Page::kCold) {}
 
-  // All longest runs of free units, or of those in touched pages.
+  bool Are(Extent extent, Page what) const {
+    return std::all_of(pages_.begin() + extent.offset / kPage,
+                       pages_.begin() + extent.end() / kPage,
+                       [what](Page page) { return page == what; });
+  }
+  void Set(Extent extent, Page what) {
+    std::fill(pages_.begin() + extent.offset / kPage, pages_.begin() + extent.end() / kPage, what);
+  }
+  // All longest runs of free pages, or of those that are warm, too.
   std::vector<Extent> Runs(bool warm) const {
     std::vector<Extent> runs;
     bool inside = false;
-    for (std::uint64_t unit = 0; unit < used_.size(); ++unit) {
-      const bool counts = !used_[unit] && (!warm || touched_[unit * kUnit / kPage]);
-      if (counts && !inside) runs.push_back({unit * kUnit, 0});
-      if (counts) runs.back().bytes += kUnit;
+    for (std::uint64_t i = 0; i < pages_.size(); ++i) {
+      const bool counts = pages_[i] == Page::kWarm || (!warm && pages_[i] == Page::kCold);
+      if (counts && !inside) runs.push_back({i * kPage, 0});
+      if (counts) runs.back().bytes += kPage;
       inside = counts;
     }
     return runs;
   }
 
  private:
-  std::vector<bool> used_, touched_;
+  std::vector<Page> pages_;
 };
 
 std::uint64_t Sum(const std::vector<Extent>& extents) {
@@ -122,14 +108,12 @@ std::uint64_t Sum(const std::vector<Extent>& extents) {
   return sum;
 }
 
-std::optional<Extent> ShortestThenLowest(const std::vector<Extent>& runs, std::uint64_t bytes,
-                                         std::uint64_t alignment) {
+std::optional<Extent> ShortestThenLowest(const std::vector<Extent>& runs, std::uint64_t bytes) {
   std::optional<Extent> best;
   std::uint64_t best_length = 0;
   for (const Extent& run : runs) {
-    const std::uint64_t begin = (run.offset + alignment - 1) / alignment * alignment;
-    if (begin + bytes > run.end() || (best && run.bytes >= best_length)) continue;
-    best = Extent{begin, bytes};
+    if (bytes > run.bytes || (best && run.bytes >= best_length)) continue;
+    best = Extent{run.offset, bytes};
     best_length = run.bytes;
   }
   return best;
@@ -169,21 +153,20 @@ class ModelTest {
   static constexpr std::uint64_t kSize = 6 * kMiB;
 
   std::uint64_t RandomBytes() {
-    const std::uint64_t limit = kUnit << random_() % 16;  // Up to 2 MiB.
+    const std::uint64_t limit = kPage << random_() % 10;  // Up to 2 MiB.
     return 1 + random_() % limit;
   }
 
   void Allocate() {
     const std::uint64_t bytes = RandomBytes();
-    const std::uint64_t alignment = bytes > ExtentAllocator::kPageAlignedAbove ? kPage : kUnit;
-    const std::uint64_t rounded = (bytes + alignment - 1) / alignment * alignment;
-    std::optional<Extent> expected = ShortestThenLowest(model_.Runs(true), rounded, alignment);
-    if (!expected) expected = ShortestThenLowest(model_.Runs(false), rounded, alignment);
+    const std::uint64_t rounded = (bytes + kPage - 1) / kPage * kPage;
+    std::optional<Extent> expected = ShortestThenLowest(model_.Runs(true), rounded);
+    if (!expected) expected = ShortestThenLowest(model_.Runs(false), rounded);
     const std::optional<Extent> extent = allocator_.Allocate(bytes);
     ASSERT_EQ(extent, expected);
     if (!extent) return;
-    ASSERT_TRUE(model_.IsFree(*extent));
-    model_.Use(*extent);
+    ASSERT_FALSE(model_.Are(*extent, Model::Page::kUsed));
+    model_.Set(*extent, Model::Page::kUsed);
     extents_.push_back(*extent);
   }
 
@@ -198,7 +181,7 @@ class ModelTest {
     if (extents_.empty()) return;
     const Extent extent = TakeOne();
     allocator_.Free(extent);
-    model_.Free(extent);
+    model_.Set(extent, Model::Page::kWarm);
     if (extent.bytes > 0) {
       EXPECT_THROW(allocator_.Free(extent), Error);
     }
@@ -219,12 +202,10 @@ class ModelTest {
     for (const Extent& extent : trimmed) {
       ASSERT_EQ(extent.offset % kPage, 0u);
       ASSERT_EQ(extent.bytes % kPage, 0u);
-      ASSERT_TRUE(model_.IsFree(extent) && model_.IsWarm(extent));
-      model_.Cool(extent);
+      ASSERT_TRUE(model_.Are(extent, Model::Page::kWarm));
+      model_.Set(extent, Model::Page::kCold);
     }
-    EXPECT_LT(Sum(trimmed), std::min(wanted, warm) + kPage);
-    if (Sum(trimmed) >= wanted) return;
-    for (const Extent& left : model_.Runs(true)) EXPECT_LT(left.bytes, 2 * kPage);
+    EXPECT_EQ(Sum(trimmed), std::min((wanted + kPage - 1) / kPage * kPage, warm));
   }
 
   std::mt19937 random_;

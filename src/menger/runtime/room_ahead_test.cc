@@ -8,19 +8,20 @@ namespace {
 TEST(RoomAheadTest, ValuesAreCutFromOnePieceAfterTheOther) {
   RoomAhead room;
   std::optional<SharedExtent> rest;
+  constexpr std::uint64_t kPage = 4096;
   EXPECT_EQ(room.Take(100, rest), std::nullopt);
   EXPECT_TRUE(room.AskForMore());
   EXPECT_FALSE(room.AskForMore());
-  room.Give({.segment = 3, .offset = 4096, .bytes = 1024});
+  room.Give({.segment = 3, .offset = 1 * kPage, .bytes = 16 * kPage});
   EXPECT_TRUE(room.AskForMore());
-  room.Give({.segment = 3, .offset = 8192, .bytes = 1024});
+  room.Give({.segment = 3, .offset = 32 * kPage, .bytes = 16 * kPage});
   EXPECT_FALSE(room.AskForMore());
-  EXPECT_EQ(room.Take(100, rest), (SharedExtent{3, 4096, 100}));
-  EXPECT_EQ(room.Take(800, rest), (SharedExtent{3, 4096 + 128, 800}));
+  EXPECT_EQ(room.Take(kPage + 1, rest), (SharedExtent{3, 1 * kPage, kPage + 1}));
+  EXPECT_EQ(room.Take(13 * kPage, rest), (SharedExtent{3, 3 * kPage, 13 * kPage}));
   EXPECT_EQ(rest, std::nullopt);
   // What is left of the first is too short.
-  EXPECT_EQ(room.Take(500, rest), (SharedExtent{3, 8192, 500}));
-  EXPECT_EQ(rest, (SharedExtent{3, 4096 + 960, 64}));
+  EXPECT_EQ(room.Take(8 * kPage, rest), (SharedExtent{3, 32 * kPage, 8 * kPage}));
+  EXPECT_EQ(rest, (SharedExtent{3, 16 * kPage, kPage}));
   EXPECT_TRUE(room.AskForMore());
 }
 
@@ -28,8 +29,8 @@ TEST(RoomAheadTest, AValueTakesTheLastBytesOfAPiece) {
   RoomAhead room;
   std::optional<SharedExtent> rest;
   EXPECT_TRUE(room.AskForMore());
-  room.Give({.segment = 1, .offset = 0, .bytes = 128});
-  EXPECT_EQ(room.Take(65, rest), (SharedExtent{1, 0, 65}));
+  room.Give({.segment = 1, .offset = 0, .bytes = 8192});
+  EXPECT_EQ(room.Take(4097, rest), (SharedExtent{1, 0, 4097}));
   EXPECT_EQ(room.Take(1, rest), std::nullopt);
 }
 

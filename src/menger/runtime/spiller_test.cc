@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "menger/base/clock.h"
@@ -162,15 +164,15 @@ TEST(ValueStoreTest, AProcessSpeaksOnlyForWhatItWasGiven) {
   const std::uint64_t at = piece.offset;
   EXPECT_TRUE(store.Publish({0, at + 4096, 1000}));
   EXPECT_FALSE(store.Publish({0, at + 4096, 1000}));
-  EXPECT_FALSE(store.Publish({0, at + 4096 - 64, 128}));  // Partly a value already.
+  EXPECT_FALSE(store.Publish({0, at, 4097}));  // Partly a value already.
   EXPECT_FALSE(store.Publish({0, at + 64 * kKiB, 64}));
   EXPECT_FALSE(store.Publish({0, at + 60 * kKiB, 5 * kKiB}));
-  EXPECT_FALSE(store.Publish({0, at + 1, 10}));
-  EXPECT_FALSE(store.Publish({0, ~std::uint64_t{63}, 128}));
+  EXPECT_FALSE(store.Publish({0, at + 64, 10}));
+  EXPECT_FALSE(store.Publish({0, ~std::uint64_t{4095}, 8192}));
   EXPECT_FALSE(store.Publish({0, at, ~std::uint64_t{0}}));
   EXPECT_FALSE(store.Publish({1, at, 64}));
   EXPECT_TRUE(store.Return({0, at, 4096}));
-  EXPECT_TRUE(store.Publish({0, at + 4096 + 1024, 59 * kKiB}));
+  EXPECT_TRUE(store.Publish({0, at + 8192, 55 * kKiB}));
   EXPECT_EQ(store.bytes_granted(), 0);
   EXPECT_EQ(store.bytes_used(), 60 * kKiB);
 }
@@ -185,6 +187,26 @@ TEST(ValueStoreTest, MemoryIsKeptForWhatComesNextButNotMoreThanTheStoreMayHave) 
     EXPECT_LE(store.bytes_resident(), store.bytes_max());
     store.Free(extent);
     EXPECT_GE(store.bytes_resident(), 3000 * kKiB);
+  }
+}
+
+TEST(ValueStoreTest, ValuesOfOddLengthsHaveNoMoreMemoryThanTheStoreMayHave) {
+  constexpr std::uint32_t kSegments = 3;
+  ValueStore store(4096 * kKiB);
+  for (std::uint32_t i = 0; i < kSegments; ++i) store.AddSegment();
+  std::minstd_rand random(1);
+  std::vector<SharedExtent> values;
+  for (int step = 0; step < 3000; ++step) {
+    SharedExtent extent;
+    const std::uint64_t bytes = 64 * kKiB + random() % (900 * kKiB);
+    if (store.Allocate(static_cast<std::uint32_t>(random() % kSegments), bytes, extent)) {
+      values.push_back(extent);
+    } else {
+      std::swap(values[random() % values.size()], values.back());
+      store.Free(values.back());
+      values.pop_back();
+    }
+    ASSERT_LE(store.bytes_resident(), store.bytes_max()) << "in step " << step;
   }
 }
 

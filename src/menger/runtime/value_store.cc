@@ -7,10 +7,6 @@
 namespace menger {
 namespace {
 
-std::uint64_t RoundUp(std::uint64_t bytes, std::uint64_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
 // Addresses cost nothing: with twice as many, what is in use seldom lies in the way.
 constexpr std::uint64_t kAddressesPerByte = 2;
 // So much is given back at once, at least.
@@ -19,13 +15,11 @@ constexpr std::uint64_t kTrimBytesMin = std::uint64_t{8} << 20;
 }  // namespace
 
 std::uint64_t ValueStore::Occupied(const SharedExtent& extent) {
-  const std::uint64_t bytes = std::max<std::uint64_t>(extent.bytes, 1);
-  return RoundUp(bytes, bytes > ExtentAllocator::kPageAlignedAbove ? ExtentAllocator::kPage
-                                                                   : ExtentAllocator::kAlignment);
+  return WholePages(std::max<std::uint64_t>(extent.bytes, 1));
 }
 
 ValueStore::ValueStore(std::uint64_t bytes_max)
-    : bytes_max_(RoundUp(std::max<std::uint64_t>(bytes_max, 1), ExtentAllocator::kPage)) {}
+    : bytes_max_(WholePages(std::max<std::uint64_t>(bytes_max, 1))) {}
 
 std::uint32_t ValueStore::AddSegment() {
   const auto number = static_cast<std::uint32_t>(segments_.size());
@@ -60,7 +54,6 @@ void ValueStore::Trim() {
         });
     const auto extents =
         most->extents->Trim(std::max<std::uint64_t>(resident - bytes_max_, kTrimBytesMin));
-    if (extents.empty()) return;
     for (const Extent& extent : extents) {
       most->memory->ReleasePages(extent.offset, extent.bytes);
       resident -= extent.bytes;
@@ -94,7 +87,7 @@ void ValueStore::Grant(const SharedExtent& extent) {
 
 bool ValueStore::Publish(const SharedExtent& extent) {
   if (extent.segment >= segments_.size()) return false;
-  if (extent.bytes > bytes_max_ || extent.offset % ExtentAllocator::kAlignment != 0) return false;
+  if (extent.bytes > bytes_max_ || extent.offset % ExtentAllocator::kPage != 0) return false;
   auto& granted = segments_[extent.segment].granted;
   const auto after = granted.upper_bound(extent.offset);
   if (after == granted.begin()) return false;
