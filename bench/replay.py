@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The replay store in process beside dm-reverb, cpprb, tianshou and Stable-Baselines3's buffers: items inserted and sampled a second.
+"""The replay store in process beside the buffers of dm-reverb, cpprb, tianshou, TorchRL and Stable-Baselines3: items a second.
 
     bench/replay.py [--seconds S] [--payloads 400B 40kB frames] [--batches 1 32 256]
 
 `frames` are 84 x 84 stacks of 4, observation and next observation both delivered, prioritised (SB3: uniform). One thread each, all in
 turn on the same machine; dm-reverb, a server, over localhost with its own threads. Ours stores each frame once and delivers into the
 learner's batch; the column memcpy copies the same bytes from random places of an array as large. Prints Markdown tables; makes
-.peers/replay_buffers and .peers/reverb if needed.
+.peers/replay_buffers, .peers/torchrl (6 GB) and .peers/reverb if needed.
 """
 
 import argparse
@@ -14,7 +14,10 @@ import sys
 
 import measure
 
-LIBRARIES = {"cpprb": "cpprb", "cpprb-compressed": "cpprb, frames once", "tianshou": "tianshou", "sb3": "Stable-Baselines3, uniform"}
+# What it is called in tables, and the environment that has it.
+LIBRARIES = {"cpprb": ("cpprb", "replay_buffers"), "cpprb-compressed": ("cpprb, frames once", "replay_buffers"),
+             "tianshou": ("tianshou", "replay_buffers"), "torchrl": ("TorchRL", "torchrl"),
+             "sb3": ("Stable-Baselines3, uniform", "replay_buffers")}  # fmt: skip
 
 
 def attempt(title, call):
@@ -35,11 +38,11 @@ def ours(payload, batches, seconds):
 def peers(payload, batches, seconds):
     """Results by name of the peer."""
     found = {}
-    for library, title in LIBRARIES.items():
+    for library, (title, environment) in LIBRARIES.items():
         if payload != "frames" and library in ("cpprb-compressed", "sb3"):
             continue
         arguments = [library, payload, "--batches", *batches, "--seconds", seconds]
-        found[title] = attempt(f"{payload}: {title}", lambda: measure.peer("replay_buffers", "replay_buffers.py", arguments, 300))
+        found[title] = attempt(f"{payload}: {title}", lambda: measure.peer(environment, "replay_buffers.py", arguments, 300))
     for sampler in ("uniform", "prioritised") if payload != "frames" else ():
         arguments = [payload, sampler, "--seconds", 3 * seconds]
         found[f"dm-reverb, {sampler}"] = attempt(

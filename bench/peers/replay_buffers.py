@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Replay buffers in process: items a second of one of cpprb, tianshou and Stable-Baselines3.
+"""Replay buffers in process: items a second of one of cpprb, tianshou, TorchRL and Stable-Baselines3.
 
     replay_buffers.py LIBRARY PAYLOAD [--batches 1 32 256] [--seconds 1]
 
-LIBRARY is cpprb, cpprb-compressed, tianshou or sb3. PAYLOAD is 400B or 40kB (one array an item; not for sb3 and the compressed
-cpprb) or frames (84 x 84 x 4 uint8, observation and next observation, both delivered). Prioritised with exponent 0.6, updates of what
-was drawn in the rate called update; sb3 has uniform draws alone. A line a batch size, "RESULT " and a JSON object.
+LIBRARY is cpprb, cpprb-compressed, tianshou, torchrl (in its own environment) or sb3. PAYLOAD is 400B or 40kB (one array an item; not
+for sb3 and the compressed cpprb) or frames (84 x 84 x 4 uint8, observation and next observation, both delivered). Prioritised with
+exponent 0.6, updates of what was drawn in the rate called update; sb3 has uniform draws alone. Items are added one by one, to torchrl by
+extend, 50 at a time. A line a batch size, "RESULT " and a JSON object.
 """
 
 import argparse
@@ -64,6 +65,40 @@ class Tianshou:
         self.buffer.update_weight(drawn, priorities)
 
 
+class TorchRL:
+    SLAB = 50
+
+    def __init__(self, capacity, frames):
+        import torch
+        from tensordict import TensorDict
+        from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
+
+        torch.set_num_threads(1)
+        self.torch, self.table, self.frames, self.items = torch, TensorDict, frames, []
+        self.buffer = TensorDictPrioritizedReplayBuffer(alpha=EXPONENT, beta=CORRECTION, storage=LazyTensorStorage(capacity),
+                                                        priority_key="priority")  # fmt: skip
+
+    def add(self, _index, item, following):
+        self.items.append((item, following))
+        if len(self.items) < self.SLAB:
+            return
+        torch = self.torch
+        columns = {"obs": torch.from_numpy(np.stack([item for item, _ in self.items]))}
+        if self.frames:
+            columns |= {"next_obs": torch.from_numpy(np.stack([following for _, following in self.items])),
+                        "act": torch.ones(self.SLAB, dtype=torch.int64), "rew": torch.ones(self.SLAB),
+                        "done": torch.zeros(self.SLAB)}  # fmt: skip
+        self.buffer.extend(self.table(columns, [self.SLAB]))
+        self.items.clear()
+
+    def sample(self, count):
+        return self.buffer.sample(count)
+
+    def update(self, drawn, priorities):
+        drawn["priority"] = self.torch.from_numpy(priorities.astype(np.float32))
+        self.buffer.update_tensordict_priority(drawn)
+
+
 class StableBaselines3:
     def __init__(self, capacity, shape):
         import gymnasium
@@ -92,7 +127,7 @@ def rate(call, per_call, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("library", choices=["cpprb", "cpprb-compressed", "tianshou", "sb3"])
+    parser.add_argument("library", choices=["cpprb", "cpprb-compressed", "tianshou", "torchrl", "sb3"])
     parser.add_argument("payload", choices=["400B", "40kB", "frames"])
     parser.add_argument("--batches", nargs="*", type=int, default=[1, 32, 256])
     parser.add_argument("--seconds", type=float, default=1.0)
@@ -104,14 +139,18 @@ def main():
     pool = random.integers(0, 255, (64, *shape), dtype=np.uint8)
     if options.library.startswith("cpprb"):
         buffer = Cpprb(capacity, shape, frames, options.library == "cpprb-compressed")
+    elif options.library == "tianshou":
+        buffer = Tianshou(capacity)
+    elif options.library == "torchrl":
+        buffer = TorchRL(capacity, frames)
     else:
-        buffer = Tianshou(capacity) if options.library == "tianshou" else StableBaselines3(capacity, shape)
+        buffer = StableBaselines3(capacity, shape)
     start = time.perf_counter()
     for i in range(capacity):
         buffer.add(i, pool[i % 64], pool[(i + 1) % 64])
     inserts = round(capacity / (time.perf_counter() - start))
 
-    package = {"cpprb": "cpprb", "tianshou": "tianshou", "sb3": "stable-baselines3"}[options.library.split("-")[0]]
+    package = {"cpprb": "cpprb", "tianshou": "tianshou", "torchrl": "torchrl", "sb3": "stable-baselines3"}[options.library.split("-")[0]]
     for batch in options.batches:
         updates = None
         if hasattr(buffer, "update"):
