@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The replay store in process beside the buffers of dm-reverb, cpprb, tianshou, TorchRL and Stable-Baselines3: items a second.
 
-    bench/replay.py [--seconds S] [--payloads 400B 40kB frames] [--batches 1 32 256]
+    bench/replay.py [--seconds S] [--payloads 400B 40kB 1MB frames] [--batches 1 32 256]
 
 `frames` are 84 x 84 stacks of 4, observation and next observation both delivered, prioritised (SB3: uniform). One thread each, all in
 turn on the same machine; dm-reverb, a server, over localhost with its own threads. Ours stores each frame once and delivers into the
@@ -54,7 +54,7 @@ def peers(payload, batches, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
-    parser.add_argument("--payloads", nargs="*", default=["400B", "40kB", "frames"])
+    parser.add_argument("--payloads", nargs="*", default=["400B", "40kB", "1MB", "frames"])
     parser.add_argument("--batches", nargs="*", type=int, default=[1, 32, 256])
     options = parser.parse_args()
     for payload in options.payloads:

@@ -3,8 +3,8 @@
 
     replay_buffers.py LIBRARY PAYLOAD [--batches 1 32 256] [--seconds 1]
 
-LIBRARY is cpprb, cpprb-compressed, tianshou, torchrl (in its own environment) or sb3. PAYLOAD is 400B or 40kB (one array an item; not
-for sb3 and the compressed cpprb) or frames (84 x 84 x 4 uint8, observation and next observation, both delivered). Prioritised with
+LIBRARY is cpprb, cpprb-compressed, tianshou, torchrl (in its own environment) or sb3. PAYLOAD is 400B, 40kB or 1MB (one array an item;
+not for sb3 and the compressed cpprb) or frames (84 x 84 x 4 uint8, observation and next observation, both delivered). Prioritised with
 exponent 0.6, updates of what was drawn in the rate called update; sb3 has uniform draws alone. Items are added one by one, to torchrl by
 extend, 50 at a time. A line a batch size, "RESULT " and a JSON object.
 """
@@ -18,6 +18,7 @@ import numpy as np
 
 EXPONENT, CORRECTION = 0.6, 0.4
 STACK = (84, 84, 4)
+PAYLOADS = {"400B": ((400,), 100_000), "40kB": ((40_000,), 20_000), "1MB": ((1_000_000,), 1_200), "frames": (STACK, 20_000)}
 EPISODE = 1000
 
 
@@ -128,13 +129,12 @@ def rate(call, per_call, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library", choices=["cpprb", "cpprb-compressed", "tianshou", "torchrl", "sb3"])
-    parser.add_argument("payload", choices=["400B", "40kB", "frames"])
+    parser.add_argument("payload", choices=list(PAYLOADS))
     parser.add_argument("--batches", nargs="*", type=int, default=[1, 32, 256])
     parser.add_argument("--seconds", type=float, default=1.0)
     options = parser.parse_args()
     frames = options.payload == "frames"
-    shape = STACK if frames else ({"400B": 400, "40kB": 40_000}[options.payload],)
-    capacity = 100_000 if options.payload == "400B" else 20_000
+    shape, capacity = PAYLOADS[options.payload]
     random = np.random.default_rng(0)
     pool = random.integers(0, 255, (64, *shape), dtype=np.uint8)
     if options.library.startswith("cpprb"):

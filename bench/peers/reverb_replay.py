@@ -3,7 +3,7 @@
 
     reverb_replay.py PAYLOAD SAMPLER [--seconds 3]
 
-PAYLOAD is 400B or 40kB, SAMPLER uniform or prioritised. One step an item, incompressible bytes. Inserts through a TrajectoryWriter that
+PAYLOAD is 400B, 40kB or 1MB, SAMPLER uniform or prioritised. One step an item, incompressible bytes. Inserts through a TrajectoryWriter that
 is flushed every 256 items; samples in batches of 256 through a TrajectoryDataset, its fastest way. One line, "RESULT " and a JSON object.
 """
 
@@ -15,14 +15,16 @@ import socket
 import time
 
 BATCH = 256
+PAYLOADS = {"400B": (400, 100_000), "40kB": (40_000, 20_000), "1MB": (1_000_000, 1_200)}  # Bytes, and items of the table.
 
 
-def serve(port, size, sampler, ready, stop):
+def serve(port, payload, sampler, ready, stop):
     import reverb
     import tensorflow as tf
 
+    size, max_size = PAYLOADS[payload]
     selector = reverb.selectors.Uniform() if sampler == "uniform" else reverb.selectors.Prioritized(0.6)
-    table = reverb.Table("items", sampler=selector, remover=reverb.selectors.Fifo(), max_size=100_000 if size < 4096 else 20_000,
+    table = reverb.Table("items", sampler=selector, remover=reverb.selectors.Fifo(), max_size=max_size,
                          rate_limiter=reverb.rate_limiters.MinSize(1),
                          signature={"data": tf.TensorSpec((1, size), tf.uint8)})  # fmt: skip
     server = reverb.Server(port=port, tables=[table])
@@ -42,17 +44,16 @@ def rate(call, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("payload", choices=["400B", "40kB"])
+    parser.add_argument("payload", choices=list(PAYLOADS))
     parser.add_argument("sampler", choices=["uniform", "prioritised"])
     parser.add_argument("--seconds", type=float, default=3.0)
     options = parser.parse_args()
-    size = {"400B": 400, "40kB": 40_000}[options.payload]
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     processes = multiprocessing.get_context("spawn")
     ready, stop = processes.Event(), processes.Event()
-    server = processes.Process(target=serve, args=(port, size, options.sampler, ready, stop), daemon=True)
+    server = processes.Process(target=serve, args=(port, options.payload, options.sampler, ready, stop), daemon=True)
     server.start()
     import numpy as np
     import reverb
@@ -61,7 +62,7 @@ def main():
         raise SystemExit("the server had not started after 60 s")
     time.sleep(1)
     client = reverb.Client(f"localhost:{port}")
-    data = np.random.default_rng(0).integers(0, 255, size, dtype=np.uint8)
+    data = np.random.default_rng(0).integers(0, 255, PAYLOADS[options.payload][0], dtype=np.uint8)
     with client.trajectory_writer(num_keep_alive_refs=1) as writer:
 
         def insert():

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <immintrin.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cstdint>
@@ -8,6 +9,15 @@
 #include "menger/base/clock.h"
 
 namespace menger {
+
+enum class SpinKind : uint8_t {
+  kBrief,  // Up to 50 us.
+  // Up to 150 us, and after 5 us others may run between its looks. For two that answer each other
+  // in turn: systems like to put those on one core, where a spin alone would keep the other from
+  // what it is waited for. Not where there are more threads than cores, since who yields comes back
+  // late.
+  kYielding
+};
 
 // How a waiter decides how long to spin before it sleeps in the kernel: for as long as recent spins
 // have paid off, and never on a single CPU.
@@ -20,21 +30,24 @@ class AdaptiveSpin {
   // Calls `reached` until it is true (and returns true), or spinning is no longer worth while; then
   // calls `sleep`, which must have a deadline, and returns what it says.
   template <typename Reached, typename Sleep>
-  bool Wait(Reached reached, Sleep sleep) {
+  bool Wait(Reached reached, Sleep sleep, SpinKind kind = SpinKind::kBrief) {
     const int64_t start = MonotonicNanoseconds();
-    if (const int64_t end = start + SpinNanoseconds(); end != start) {
+    if (const int64_t end = start + SpinNanoseconds(kind); end != start) {
+      int64_t now = start;
       do {
         for (int i = 0; i < 16; ++i) {
           if (reached()) {
-            LearnFrom(0);
+            LearnFrom(0, kind);
             return true;
           }
           _mm_pause();
         }
-      } while (MonotonicNanoseconds() < end);
+        if (kind == SpinKind::kYielding && now - start > kAloneNanoseconds) sched_yield();
+        now = MonotonicNanoseconds();
+      } while (now < end);
     }
     const bool result = sleep();
-    LearnFromSleepSince(start);
+    LearnFromSleepSince(start, kind);
     return result;
   }
 
@@ -44,9 +57,11 @@ class AdaptiveSpin {
   void Woken() { woken_at_.store(MonotonicNanoseconds(), std::memory_order_relaxed); }
 
  private:
-  int64_t SpinNanoseconds() const;
-  void LearnFromSleepSince(int64_t start);
-  void LearnFrom(int64_t wait_nanoseconds);
+  static constexpr int64_t kAloneNanoseconds = 5'000;  // Before the first yield.
+
+  int64_t SpinNanoseconds(SpinKind kind) const;
+  void LearnFromSleepSince(int64_t start, SpinKind kind);
+  void LearnFrom(int64_t wait_nanoseconds, SpinKind kind);
 
   std::atomic<uint32_t> debt_{0};     // How much shorter to spin, after long waits.
   std::atomic<int64_t> woken_at_{0};  // Monotonic ns.

@@ -5,11 +5,11 @@
 
 namespace menger {
 
-bool EpochCounter::SlowWait(uint32_t epoch, std::chrono::nanoseconds timeout) {
+bool EpochCounter::SlowWait(uint32_t epoch, std::chrono::nanoseconds timeout, SpinKind spin) {
   if (timeout <= std::chrono::nanoseconds::zero()) return HasReached(value(), epoch);
   const Deadline deadline = Deadline::After(timeout);
   return spin_.Wait([&] { return HasReached(value(), epoch); },
-                    [&] { return Sleep(epoch, deadline); });
+                    [&] { return Sleep(epoch, deadline); }, spin);
 }
 
 bool EpochCounter::Sleep(uint32_t epoch, const Deadline& deadline) {

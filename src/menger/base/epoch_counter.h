@@ -41,8 +41,9 @@ class alignas(64) EpochCounter {
 
   // Waits until the counter has reached `epoch`. TryWaitFor returns whether it has; WaitFor throws
   // DeadlineExceeded.
-  bool TryWaitFor(uint32_t epoch, std::chrono::nanoseconds timeout) {
-    return HasReached(value(), epoch) || SlowWait(epoch, timeout);
+  bool TryWaitFor(uint32_t epoch, std::chrono::nanoseconds timeout,
+                  SpinKind spin = SpinKind::kBrief) {
+    return HasReached(value(), epoch) || SlowWait(epoch, timeout, spin);
   }
   void WaitFor(uint32_t epoch, std::chrono::nanoseconds timeout) {
     if (!TryWaitFor(epoch, timeout)) ThrowDeadlineExceeded(epoch, timeout);
@@ -59,7 +60,7 @@ class alignas(64) EpochCounter {
   }
 
  private:
-  bool SlowWait(uint32_t epoch, std::chrono::nanoseconds timeout);
+  bool SlowWait(uint32_t epoch, std::chrono::nanoseconds timeout, SpinKind spin);
   bool Sleep(uint32_t epoch, const Deadline& deadline);
   void WakeAll();
   [[noreturn]] void ThrowDeadlineExceeded(uint32_t epoch, std::chrono::nanoseconds timeout) const;

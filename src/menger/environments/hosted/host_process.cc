@@ -86,7 +86,7 @@ void HostProcess::AwaitReply(HostCommand command, double deadline_seconds) {
   // the clock goes on, and the host is stopped too.
   std::chrono::nanoseconds waited(0);
   std::uint32_t progress = control_->progress.load(std::memory_order_relaxed);
-  while (!control_->reply.TryWaitFor(sent_, kSlice)) {
+  while (!control_->reply.TryWaitFor(sent_, kSlice, SpinKind::kYielding)) {
     if (ended_) {
       if (control_->reply.TryWaitFor(sent_, std::chrono::nanoseconds(0))) return;
       std::string cause;

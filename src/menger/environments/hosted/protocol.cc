@@ -56,7 +56,7 @@ bool HostEnd::Wait(std::chrono::nanoseconds timeout) {
   const Deadline deadline = Deadline::After(timeout);
   while (!orphaned_) {
     const auto slice = std::min<std::chrono::nanoseconds>(deadline.remaining(), kLookForMenger);
-    if (control_->request.TryWaitFor(seen_ + 1, slice)) return true;
+    if (control_->request.TryWaitFor(seen_ + 1, slice, SpinKind::kYielding)) return true;
     // Only where the kernel's own signal does not come: a wrapper stands between the two.
     orphaned_ = IsGone(control_->menger_process);
     if (!orphaned_ && deadline.expired()) return false;
