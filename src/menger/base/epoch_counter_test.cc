@@ -85,6 +85,26 @@ TEST(EpochCounterTest, OneAdvanceWakesAllWaiters) {
   start.Advance();
   done.WaitFor(4, 60s);
   for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_EQ(done.value(), 4u);
+}
+
+// As a host and its driver do, which may share a core: waits shorter than a spin, and longer.
+TEST(EpochCounterTest, TwoThatYieldAnswerEachOther) {
+  constexpr uint32_t kTurns = 1000;
+  EpochCounter asked, answered;
+  std::thread other([&] {
+    for (uint32_t turn = 1; turn <= kTurns; ++turn) {
+      ASSERT_TRUE(asked.TryWaitFor(turn, 60s, SpinKind::kYielding));
+      if (turn % 100 == 0) std::this_thread::sleep_for(1ms);
+      answered.Advance();
+    }
+  });
+  for (uint32_t turn = 1; turn <= kTurns; ++turn) {
+    asked.Advance();
+    ASSERT_TRUE(answered.TryWaitFor(turn, 60s, SpinKind::kYielding));
+  }
+  other.join();
+  EXPECT_FALSE(answered.TryWaitFor(kTurns + 1, 1ms, SpinKind::kYielding));
 }
 
 // Zeroed memory that a child process shares; unmapped at the end.

@@ -68,12 +68,14 @@ EnvironmentSpec SpecOf(const typename ConfigOf<S>::Type& config) {
   }
 }
 
+// What is said above, for actions of one kind.
 template <typename S, typename Action>
 concept SimulatorWith = requires(S simulator, Action action, Random& random,
                                  typename NumberOf<S>::Type* observation) {
   simulator.Reset(random, observation);
   { simulator.Step(action, random, observation) } -> std::same_as<StepResult>;
 };
+// With discrete actions, and with any.
 template <typename S>
 concept DiscreteSimulator = SimulatorWith<S, int>;
 template <typename S>

@@ -70,6 +70,7 @@ class AsyncLoop {
   std::vector<ObjectWait*> waits_;
 };
 
+// A coroutine that returns a T; below.
 template <typename T>
 class Async;
 
@@ -89,6 +90,8 @@ struct AsyncResult<void> {
   void Take() {}
 };
 
+// A coroutine that has begun and its result, of which there is one owner; see above. Movable; one
+// thread, on which it also runs. Dropped before it is done it ends where it waits.
 template <typename T>
 class [[nodiscard]] Async {
  public:
@@ -121,7 +124,6 @@ class [[nodiscard]] Async {
     std::swap(coroutine_, other.coroutine_);
     return *this;
   }
-  // One that is not done is dropped where it waits.
   ~Async() {
     if (coroutine_ != nullptr) coroutine_.destroy();
   }

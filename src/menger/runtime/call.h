@@ -48,6 +48,7 @@ struct Signature<R (*)(Ps...) noexcept(kNoexcept)> {
   using Result = std::remove_cvref_t<R>;
   using Parameters = TypeList<Ps...>;
 };
+// Of a method, however it is qualified.
 template <typename R, typename C, typename... Ps>
 struct MethodSignature : Signature<R (*)(Ps...)> {
   using Class = C;
@@ -76,6 +77,7 @@ struct WithoutRuntime<TypeList<Runtime&, Ps...>> {
   static constexpr bool kTakesRuntime = true;
 };
 
+// Of a stream; see stream.h.
 template <typename T>
 class Emitter;
 
@@ -137,7 +139,7 @@ struct SeveralResults<Tuple<Rs...>> {
   using Types = TypeList<Rs...>;
 };
 
-// The three descriptions of what is called; see above.
+// The first of the three descriptions of what is called (see above): a function.
 template <auto kFunction>
 struct FunctionCall {
   using Types = CallTypes<Signature<decltype(kFunction)>>;
@@ -158,6 +160,7 @@ struct FunctionCall {
   }
 };
 
+// The second: a method of the actor of the frame.
 template <typename Actor, auto kMethod>
 struct MethodCall {
   using Callable = Signature<decltype(kMethod)>;
@@ -182,7 +185,7 @@ struct MethodCall {
   }
 };
 
-// A class with Serialize has actors that can be checkpointed.
+// How actors of a class are destroyed, saved and loaded: one with Serialize can be checkpointed.
 template <typename Actor>
 consteval ActorType MakeActorType() {
   ActorType type{.compiler_name = CompilerName<Actor>(),
@@ -209,6 +212,7 @@ consteval ActorType MakeActorType() {
 template <typename Actor>
 inline constexpr ActorType kActorType = MakeActorType<Actor>();
 
+// The third: a constructor, which leaves the new actor in the frame. Who runs the call owns it.
 template <typename Actor, typename... Ps>
 struct ConstructorCall {
   using Result = void;
@@ -229,18 +233,23 @@ struct ConstructorCall {
 
 // ---- Where a call is executed.
 
+// A call that does not fit its callable: the first throws DataLoss, for the caller's side has
+// checked it, the second InvalidArgument.
 [[noreturn]] void FailArgumentCount(const char* callable, std::size_t given, int wanted);
 [[noreturn]] void FailResultCount(const char* callable, int asked_for, int results);
 
+// Whether a callable could write to what it is given there.
 template <typename Parameter>
 inline constexpr bool kIsMutableReference =
     std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>;
 
+// The argument at a position, from its bytes; a view among the parameters shows those.
 template <typename Parameter>
 std::remove_cvref_t<Parameter> DecodeArgument(const CallFrame& frame, std::size_t position) {
   return Decode<std::remove_cvref_t<Parameter>>(frame.arguments[position], frame.owner);
 }
 
+// Writes one result of a call where the frame has room for it.
 template <typename R>
 void EncodeResult(const CallFrame& frame, int index, const R& result) {
   std::vector<ObjectHandle> references;
@@ -248,6 +257,7 @@ void EncodeResult(const CallFrame& frame, int index, const R& result) {
   Encode(result, frame.results->Allocate(index, size, references));
 }
 
+// Writes all: each member of a tuple on its own where the caller has asked for several.
 template <typename R>
 void EncodeResults(const CallFrame& frame, const R& result) {
   constexpr int kSeveral = SeveralResults<R>::Types::kSize;
@@ -261,6 +271,7 @@ void EncodeResults(const CallFrame& frame, const R& result) {
   }
 }
 
+// Decodes the arguments, invokes the callable and encodes what it returns.
 template <typename Call, typename... Ps, std::size_t... kPosition>
 void RunCall(CallFrame& frame, TypeList<Ps...>, std::index_sequence<kPosition...>) {
   using Result = typename Call::Result;
@@ -285,6 +296,7 @@ void RunCall(CallFrame& frame, TypeList<Ps...>, std::index_sequence<kPosition...
   }
 }
 
+// The same with the one signature that all callables share, for tables of functions.
 template <typename Call>
 void Run(CallFrame& frame) {
   using Parameters = typename Call::Parameters;
@@ -318,6 +330,7 @@ struct Argument {
   void EncodeTo(std::span<std::byte> out) const;
 };
 
+// Whether a type is some ObjectRef<T>.
 template <typename T>
 inline constexpr bool kIsObjectRef = false;
 template <typename T>
@@ -360,8 +373,10 @@ template <typename P, typename A, int kPosition>
 using SlotOf = typename decltype(CheckArgument<std::remove_cvref_t<P>, std::remove_cvref_t<A>,
                                                kPosition>())::type;
 
+// Throws InvalidArgument.
 [[noreturn]] void FailEmptyReference(const char* callable, int position);
 
+// One argument, not yet encoded; what it refers to inside is appended to `contained`.
 template <typename Call, typename P, typename Slot>
 Argument MakeArgument(const Slot& value, int position, std::vector<ObjectHandle>& contained) {
   if constexpr (kIsObjectRef<Slot> && !kIsObjectRef<std::remove_cvref_t<P>>) {

@@ -40,12 +40,14 @@ TaskId ChildTask(TaskId parent, std::uint64_t counter);
 // Result number `index` of a task. What was put is result 0 of a task that is never run.
 ObjectId ResultOf(TaskId task, std::uint32_t index);
 
+// The actor that a constructor's task makes.
 ActorId ActorOf(TaskId creation);
 
 // Instead of a number of items of a stream that were taken: nobody wants the others.
 inline constexpr std::uint64_t kStreamDropped = ~std::uint64_t{0};
 
-std::string ToString(const Id& id);  // 32 hexadecimal digits.
+// 32 hexadecimal digits.
+std::string ToString(const Id& id);
 
 // For hash tables: an id is a hash already.
 struct IdHash {

@@ -12,6 +12,7 @@ namespace menger {
 template <typename Record>
 class Pool {
  public:
+  // A new record, the pool's own until it is returned.
   Record* Make() {
     if (free_.empty()) return &records_.emplace_back();
     Record* const record = free_.back();

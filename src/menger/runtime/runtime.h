@@ -101,6 +101,7 @@ class Pinned {
   T value_;
 };
 
+// To an actor; below.
 template <typename A>
 class ActorRef;
 

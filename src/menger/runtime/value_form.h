@@ -13,6 +13,7 @@ namespace menger {
 
 class SizeArchive;
 
+// Whether a type says itself what it consists of: by a member or a function Serialize.
 template <typename T>
 concept HasSerializeMember = requires(T& value, SizeArchive& archive) {
   value.Serialize(archive);
@@ -64,6 +65,7 @@ consteval bool FieldsAreBytes() {
   }
 }
 
+// Of std::chrono, by what they offer: they are sent as the number that they hold.
 template <typename T>
 concept IsDuration = requires {
   typename T::period;
