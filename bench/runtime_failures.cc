@@ -6,7 +6,7 @@
 //
 // tasks: chains of calls on eight workers that are killed one after the other, ever faster, then
 // all at once. With --start-seconds a worker needs so long to come back, as one does that loads
-// much, and fewer are killed. actors: 200 in ten processes, two of which are killed. With
+// much, and fewer are killed. actors: 200, each in a process, 40 of which are killed. With
 // --checkpoint-every 0 the program makes what it has lost again: new actors, and all their calls
 // from the first. Calls sleep, so that what counts is how many workers there are and not how many
 // cores.
@@ -192,7 +192,7 @@ void RunTasks(const Settings& settings) {
 
 // ---- Actors.
 
-constexpr std::size_t kGroups = 10;  // Processes.
+constexpr std::size_t kGroups = 10;
 constexpr std::size_t kGroupsKilled = 2;
 constexpr std::size_t kActorsOfGroup = 20;
 constexpr std::size_t kStateNumbers = 1000;
@@ -223,7 +223,7 @@ class Simulator {
   Values state_;
 };
 
-// The actors of one process, and a thread that calls them: one call of each is a round.
+// Actors that are lost together, and a thread that calls them: one call of each is a round.
 class Group {
  public:
   Group(Runtime& runtime, std::size_t number, std::uint32_t checkpoint_every)
@@ -232,7 +232,13 @@ class Group {
     MakeActors();
   }
 
-  pid_t Process() { return runtime_.Get(actors_.front().Call<&Simulator::Process>(), kPatience); }
+  std::vector<pid_t> Processes() {
+    std::vector<pid_t> processes;
+    for (const auto& actor : actors_) {
+      processes.push_back(runtime_.Get(actor.Call<&Simulator::Process>(), kPatience));
+    }
+    return processes;
+  }
 
   void Run(double seconds) {
     const Stopwatch watch;
@@ -256,10 +262,8 @@ class Group {
   void MakeActors() {
     actors_.clear();
     for (std::size_t i = 0; i < kActorsOfGroup; ++i) {
-      actors_.push_back(
-          runtime_.CreateActor<Simulator>({.process = fmt::format("group {}", number_),
-                                           .checkpoint_every = static_cast<int>(checkpoint_every_)},
-                                          SeedOf(i)));
+      actors_.push_back(runtime_.CreateActor<Simulator>(
+          {.checkpoint_every = static_cast<int>(checkpoint_every_)}, SeedOf(i)));
     }
   }
 
@@ -315,14 +319,16 @@ void RunActors(const Settings& settings) {
   for (std::size_t i = 0; i < kGroups; ++i)
     groups.emplace_back(runtime, i, settings.checkpoint_every);
   std::vector<pid_t> processes;
-  for (Group& group : groups) processes.push_back(group.Process());
+  for (std::size_t i = 0; i < kGroupsKilled; ++i) {
+    for (const pid_t process : groups[i].Processes()) processes.push_back(process);
+  }
   {
     std::vector<Thread> threads;
     for (Group& group : groups) {
       threads.emplace_back(ThreadOptions{.name = "group"}, [&] { group.Run(settings.seconds); });
     }
     SleepFor(settings.seconds / 3);
-    for (std::size_t i = 0; i < kGroupsKilled; ++i) kill(processes[i], SIGKILL);
+    for (const pid_t process : processes) kill(process, SIGKILL);
     for (Thread& thread : threads) thread.Join();
   }
   WriteTimeline(settings);

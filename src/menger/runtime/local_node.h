@@ -141,7 +141,6 @@ class LocalNode final : public Client, private NodeEffects {
   void Announce(Worker& worker) override { worker.host->Announce(); }
   void StartWorker() override { team_->StartWorker(); }
   void Restore(Object& object) override { spiller_->Restore(object); }
-  void DropActor(Worker& worker, const Actor& actor) override { worker.host->DropActor(actor); }
   void ActorReleased(ActorId actor) override;
   void Ready(const Watch& watch, Object& object) override;
   void Free(const ObjectValue& value) override;

@@ -39,10 +39,9 @@ void LocalNode::WorkerLost(const Worker& worker, const Task* ran, const TaskFail
     subject = machine_.NameOf(*ran);
     text += fmt::format(", while it ran {}", subject);
   }
-  if (!worker.actors.empty()) {
-    const Actor& actor = *worker.actors.front();
-    text += fmt::format("; its actor {} {}", machine_.NameOf(*actor.construction),
-                        actor.restarts > 0 ? "is made again" : "is dead");
+  if (const Actor* const actor = worker.actor) {
+    text += fmt::format("; its actor {} {}", machine_.NameOf(*actor->construction),
+                        actor->restarts > 0 ? "is made again" : "is dead");
   }
   losses_.Add(MonotonicNanoseconds(), subject, text);
 }

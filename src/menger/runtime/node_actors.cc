@@ -118,28 +118,10 @@ void NodeMachine::LeaveLine(Task& task) {
 // A process of its own, for good; of threads whichever has time, while it has calls of the actor.
 bool NodeMachine::FindHome(Actor& actor) {
   if (actor.worker != nullptr && (!options_.threads || actor.in_flight > 0)) return true;
-  if (!options_.threads && !actor.construction->spec->process().empty()) return FindProcess(actor);
   actor.worker =
       options_.threads ? scheduler_.Freest() : scheduler_.Dedicate(*actor.construction->scheduling);
   if (actor.worker == nullptr) return false;
-  if (!options_.threads) actor.worker->actors.push_back(&actor);
-  return true;
-}
-
-// A process that it shares with other actors.
-bool NodeMachine::FindProcess(Actor& actor) {
-  const std::string_view process = actor.construction->spec->process();
-  const auto found = worker_by_process_.find(process);
-  if (found != worker_by_process_.end()) {
-    if (!scheduler_.Join(*found->second, *actor.construction->scheduling)) return false;
-    actor.worker = found->second;
-  } else {
-    actor.worker = scheduler_.Dedicate(*actor.construction->scheduling);
-    if (actor.worker == nullptr) return false;
-    actor.worker->process = process;
-    worker_by_process_.emplace(process, actor.worker);
-  }
-  actor.worker->actors.push_back(&actor);
+  if (!options_.threads) actor.worker->actor = &actor;
   return true;
 }
 
@@ -150,11 +132,8 @@ void NodeMachine::ServeActor(Actor& actor) {
   const bool living = actor.state == Actor::State::kAlive;
   if (actor.mailbox.empty() || (!living && actor.mailbox.front() != actor.construction)) return;
   if (!FindHome(actor)) return ServeLater(actor);
-  // Where a call waits for other actors of its process, their calls must find room in the queue.
-  const bool waits = actor.worker->blocked && !actor.worker->process.empty();
-  if (waits && actor.in_flight > 0) return;
   std::size_t offered = 0;
-  while (!actor.mailbox.empty() && ((living && !waits) || offered == 0)) {
+  while (!actor.mailbox.empty() && (living || offered == 0)) {
     Task* const task = actor.mailbox.PopFront();
     if (!scheduler_.OfferTo(*actor.worker, *task)) {
       actor.mailbox.PushFront(task);
@@ -243,7 +222,7 @@ void NodeMachine::KillActor(Actor& actor, bool may_restart) {
   TaskFailure cause{.kind = FailureKind::kActorDied,
                     .code = ErrorCode::kCancelled,
                     .text = "the actor was killed by its user"};
-  if (worker != nullptr && !worker->thread && (may_restart || !SharesWorker(*worker))) {
+  if (worker != nullptr && !worker->thread) {
     effects_->EndWorker(*worker, "its actor was killed");
     return WorkerDied(*worker, cause);
   }
@@ -283,9 +262,7 @@ void NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
   Task* next = worker != nullptr ? worker->outstanding.front() : nullptr;
   while (next != nullptr) {
     Task& task = *std::exchange(next, next->next);
-    if (task.actor != &actor || (SharesWorker(*worker) && !effects_->Recall(*worker, task))) {
-      continue;
-    }
+    if (task.actor != &actor || (worker->thread && !effects_->Recall(*worker, task))) continue;
     scheduler_.Done(*worker, task, -1);
     LeaveWorker(task);
     take(task);
@@ -308,13 +285,8 @@ void NodeMachine::EndLife(Actor& actor) {
   }
   if (actor.worker == nullptr || actor.worker->thread) return;
   Worker& worker = *std::exchange(actor.worker, nullptr);
-  if (SharesWorker(worker)) {
-    std::erase(worker.actors, &actor);
-    scheduler_.Leave(worker, *actor.construction->scheduling);
-    return effects_->DropActor(worker, actor);
-  }
   effects_->EndWorker(worker, "its actor is dead");
-  std::erase(worker.actors, &actor);
+  worker.actor = nullptr;
   Retire(worker, "its actor is dead");
 }
 

@@ -28,13 +28,12 @@ void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
   const auto ran = std::find_if(lost.rbegin(), lost.rend(), [](auto& call) { return call.second; });
   effects_->WorkerLost(worker, ran != lost.rend() ? ran->first : nullptr, cause);
   // The last call of an actor may be what still held it.
-  const std::vector<Actor*> actors = worker.actors;
-  for (const Actor* const actor : actors) objects_.Hold(*actor->object);
+  Object* const stands_for = worker.actor != nullptr ? worker.actor->object : nullptr;
+  if (stands_for != nullptr) objects_.Hold(*stands_for);
   for (const auto& [task, begun] : lost) RunAgain(*task, begun, cause);
-  for (Actor* const actor : actors) {
-    Object& object = *actor->object;
-    ActorWorkerLost(*actor, cause);
-    objects_.Release(object);
+  if (stands_for != nullptr) {
+    ActorWorkerLost(*worker.actor, cause);
+    objects_.Release(*stands_for);
   }
   CloseStreamsOf(worker.index);
   SpreadNews();
@@ -43,7 +42,6 @@ void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
 void NodeMachine::Retire(Worker& worker, std::string_view cause) {
   worker.gone = true;
   NoteWorker(NodeEventKind::kWorkerDied, worker, cause);
-  if (!worker.process.empty()) worker_by_process_.erase(worker.process);
   if (worker.loan != 0) {
     EndLoan(worker, {.kind = FailureKind::kWorkerDied,
                      .code = ErrorCode::kUnavailable,

@@ -359,7 +359,7 @@ void NodeMachine::TakeBackCalls(Worker& worker) {
 
 void NodeMachine::HasRoomAgain(Worker& worker) {
   worker.full = false;
-  for (Actor* const actor : worker.actors) ServeLater(*actor);
+  if (worker.actor != nullptr) ServeLater(*worker.actor);
 }
 
 void NodeMachine::Run() {

@@ -34,8 +34,6 @@ class NodeEffects : public WorkerQueues {
   virtual void EndWorker(Worker& worker, std::string_view why) = 0;
   // The call should stop; a thread cannot be made to.
   virtual void Interrupt(Worker& worker, const Task& task) = 0;
-  // The actor has ended, its process goes on: it is to be destroyed once none of its calls runs.
-  virtual void DropActor(Worker&, const Actor&) {}
   // Nobody refers to the actor any longer, and none of its calls runs. Where its worker was a
   // process, that has ended.
   virtual void ActorReleased(ActorId) {}
@@ -330,11 +328,6 @@ class NodeMachine : private ObjectTable::Listener {
   void ServeActor(Actor& actor);
   void ServeLater(Actor& actor);
   bool FindHome(Actor& actor);
-  bool FindProcess(Actor& actor);
-  // Its worker does not end with it.
-  static bool SharesWorker(const Worker& worker) {
-    return worker.thread || worker.actors.size() > 1;
-  }
   void LeaveWorker(Task& task);
   void CallsReturned(const std::vector<Task*>& calls);
   void ActorCallDone(Task& task);
@@ -368,7 +361,6 @@ class NodeMachine : private ObjectTable::Listener {
   std::unordered_map<TaskId, Stream, IdHash> streams_;  // Whose readers want more.
   std::unordered_map<ActorId, std::unique_ptr<Actor>, IdHash> actors_;
   std::map<std::string, Actor*, std::less<>> actor_by_name_;
-  std::map<std::string, Worker*, std::less<>> worker_by_process_;
   std::deque<Actor*> waiting_actors_;  // Have calls, or their construction, and no room.
   std::vector<WorkerIndex> retired_;   // Gone; forgotten by the next Run.
   std::unordered_map<ObjectId, std::unique_ptr<Group>, IdHash> groups_;  // By what stands for it.

@@ -148,19 +148,17 @@ struct Worker {
   bool blocked = false;        // Its call waits for objects: its resources are lent to others.
   bool full = false;           // Its queue had no room; until it finishes something.
   bool gone = false;           // Dead or ended: what it still tells is ignored.
-  std::string process;         // What the actors that share it call it; "": one has it.
-  std::vector<SchedulingClass*> joined;  // Whose resources it has beside `serving`: actors'.
-  SchedulingClass* serving = nullptr;    // Whose resources it has; of a dedicated one its actor's.
-  IntrusiveList<Task> outstanding;       // In the order in which they were offered.
+  SchedulingClass* serving = nullptr;  // Whose resources it has; of a dedicated one its actor's.
+  IntrusiveList<Task> outstanding;     // In the order in which they were offered.
   LeaseNumber leases = 0;
   std::bitset<kLeasesMax> places;  // Of the leases that are out, by their numbers.
   double queued_nanoseconds = 0;
   std::int64_t progress_at = 0;
   std::int64_t ended_at = 0;  // When it ended its last call, as it says.
-  std::vector<Actor*> actors;
-  LoanNumber loan = 0;     // While it is lent:
-  PeerIndex lender = 0;    // it is a process of that node and does calls of this one,
-  PeerIndex borrower = 0;  // or a process of this node and does calls of that one.
+  Actor* actor = nullptr;     // That lives here; of threads none does.
+  LoanNumber loan = 0;        // While it is lent:
+  PeerIndex lender = 0;       // it is a process of that node and does calls of this one,
+  PeerIndex borrower = 0;     // or a process of this node and does calls of that one.
   bool asked_back = false;
 };
 

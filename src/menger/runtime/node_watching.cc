@@ -98,7 +98,7 @@ void NodeMachine::FillStatus(NodeStatus& status) const {
     NodeStatus::WorkerStatus& one = status.workers.emplace_back();
     one.index = index;
     one.blocked = worker->blocked;
-    if (!worker->actors.empty()) one.actor = NameOf(*worker->actors.front()->construction);
+    if (worker->actor != nullptr) one.actor = NameOf(*worker->actor->construction);
     const Task* const task = worker->outstanding.front();
     if (task == nullptr) continue;
     one.running = NameOf(*task);

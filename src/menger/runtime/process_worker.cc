@@ -83,8 +83,6 @@ void ProcessWorker::End(std::string_view why) {
   owner_.KillWorker(index_, why);
 }
 
-void ProcessWorker::DropActor(const Actor& actor) { Send(Message(DropMessage{.actor = actor.id})); }
-
 void ProcessWorker::Ready(std::uint64_t request, Object& object) {
   ValueMessage message{.request = request, .object = object.id};
   const bool with_value = request % 2 == 1;

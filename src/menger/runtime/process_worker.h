@@ -57,7 +57,6 @@ class ProcessWorker final : public WorkerHost {
   void Announce() override;
   void Interrupt(const Task& task) override;
   void End(std::string_view why) override;
-  void DropActor(const Actor& actor) override;
   void Ready(std::uint64_t request, Object& object) override;
   void Refuse(std::uint64_t request, const Object& object, const Payload& error) override;
   void Drain(NodeMachine& machine) override;

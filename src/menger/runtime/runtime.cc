@@ -96,11 +96,9 @@ SpecHeader Runtime::HeaderFor(const ActorOptions& options) {
     throw InvalidArgument("the concurrency of an actor is {}; it must lie between 1 and {}",
                           options.concurrency, kConcurrencyMax);
   }
-  if (options.concurrency > 1 && (every > 0 || !options.process.empty())) {
-    throw InvalidArgument(
-        "an actor with concurrency {} can have neither checkpoints nor a process "
-        "with others",
-        options.concurrency);
+  if (options.concurrency > 1 && every > 0) {
+    throw InvalidArgument("an actor with concurrency {} can have no checkpoints",
+                          options.concurrency);
   }
   return {.kind = CallKind::kConstruct,
           .named = !options.name.empty(),
@@ -111,15 +109,7 @@ SpecHeader Runtime::HeaderFor(const ActorOptions& options) {
           .concurrency = static_cast<std::uint16_t>(options.concurrency)};
 }
 
-std::string Runtime::SchedulingFor(const ActorOptions& options) {
-  std::string text = Scheduling(options);
-  if (options.process.empty()) return text;
-  CheckName(options.process);
-  if (options.process.find('\n') != std::string::npos) {
-    throw InvalidArgument("the name of an actor's process has a line break in it");
-  }
-  return fmt::format("{}\n{}", text.empty() ? "cpu=1" : text, options.process);
-}
+std::string Runtime::SchedulingFor(const ActorOptions& options) { return Scheduling(options); }
 
 void Runtime::Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
                      std::string_view name, std::span<const Argument> arguments,

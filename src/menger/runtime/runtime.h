@@ -62,10 +62,6 @@ struct ActorOptions {
   PlacementGroup group;  // As of a call.
   int bundle = -1;
   std::string name;  // GetActor finds it by that; "" for none.
-  // Actors that name the same process live in one, each with its own resources, and die together.
-  // They take turns; while a call of one waits for objects, calls of the others are done. "": each
-  // has its own. Of threads it means nothing.
-  std::string process;
   // How often it is made again when its worker dies. Left out: never, or as often as it takes if it
   // is checkpointed.
   std::optional<int> restarts;
@@ -75,8 +71,8 @@ struct ActorOptions {
   // once more. What that asks of its methods: docs/runtime.md, "When things die".
   int checkpoint_every = 0;
   // So many calls, 1 to 1000, are done at once, each on a thread of its process; they begin in
-  // order. The class must be made for that. Above 1 it has a process of its own and no checkpoints,
-  // and keeps its CPUs while its calls wait.
+  // order. The class must be made for that. Above 1 it has no checkpoints, and keeps its CPUs while
+  // its calls wait.
   int concurrency = 1;
 };
 

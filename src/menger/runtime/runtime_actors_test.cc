@@ -28,20 +28,7 @@ class Cell {
   int Process() { return getpid(); }
   int Die() { return std::raise(SIGKILL); }
   // Asks another actor, which may live here, too.
-  int AddTo(Runtime& runtime, const ActorRef<Cell>& other, int amount) {
-    return value_ + runtime.Get(other.Call<&Cell::Add>(amount));
-  }
-  int AddManyTo(Runtime& runtime, const ActorRef<Cell>& other, int count) {
-    std::vector<ObjectRef<int>> sums;
-    for (int i = 0; i < count; ++i) sums.push_back(other.Call<&Cell::Add>(1));
-    return runtime.Get(sums).back();
-  }
   // Through a chain of actors, the last of which only adds.
-  int AddThrough(Runtime& runtime, const std::vector<ActorRef<Cell>>& others, int amount) {
-    if (others.empty()) return Add(amount);
-    const std::vector<ActorRef<Cell>> rest(others.begin() + 1, others.end());
-    return value_ + runtime.Get(others.front().Call<&Cell::AddThrough>(rest, amount));
-  }
 
   static std::atomic<int> destroyed;
 
@@ -124,76 +111,9 @@ TEST_P(ActorsTest, AnActorKeepsAnother) {
   }));
 }
 
-// ---- Several in one process.
-
-TEST_P(ActorsTest, ActorsOfAProcessMayWaitForOneAnother) {
-  std::vector<ActorRef<Cell>> cells;
-  for (int i = 0; i < 5; ++i) {
-    cells.push_back(runtime.CreateActor<Cell>({.process = "together"}, i));
-  }
-  EXPECT_EQ(runtime.Get(cells[0].Call<&Cell::AddTo>(cells[1], 10)), 11);
-  const std::vector<ActorRef<Cell>> rest(cells.begin() + 1, cells.end());
-  // 0 + 11 + 2 + 3 + (4 + 1).
-  EXPECT_EQ(runtime.Get(cells[0].Call<&Cell::AddThrough>(rest, 1)), 21);
-  const int process = runtime.Get(cells[0].Call<&Cell::Process>());
-  for (const ActorRef<Cell>& cell : cells) {
-    EXPECT_EQ(runtime.Get(cell.Call<&Cell::Process>()), process);
-  }
-}
-
-// More calls than the queue of a process holds, each of which waits for another actor.
-TEST_P(ActorsTest, ManyCallsOfActorsOfAProcess) {
-  const auto first = runtime.CreateActor<Cell>({.process = "together"}, 0);
-  const auto second = runtime.CreateActor<Cell>({.process = "together"}, 0);
-  std::vector<ObjectRef<int>> results;
-  for (int i = 0; i < 1500; ++i) {
-    results.push_back(first.Call<&Cell::AddTo>(second, 1));
-    results.push_back(second.Call<&Cell::Add>(0));
-  }
-  const std::vector<int> values = runtime.Get(results);
-  EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(0)), 1500);
-  for (int i = 0; i < 1500; ++i) ASSERT_EQ(values[2 * i], i + 1);
-}
-
-// More calls while one waits than may be outstanding.
-TEST_P(ActorsTest, ACallMayWaitForAnyNumberOfOthersOfItsProcess) {
-  const auto first = runtime.CreateActor<Cell>({.process = "together"}, 0);
-  const auto second = runtime.CreateActor<Cell>({.process = "together"}, 0);
-  const ObjectRef<int> sum = first.Call<&Cell::AddManyTo>(second, 5000);
-  std::vector<ObjectRef<int>> others;
-  for (int i = 0; i < 1000; ++i) others.push_back(first.Call<&Cell::Add>(1));
-  EXPECT_EQ(runtime.Get(sum), 5000);
-  EXPECT_EQ(runtime.Get(others.back()), 1000);
-}
-
-class SharedProcessTest : public testing::Test {
- protected:
-  Runtime runtime{RuntimeOptions{.workers = 1}};
-};
-
-TEST_F(SharedProcessTest, EndsWithItsLastActor) {
-  ActorRef<Cell> first = runtime.CreateActor<Cell>({.process = "together"}, 1);
-  ActorRef<Cell> second = runtime.CreateActor<Cell>({.process = "together"}, 2);
-  const int process = runtime.Get(first.Call<&Cell::Process>());
-  EXPECT_EQ(runtime.Get(second.Call<&Cell::Process>()), process);
-  first = ActorRef<Cell>();
-  std::this_thread::sleep_for(milliseconds(50));
-  EXPECT_EQ(runtime.Get(second.Call<&Cell::Process>()), process);
-  second = ActorRef<Cell>();
-  EXPECT_TRUE(BecomesTrue([&] { return kill(process, 0) != 0; }));
-}
-
-TEST_F(SharedProcessTest, AKilledActorLeavesTheOthers) {
-  const ActorRef<Cell> first = runtime.CreateActor<Cell>({.process = "together"}, 1);
-  const ActorRef<Cell> second = runtime.CreateActor<Cell>({.process = "together"}, 2);
-  EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(1)), 3);
-  runtime.Kill(first);
-  EXPECT_THROW(runtime.Get(first.Call<&Cell::Add>(1)), TaskError);
-  EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(1)), 4);
-}
-
 // More than fits its queue, and every one waits for an answer that must find room there.
-TEST_F(SharedProcessTest, AnswersReachAnActorWhoseQueueIsFull) {
+TEST(ActorProcessTest, AnswersReachAnActorWhoseQueueIsFull) {
+  Runtime runtime({.workers = 1});
   const std::string text(40'000, 'x');
   for (const int concurrency : {1, 4}) {
     const ActorRef<Cell> cell = runtime.CreateActor<Cell>({.concurrency = concurrency}, 1);
@@ -203,27 +123,6 @@ TEST_F(SharedProcessTest, AnswersReachAnActorWhoseQueueIsFull) {
       ASSERT_EQ(length, text.size());
     }
   }
-}
-
-TEST_F(SharedProcessTest, DiesAsAWhole) {
-  const ActorRef<Cell> first = runtime.CreateActor<Cell>({.process = "all", .restarts = 1}, 1);
-  const ActorRef<Cell> second = runtime.CreateActor<Cell>({.process = "all"}, 2);
-  EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(1)), 3);
-  EXPECT_THROW(runtime.Get(first.Call<&Cell::Die>()), TaskError);
-  EXPECT_EQ(runtime.Get(first.Call<&Cell::Add>(1)), 2);
-  EXPECT_THROW(runtime.Get(second.Call<&Cell::Add>(1)), TaskError);
-}
-
-TEST_F(SharedProcessTest, EachActorHasItsResources) {
-  const ActorOptions options{.cpus = 0.5, .process = "together"};
-  ActorRef<Cell> first = runtime.CreateActor<Cell>(options, 1);
-  ActorRef<Cell> second = runtime.CreateActor<Cell>(options, 2);
-  const ActorRef<Cell> third = runtime.CreateActor<Cell>(options, 3);
-  EXPECT_EQ(runtime.Get(second.Call<&Cell::Add>(1)), 3);
-  const ObjectRef<int> waits = third.Call<&Cell::Add>(1);
-  EXPECT_TRUE(runtime.Wait(std::vector{waits}, {.timeout = milliseconds(50)}).ready.empty());
-  first = ActorRef<Cell>();
-  EXPECT_EQ(runtime.Get(waits), 4);
 }
 
 // ---- Coroutines.

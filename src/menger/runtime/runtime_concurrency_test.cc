@@ -202,7 +202,6 @@ TEST_F(ConcurrencyTest, WhatCannotBeIsRefused) {
   };
   EXPECT_THAT(refusal(0, {}), HasSubstr("is 0; it must lie between 1 and 1000"));
   EXPECT_THAT(refusal(1001, {}), HasSubstr("between 1 and 1000"));
-  EXPECT_THAT(refusal(2, {.process = "shared"}), HasSubstr("concurrency 2"));
   Runtime threads({.workers = 1, .isolation = Isolation::kThread});
   const auto actor = threads.CreateActor<Meeting>({.concurrency = 2});
   try {

@@ -104,9 +104,6 @@ void Scheduler::RemoveWorker(Worker& worker) {
     if (!worker.blocked) available_.Add(worker.serving->need);
     worker.serving = nullptr;
   }
-  for (const SchedulingClass* const joined : std::exchange(worker.joined, {})) {
-    available_.Add(joined->need);
-  }
   if (worker.dedicated) return;
   if (worker.blocked) --blocked_;
   Erase(idle_, &worker);
@@ -135,26 +132,6 @@ Worker* Scheduler::Dedicate(SchedulingClass& need) {
   worker->dedicated = true;
   worker->serving = &need;
   return worker;
-}
-
-bool Scheduler::Join(Worker& worker, SchedulingClass& need) {
-  if (!Reserve(need.need)) return false;
-  worker.joined.push_back(&need);
-  return true;
-}
-
-void Scheduler::Leave(Worker& worker, SchedulingClass& need) {
-  const auto joined = std::find(worker.joined.begin(), worker.joined.end(), &need);
-  SchedulingClass* freed = &need;
-  if (joined != worker.joined.end()) {
-    worker.joined.erase(joined);
-  } else {
-    // The first one leaves: another takes its part, whose resources are lent now if its were.
-    SchedulingClass* const before = std::exchange(worker.serving, worker.joined.back());
-    worker.joined.pop_back();
-    freed = worker.blocked ? worker.serving : before;
-  }
-  available_.Add(freed->need);
 }
 
 Worker* Scheduler::Freest() {
@@ -238,8 +215,8 @@ void Scheduler::StopReading(Task& task) {
 namespace {
 
 // The lease for one more call; none if so many lie between it and the first that is not done. Each
-// of those has a place of its own, by its number: where actors share a process, or one does several
-// calls at once, one that waits may keep its place while any number of others come and go.
+// of those has a place of its own, by its number: where an actor does several calls at once, one
+// that waits may keep its place while any number of others come and go.
 std::optional<LeaseNumber> NextLease(const Worker& worker) {
   LeaseNumber lease = worker.leases + 1;
   const Task* const first = worker.outstanding.front();
@@ -417,8 +394,7 @@ void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& r
   }
 }
 
-// Of an actor's process. Where actors share it they are begun in any order, and what the one that
-// waits has yet to do would fill the queue for the others.
+// Of an actor's process.
 void Scheduler::TakeBackAll(Worker& worker, std::vector<Task*>& recalled) {
   for (Task* task = worker.outstanding.back(); task != nullptr;) {
     Task* const before = task->previous;
@@ -435,7 +411,6 @@ void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
   worker.blocked = true;
   if (worker.lender != 0) return TakeBack(worker, 0, recalled);  // Its node lends what it has.
   if (worker.serving != nullptr) available_.Add(worker.serving->need);
-  if (!worker.process.empty()) TakeBackAll(worker, recalled);
   if (worker.dedicated) return;
   ++blocked_;
   Erase(idle_, &worker);  // A thread with an actor's call serves no class.

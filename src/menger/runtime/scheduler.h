@@ -79,10 +79,6 @@ class Scheduler {
   // Takes a worker that has nothing to do out of the pool, for an actor with its resources.
   // Null if there is none now; a start was then asked for where that makes sense.
   Worker* Dedicate(SchedulingClass& need);
-  // One more actor shares a dedicated worker, with resources of its own (false: not now), or no
-  // longer does.
-  bool Join(Worker& worker, SchedulingClass& need);
-  void Leave(Worker& worker, SchedulingClass& need);
   // The worker of the pool that has least to do and room; null if there is none now, as above.
   Worker* Freest();
   void Enqueue(Task& task);       // At the end of its class's queue;

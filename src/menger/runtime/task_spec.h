@@ -79,12 +79,7 @@ class TaskSpec {
   std::span<const ObjectId> contained() const;
   // The resources: "cpu=1.000 gpu=2.000"; "": one CPU. In a placement group followed by " @" and
   // the number of the bundle, if it is one; of kReserve as WriteReservation writes it.
-  std::string_view scheduling() const { return Scheduling().substr(0, Scheduling().find('\n')); }
-  // Of kConstruct: the name of the process in which it lives with others; "": none.
-  std::string_view process() const {
-    const std::size_t end = Scheduling().find('\n');
-    return end == std::string_view::npos ? "" : Scheduling().substr(end + 1);
-  }
+  std::string_view scheduling() const { return Text(header_.scheduling_at, header_.scheduling); }
   std::string_view name() const { return Text(header_.name_at, header_.name); }
   std::span<const std::byte> value(const SpecArgument& argument) const;
   std::span<const std::byte> bytes() const;
@@ -101,7 +96,6 @@ class TaskSpec {
  private:
   friend class SpecBuilder;
   TaskSpec() = default;
-  std::string_view Scheduling() const { return Text(header_.scheduling_at, header_.scheduling); }
   const std::byte* base() const { return reinterpret_cast<const std::byte*>(this); }
   std::string_view Text(std::uint32_t at, std::uint32_t size) const {
     return {reinterpret_cast<const char*>(base()) + at, size};

@@ -30,7 +30,6 @@ class ThreadWorker final : public WorkerHost {
   void Announce() override { bell_.Advance(); }
   void Interrupt(const Task& task) override;
   void End(std::string_view) override {}
-  void DropActor(const Actor&) override {}
   void Ready(std::uint64_t, Object&) override {}
   void Drain(NodeMachine& machine) override;
 

@@ -47,14 +47,9 @@ void WorkerClient::Serve() {
 bool WorkerClient::AwaitCall(Claimed& call) {
   const std::uint32_t seen = channel_.worker_bell().value();
   {
-    std::unique_lock lock(reading_);
+    const std::lock_guard lock(reading_);
     ReadMessages();
-    if (!ended_actors_.empty()) {
-      lock.unlock();
-      DestroyActors();
-      lock.lock();
-    }
-    call = ClaimNext(/*nested=*/false);
+    call = ClaimNext();
     if (call.memory == nullptr && stop_) return false;
   }
   if (call.memory == nullptr) {
@@ -70,7 +65,7 @@ void WorkerClient::ReadMessages() {
   while (const RingEntry entry = in_.Next()) {
     any = true;
     if (entry.kind == RingEntryKind::kClaimable) {
-      offered_.push_back({entry});
+      offered_.push_back(entry);
     } else {
       HandleAnswer(entry.bytes);
     }
@@ -82,52 +77,33 @@ void WorkerClient::ReadMessages() {
 // What lies before the first call that can still be claimed; answers need the room.
 void WorkerClient::ReleaseDone() {
   RingEntry last;
-  while (!offered_.empty() && (offered_.front().done || in_.WasRecalled(offered_.front().entry))) {
-    last = offered_.front().entry;
+  while (!offered_.empty() && in_.WasRecalled(offered_.front())) {
+    last = offered_.front();
     offered_.pop_front();
   }
-  if (!last) return;
+  if (last) ReleaseThrough(last);
+}
+
+void WorkerClient::ReleaseThrough(const RingEntry& entry) {
   if (offered_.empty()) {
     in_.Release();
   } else {
-    in_.ReleaseThrough(last);
+    in_.ReleaseThrough(entry);
   }
 }
 
-WorkerClient::Claimed WorkerClient::ClaimNext(bool nested) {
+WorkerClient::Claimed WorkerClient::ClaimNext() {
   Claimed call;
-  for (auto next = offered_.begin(); next != offered_.end() && call.memory == nullptr; ++next) {
-    const RingEntry& entry = next->entry;
-    if (next->done) continue;
-    if (nested && !MayNest(entry)) {
-      next->done = in_.WasRecalled(entry);  // Its room is needed.
-      continue;
+  while (!offered_.empty() && call.memory == nullptr) {
+    const RingEntry entry = offered_.front();
+    offered_.pop_front();
+    if (in_.TryClaim(entry)) {
+      call = {CallBuffer(new std::byte[entry.bytes.size()]), entry.bytes.size()};
+      std::memcpy(call.memory.get(), entry.bytes.data(), entry.bytes.size());
     }
-    next->done = true;
-    if (!in_.TryClaim(entry)) continue;
-    call = {CallBuffer(new std::byte[entry.bytes.size()]), entry.bytes.size()};
-    std::memcpy(call.memory.get(), entry.bytes.data(), entry.bytes.size());
+    ReleaseThrough(entry);
   }
-  ReleaseDone();
   return call;
-}
-
-// An actor does one call after the other, but others of the process need not wait for it.
-bool WorkerClient::MayNest(const RingEntry& entry) const {
-  MessageReader reader(entry.bytes);
-  const auto call = reader.Take<CallMessage>();
-  reader.TakeBytes(call.references * sizeof(ValueHeader));
-  const ActorId actor = TaskSpec::View(reader.TakeBytes(call.spec_bytes)).header().actor;
-  return actor.valid() && std::find(busy_.begin(), busy_.end(), actor) == busy_.end();
-}
-
-void WorkerClient::DestroyActors() {
-  std::vector<ActorId> ended;
-  {
-    const std::lock_guard lock(reading_);
-    ended.swap(ended_actors_);
-  }
-  for (const ActorId& actor : ended) actors_.Erase(actor);
 }
 
 void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
@@ -161,8 +137,6 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
       request->order.push_back(message.object);
       if (request->missing > 0) --request->missing;
     }
-  } else if (kind == ToWorker::kDrop) {
-    ended_actors_.push_back(reader.Take<DropMessage>().actor);
   } else if (kind == ToWorker::kNamed) {
     const auto message = reader.Take<NamedMessage>();
     if (Request* const request = find(message.request)) {
@@ -214,17 +188,10 @@ void WorkerClient::Do(const Claimed& claimed) {
   }
   const bool main = std::this_thread::get_id() == main_;
   std::uint64_t lease = call.lease;
-  const std::uint64_t before = running_.load(std::memory_order_relaxed);
-  if (main) {
-    running_.store(lease, std::memory_order_relaxed);
-    busy_.push_back(spec.header().actor);
-  }
+  if (main) running_.store(lease, std::memory_order_relaxed);
   const std::int64_t began_at = MonotonicNanoseconds();
   CallOutcome outcome = Execute(spec, values, *this, &lease, &inputs, actors_, *this);
-  if (main) {
-    busy_.pop_back();
-    running_.store(before, std::memory_order_relaxed);
-  }
+  if (main) running_.store(0, std::memory_order_relaxed);
   if (spec.header().kind == CallKind::kConstruct && !outcome.failed) Begin(spec.header());
   Report(call, std::move(outcome), began_at, MonotonicNanoseconds());
 }

@@ -95,11 +95,9 @@ class WorkerClient final : public Client, private ResultStore {
   ObjectHandle NewHandle(ObjectId id);
   bool AwaitCall(Claimed& call);
   void ReadMessages();
-  // The first call; `nested`: the first that can be done while those of busy_ wait.
-  Claimed ClaimNext(bool nested);
-  bool MayNest(const RingEntry& entry) const;
+  Claimed ClaimNext();
   void ReleaseDone();
-  void DestroyActors();
+  void ReleaseThrough(const RingEntry& entry);
   void HandleAnswer(std::span<const std::byte> bytes);
   void Do(const Claimed& call);
   void Begin(const SpecHeader& construction);
@@ -113,8 +111,7 @@ class WorkerClient final : public Client, private ResultStore {
   std::span<std::byte> Reserve(std::size_t bytes);
   std::vector<Fetched> FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers);
   void RingNode();
-  // `nest`: does calls of other actors meanwhile, if the process has some.
-  void Await(Request& request, const Deadline& deadline, bool nest = false);
+  void Await(Request& request, const Deadline& deadline);
   std::uint64_t NewRequest(Request& request, bool with_values);
   bool Ask(std::uint64_t number, Request& request, std::span<const ObjectHandle> objects,
            const Deadline& deadline);
@@ -128,13 +125,8 @@ class WorkerClient final : public Client, private ResultStore {
 
   std::mutex reading_;
   RingReader in_;  // Guarded by reading_.
-  // Calls that were read and are still the node's to take back, and those behind one of them.
-  struct Offered {
-    RingEntry entry;
-    bool done = false;  // Claimed or recalled.
-  };
-  std::deque<Offered> offered_;                           // Guarded by reading_.
-  std::vector<ActorId> ended_actors_;                     // To be destroyed. Guarded by reading_.
+  // Calls that were read and are still the node's to take back.
+  std::deque<RingEntry> offered_;                         // Guarded by reading_.
   bool stop_ = false;                                     // Guarded by reading_.
   std::unordered_map<std::uint64_t, Request*> requests_;  // Guarded by reading_.
   std::uint64_t next_request_ = 0;                        // Guarded by reading_.
@@ -147,8 +139,6 @@ class WorkerClient final : public Client, private ResultStore {
   std::unique_ptr<CallThreads> call_threads_;
   std::atomic<CallThreads*> threads_{
       nullptr};                            // The same, for threads that its constructor starts.
-  std::vector<ActorId> busy_;              // Whose calls the main thread does, the innermost last.
-  bool waiting_ = false;                   // One of these waits, as the node knows.
   std::atomic<std::uint64_t> running_{0};  // The lease of the call that the main thread does.
 };
 

@@ -18,9 +18,6 @@ class WorkerHost {
   virtual void Interrupt(const Task& task) = 0;
   virtual void End(std::string_view why) = 0;
 
-  // See NodeEffects.
-  virtual void DropActor(const Actor& actor) = 0;
-
   // An object that the worker watches is ready.
   virtual void Ready(std::uint64_t request, Object& object) = 0;
   // One whose value it watches is on the disk, and there is no room for it.

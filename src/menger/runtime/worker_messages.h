@@ -24,7 +24,6 @@ enum class ToWorker : std::uint32_t {
   kValue,  // ValueMessage: of a watched object that is ready now.
   kGrant,  // GrantMessage: where a value may be written.
   kNamed,  // NamedMessage: the actor of a name.
-  kDrop,   // DropMessage: an actor that has ended.
   kStop,   // Nothing: end when what was claimed is done.
 };
 
@@ -94,12 +93,6 @@ struct GrantMessage {
   std::uint32_t granted = 0;  // 0: the failure follows, encoded.
   std::uint64_t request = 0;
   SharedExtent extent;
-};
-// The worker destroys the actor once none of its calls runs.
-struct DropMessage {
-  ToWorker kind = ToWorker::kDrop;
-  std::uint32_t unused = 0;
-  ActorId actor;
 };
 // The answer to FindMessage.
 struct NamedMessage {

@@ -8,12 +8,6 @@
 // The part of the worker's end that deals with values: where its own are put, and how its calls
 // await those of others.
 namespace menger {
-namespace {
-
-constexpr std::size_t kNestedMax = 64;  // Calls, each within one that waits.
-
-}  // namespace
-
 std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& value) {
   if (bytes <= kInlineBytesMax) {
     value = ObjectValue::Inline(Payload::Allocate(bytes));
@@ -98,20 +92,13 @@ std::uint64_t WorkerClient::NewRequest(Request& request, bool with_values) {
 }
 
 // Whoever waits reads for all.
-void WorkerClient::Await(Request& request, const Deadline& deadline, bool nest) {
-  nest = nest && busy_.size() < kNestedMax;
+void WorkerClient::Await(Request& request, const Deadline& deadline) {
   for (;;) {
     const std::uint32_t seen = channel_.worker_bell().value();
-    Claimed call;
     {
       const std::lock_guard lock(reading_);
       ReadMessages();
       if (request.missing == 0 || deadline.expired()) return;
-      if (nest) call = ClaimNext(/*nested=*/true);
-    }
-    if (call.memory != nullptr) {
-      Do(call);
-      continue;
     }
     RingNode();
     channel_.worker_bell().TryWaitFor(
@@ -121,10 +108,8 @@ void WorkerClient::Await(Request& request, const Deadline& deadline, bool nest) 
 
 bool WorkerClient::Ask(std::uint64_t number, Request& request,
                        std::span<const ObjectHandle> objects, const Deadline& deadline) {
-  // Of calls within one that waits the node need not know that they wait, too; nor where others of
-  // the actor go on.
-  const bool main = std::this_thread::get_id() == main_;
-  const bool call = main && ThisCall() != nullptr && !waiting_;
+  // Where others of the actor go on, the node need not know that one waits.
+  const bool call = std::this_thread::get_id() == main_ && ThisCall() != nullptr;
   std::vector<ObjectId> ids;
   std::unordered_set<ObjectId, IdHash> known;
   for (const ObjectHandle& handle : objects) {
@@ -148,9 +133,7 @@ bool WorkerClient::Ask(std::uint64_t number, Request& request,
   };
   send(ToNode::kWatch);
   PassOn();
-  if (call) waiting_ = true;
-  Await(request, deadline, /*nest=*/main && ThisCall() != nullptr);
-  if (call) waiting_ = false;
+  Await(request, deadline);
   bool done;
   {
     const std::lock_guard lock(reading_);
