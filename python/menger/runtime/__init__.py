@@ -76,10 +76,13 @@ def wait(object_refs, *, num_returns=1, timeout=None, fetch_local=True):
 
 
 def cancel(object_ref, *, force=False, recursive=True):
-    """Settles a task that is not done as cancelled. One that runs gets a KeyboardInterrupt; with `force` its worker is killed."""
+    """Settles a task that is not done as cancelled. One that runs gets a KeyboardInterrupt; with `force` its worker is killed.
+
+    With `recursive` so is what the task has called.
+    """
     if type(object_ref) is not ObjectRef:
         raise TypeError(f"cancel takes an ObjectRef; this is {type(object_ref).__name__}")
-    session.current().cancel(object_ref, force)
+    session.current().cancel(object_ref, force, recursive)
 
 
 def kill(actor, *, no_restart=True):

@@ -109,7 +109,7 @@ def _error_class(cause):
 
 def failure(data, decode):
     """The exception for a failed call: `data` are a menger::TaskFailure as its Encode writes it; `decode` reads its value."""
-    kind, at, texts = data[0], 2, []
+    kind, at, texts = data[0], 3, []
     for _ in range(5):
         (size,) = struct.unpack_from("=I", data, at)
         texts.append(data[at + 4 : at + 4 + size])

@@ -14,6 +14,8 @@ INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED = 0, 1, 3, 4
 # What is called.
 FUNCTION, CONSTRUCT, METHOD = range(3)
 
+ID_BYTES = 16
+
 
 class Id(ctypes.Structure):
     _fields_ = [("high", ctypes.c_uint64), ("low", ctypes.c_uint64)]
@@ -137,6 +139,7 @@ class Library:
         declare("menger_runtime_call", pointer, pointer, pointer, text, count, pointer, count, pointer)
         declare("menger_runtime_create", pointer, pointer, pointer, text, count, pointer, count, ctypes.POINTER(Id))
         declare("menger_runtime_put", pointer, pointer, *value)
+        declare("menger_runtime_define", pointer, pointer, *value)
         declare("menger_runtime_reserve", pointer, pointer, pointer, count, number, text)
         declare("menger_runtime_get", pointer, pointer, pointer, count, ctypes.c_double)
         declare("menger_runtime_pin", pointer, pointer, count)
@@ -147,7 +150,7 @@ class Library:
         declare("menger_runtime_id", None, pointer, ctypes.POINTER(Id))
         declare("menger_runtime_adopt_all", number, pointer, text, count, pointer)
         declare("menger_runtime_adopt", pointer, pointer, text)
-        declare("menger_runtime_cancel", number, pointer, pointer, number)
+        declare("menger_runtime_cancel", number, pointer, pointer, number, number)
         declare("menger_runtime_kill", number, pointer, text, number)
         declare("menger_runtime_find", pointer, pointer, text, ctypes.POINTER(Id))
         declare("menger_runtime_serve", number, ctypes.POINTER(WorkerHooks))
@@ -156,7 +159,7 @@ class Library:
         declare("menger_frame_begun", None, pointer, number)
         declare("menger_frame_leave", None, pointer)
         declare("menger_frame_actor", None, pointer, count)
-        declare("menger_frame_fail", None, pointer, text, text, ctypes.POINTER(Bytes))
+        declare("menger_frame_fail", None, pointer, text, text, ctypes.POINTER(Bytes), number)
         declare("menger_frame_object", number, pointer, count, ctypes.POINTER(Id))
 
     def failure(self):

@@ -52,14 +52,22 @@ def check_options(given, known):
     concurrency = given.get("max_concurrency", 1)
     if not isinstance(concurrency, int) or not 1 <= concurrency <= _CONCURRENCY_MAX:
         raise ValueError(f"max_concurrency is {concurrency!r}; it must be a number from 1 to {_CONCURRENCY_MAX}")
-    if not isinstance(given.get("retry_exceptions", False), bool):
-        raise ValueError("retry_exceptions must be True or False")
+    if not _are_exceptions(given.get("retry_exceptions", False)):
+        raise ValueError(
+            f"retry_exceptions is {given['retry_exceptions']!r}; it must be True, False or a list of classes of exceptions"
+        )
     strategy = given.get("scheduling_strategy", "DEFAULT")
     if strategy not in (None, "DEFAULT", "SPREAD") and not isinstance(strategy, PlacementGroupSchedulingStrategy):
         raise ValueError(
             f"scheduling_strategy is {strategy!r}; it must be 'DEFAULT', 'SPREAD' or a PlacementGroupSchedulingStrategy"
         )
     return given
+
+
+def _are_exceptions(given):
+    if isinstance(given, bool):
+        return True
+    return isinstance(given, (list, tuple)) and all(inspect.isclass(each) and issubclass(each, BaseException) for each in given)
 
 
 def amounts(resources):
@@ -71,7 +79,7 @@ def _retries(count):
 
 
 class Definition:
-    """A function or class, which travels to the workers once, by reference."""
+    """A function or class, which travels to the workers once, by a reference that follows from what it is."""
 
     def __init__(self, target):
         self.target, self.name = target, target.__name__
@@ -85,7 +93,7 @@ class Definition:
                     raise exceptions.RaySystemError(f"'{self.name}' is of a runtime that was shut down")
                 self._exporter = threading.get_ident()
                 try:
-                    self._reference = into.put(self.target)
+                    self._reference = into.define(self.target)
                     self._session = into
                 finally:
                     self._exporter = None
@@ -118,13 +126,13 @@ def load_definition(reference, owner):
         _loading.reference = before
 
 
-def _make_callable(owner, definition, options, **others):
-    """What runs a function, or makes an actor of a class, that is told these options."""
+def _make_callable(owner, definition, options, more=b"", **others):
+    """What runs a function, or makes an actor of a class, that is told these options; `more` goes to the worker."""
     strategy = options["scheduling_strategy"]
     if isinstance(strategy, PlacementGroupSchedulingStrategy):
         others |= strategy.call_options()
     reference = definition.reference(owner)
-    prefix, packed = pack_bytes(reference.binary())
+    prefix, packed = pack_bytes(reference.binary() + more)
     made = owner.make_callable(
         library.CallOptions(
             prefix=packed,
@@ -169,15 +177,17 @@ class RemoteFunction:
 
     def _make_callable(self, owner):
         options = {**FUNCTION_OPTIONS, **self._options}
+        retried = options["retry_exceptions"]
         self._callable = _make_callable(
             owner,
             self._definition,
             options,
+            more=b"" if isinstance(retried, bool) else values.dumps(tuple(retried)).joined(),
             kind=library.FUNCTION,
             results=self._results or 1,
             name=(options["name"] or self._definition.name).encode(),
             retries=_retries(options["max_retries"]),
-            retry_errors=int(options["retry_exceptions"]),
+            retry_errors=int(bool(retried)),
         )
         self._session = owner
 

@@ -141,6 +141,10 @@ class Session:
     def put_encoded(self, encoded):
         return self._reference(self.library.put(self.runtime, *c_value(encoded)[1]))
 
+    def define(self, value):
+        """A reference on what is stored once a job, however often and by whom it is defined: it goes by its bytes."""
+        return self._reference(self.library.define(self.runtime, *c_value(values.dumps(value))[1]))
+
     def get(self, references, timeout=None):
         """The values of a list of references."""
         batch = self._fetch([reference.handle for reference in references], timeout)
@@ -265,8 +269,8 @@ class Session:
 
     # ---- The rest.
 
-    def cancel(self, reference, force):
-        if self.library.cancel(self.runtime, reference.handle, int(force)) != 0:
+    def cancel(self, reference, force, recursive=True):
+        if self.library.cancel(self.runtime, reference.handle, int(force), int(recursive)) != 0:
             raise self.library.failure()
 
     def kill(self, actor, may_restart):

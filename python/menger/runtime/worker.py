@@ -25,7 +25,8 @@ class Worker:
     def __init__(self, functions):
         self._library = functions
         self._session = None
-        self._definitions = {}  # (what was loaded, its reference) by the reference's id.
+        self._definitions = {}  # (what was loaded, what it is retried for, its reference) by what the call says it is.
+        self._retried = None  # The exceptions for which the call that runs is run again; None: as it was made.
         self._actors, self._made = {}, 0
         self._loop = None
         self._coroutines = None  # Of an actor that has some.
@@ -53,6 +54,7 @@ class Worker:
             if main:
                 self._calls += 1
                 self._running = True
+                self._retried = None
             try:
                 self._do(frame, kind, actor, table, count, results, shared, main)
             finally:
@@ -78,7 +80,7 @@ class Worker:
             else:
                 value = self._do_among_others(frame, method, arguments, keywords)
         else:
-            target = self._definition(prefix)
+            target, self._retried = self._definition(prefix)
             self.name = target.__name__
             value = target(*arguments, **keywords)
         if type(value) is types.CoroutineType:
@@ -115,7 +117,10 @@ class Worker:
         if len(packed) > _FAILURE_BYTES_MAX:
             packed = b""
         _held, packed = remoting.pack_bytes(packed)
-        self._library.frame_fail(frame, type(cause).__name__.encode(), text.encode(errors="replace"), ctypes.byref(packed))
+        final = main and self._retried is not None and not isinstance(error, self._retried)
+        self._library.frame_fail(
+            frame, type(cause).__name__.encode(), text.encode(errors="replace"), ctypes.byref(packed), int(final)
+        )
 
     # ---- What is called, and with what.
 
@@ -124,9 +129,11 @@ class Worker:
         if found is None:
             if len(self._definitions) >= _DEFINITIONS_MAX:
                 self._definitions.clear()
-            reference = self._session.adopt(prefix)
-            found = self._definitions[prefix] = (remoting.load_definition(reference, self._session), reference)
-        return found[0]
+            reference = self._session.adopt(prefix[: library.ID_BYTES])
+            target = remoting.load_definition(reference, self._session)
+            more = prefix[library.ID_BYTES :]
+            found = self._definitions[prefix] = (target, values.loads(more) if more else None, reference)
+        return found[:2]
 
     def _method(self, actor, name):
         instance = self._actors[actor]

@@ -8,7 +8,7 @@
 namespace menger {
 
 TensorAllocation::TensorAllocation(Client& client, DataType dtype, const Shape& shape)
-    : client_(&client), object_(client.NewObject()) {
+    : client_(&client), object_(client.NewObject(client.Caller().NextPut())) {
   TensorView view{.dtype = dtype, .shape = shape};
   const std::size_t data_bytes = view.bytes();
   const std::span<std::byte> out = client.Allocate(EncodedSize(view), value_);

@@ -7,9 +7,10 @@ CallContext*& ThisCall() {
   return call;
 }
 
-ObjectHandle Client::Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
-                         std::span<const ObjectHandle> contained) {
-  ObjectHandle object = NewObject();
+ObjectHandle Client::PutAs(ObjectId id, std::size_t bytes,
+                           FunctionRef<void(std::span<std::byte>)> fill,
+                           std::span<const ObjectHandle> contained) {
+  ObjectHandle object = NewObject(id);
   ObjectValue value;
   const std::span<std::byte> out = Allocate(bytes, value);
   try {

@@ -24,14 +24,20 @@ inline constexpr std::chrono::nanoseconds kNoTimeout = std::chrono::hours(24 * 3
 class CallInputs;
 class Client;
 
-// Who calls: the driver, or one call that runs. Names its calls by counting them.
+// Who calls: the driver, or one run of a call. Names what it makes by counting it; calls, values
+// and streams of random numbers apart.
 struct CallContext {
   TaskId task;
-  std::atomic<std::uint64_t> calls{0};
+  TaskId run;                    // RunOf(task, which): what its calls and puts are named after.
   void* execution = nullptr;     // Of whoever runs the call; null for the driver.
   CallInputs* inputs = nullptr;  // Null where no further run is to be told the same.
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint64_t> puts{0};
+  std::atomic<std::uint64_t> streams{0};
 
-  TaskId NextCall() { return ChildTask(task, calls.fetch_add(1, std::memory_order_relaxed)); }
+  TaskId NextCall() { return ChildTask(run, calls.fetch_add(1, std::memory_order_relaxed)); }
+  ObjectId NextPut() { return PutBy(run, puts.fetch_add(1, std::memory_order_relaxed)); }
+  Id NextSeed() { return RandomSeed(task, streams.fetch_add(1, std::memory_order_relaxed)); }
 };
 
 // Bytes of a value that stay where they are while this lives. Movable.
@@ -81,18 +87,24 @@ CallContext*& ThisCall();
 // Calls are made in the name of the call that the thread runs, or of the process as a whole.
 class Client : public ReferenceOwner {
  public:
-  explicit Client(TaskId root) : root_{.task = root} {}
+  // `job`: the root of the job; `root`: in whose name what is no call's is called and put.
+  Client(TaskId job, TaskId root) : job_(job), root_{.task = root, .run = RunOf(root, 0)} {}
 
   // Makes a call; fills in a handle on each of its results.
   virtual void Submit(SpecPointer spec, std::span<ObjectHandle> results) = 0;
 
   // Makes an object of `bytes` bytes, which `fill` writes; `contained` are the references inside.
   ObjectHandle Put(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
-                   std::span<const ObjectHandle> contained);
+                   std::span<const ObjectHandle> contained) {
+    return PutAs(Caller().NextPut(), bytes, fill, contained);
+  }
+  // The same under a name that says what it is: where somebody knows that already, his value stays.
+  ObjectHandle PutAs(ObjectId id, std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
+                     std::span<const ObjectHandle> contained);
 
-  // The same in steps: an object that nobody else knows yet, room for its value, and the end:
-  // either the value is the object's or the room is given back.
-  virtual ObjectHandle NewObject() = 0;
+  // The same in steps: an object that is to get a value, room for that, and the end: either the
+  // value is the object's or the room is given back.
+  virtual ObjectHandle NewObject(ObjectId id) = 0;
   virtual std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) = 0;
   virtual void Publish(const ObjectHandle& object, ObjectValue value,
                        std::span<const ObjectHandle> contained) = 0;
@@ -114,7 +126,7 @@ class Client : public ReferenceOwner {
   // The first `count` items of a stream are taken; kStreamDropped: no more are wanted.
   virtual void Take(TaskId stream, std::uint64_t count) noexcept = 0;
 
-  virtual void Cancel(const ObjectHandle& object, bool force) = 0;
+  virtual void Cancel(const ObjectHandle& object, bool force, bool recursive) = 0;
 
   virtual void KillActor(ActorId actor, bool may_restart) = 0;
 
@@ -137,12 +149,13 @@ class Client : public ReferenceOwner {
   virtual void Unpin(const ObjectHandle& object) noexcept = 0;
 
   CallContext& Caller() { return ThisCall() != nullptr ? *ThisCall() : root_; }
-  TaskId root() const { return root_.task; }
+  TaskId job() const { return job_; }
 
  protected:
   ~Client() = default;
 
  private:
+  const TaskId job_;
   CallContext root_;
 };
 

@@ -149,12 +149,15 @@ void ActorInstances::Erase(ActorId id) {
   instance.type->destroy(instance.actor);
 }
 
-CallOutcome Execute(const TaskSpec& spec, std::span<const EncodedValue> by_reference,
-                    Client& client, void* execution, CallInputs* inputs, ActorInstances& actors,
-                    ResultStore& store) {
+CallOutcome Execute(const TaskSpec& spec, std::uint32_t run,
+                    std::span<const EncodedValue> by_reference, Client& client, void* execution,
+                    CallInputs* inputs, ActorInstances& actors, ResultStore& store) {
   CallOutcome outcome;
   outcome.results.resize(spec.header().results);
-  CallContext context{.task = spec.task(), .execution = execution, .inputs = inputs};
+  CallContext context{.task = spec.task(),
+                      .run = RunOf(spec.task(), run),
+                      .execution = execution,
+                      .inputs = inputs};
   const Calling calling(context);
   try {
     Results results(outcome, store);

@@ -56,11 +56,13 @@ class ActorInstances {
 };
 
 // Does one call: finds the function, reads the arguments in place, runs it, writes the results
-// where they belong; or saves an actor as the result, or loads it from the argument. `by_reference`
+// where they belong; or saves an actor as the result, or loads it from the argument. `run`: which
+// run of the call it is, for the names of what it calls and puts. `by_reference`
 // has the values of the arguments that are references, in order; `inputs` is null where no run of
 // the call is to be told what another was. Never throws: whatever goes wrong is the outcome.
-CallOutcome Execute(const TaskSpec& spec, std::span<const std::span<const std::byte>> by_reference,
-                    Client& client, void* execution, CallInputs* inputs, ActorInstances& actors,
+CallOutcome Execute(const TaskSpec& spec, std::uint32_t run,
+                    std::span<const std::span<const std::byte>> by_reference, Client& client,
+                    void* execution, CallInputs* inputs, ActorInstances& actors,
                     ResultStore& store);
 
 }  // namespace menger

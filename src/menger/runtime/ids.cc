@@ -25,19 +25,41 @@ Result Derive(const Id& parent, std::uint64_t kind, std::uint64_t number) {
   return result;
 }
 
-enum Kind : std::uint64_t { kRoot = 1, kChild, kResult, kActor };
+enum Kind : std::uint64_t {
+  kRoot = 1,
+  kChild,
+  kResult,
+  kActor,
+  kRun,
+  kPut,
+  kArgument,
+  kDefinition,
+  kRandom
+};
 
 }  // namespace
 
 TaskId RootTask(std::uint64_t job) { return Derive<TaskId>(Id{}, kRoot, job); }
 
-TaskId ChildTask(TaskId parent, std::uint64_t counter) {
-  return Derive<TaskId>(parent, kChild, counter);
-}
+TaskId RunOf(TaskId task, std::uint32_t run) { return Derive<TaskId>(task, kRun, run); }
+
+TaskId ChildTask(TaskId run, std::uint64_t counter) { return Derive<TaskId>(run, kChild, counter); }
 
 ObjectId ResultOf(TaskId task, std::uint32_t index) {
   return Derive<ObjectId>(task, kResult, index);
 }
+
+ObjectId PutBy(TaskId run, std::uint64_t counter) { return Derive<ObjectId>(run, kPut, counter); }
+
+ObjectId ArgumentOf(TaskId task, std::uint32_t position) {
+  return Derive<ObjectId>(task, kArgument, position);
+}
+
+ObjectId DefinitionIn(TaskId job, const Id& hash) {
+  return Derive<ObjectId>(Derive<Id>(job, kDefinition, hash.high), kDefinition, hash.low);
+}
+
+Id RandomSeed(TaskId task, std::uint64_t counter) { return Derive<Id>(task, kRandom, counter); }
 
 ActorId ActorOf(TaskId creation) { return Derive<ActorId>(creation, kActor, 0); }
 

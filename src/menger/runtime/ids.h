@@ -7,9 +7,13 @@
 namespace menger {
 
 // Names of what the runtime keeps. They are computed, never drawn: the id of a call is a hash of
-// the call that made it and of how many that one had made before. So a call that is run again after
-// a failure makes the same calls under the same names, and whoever knows them already says so
-// instead of running them twice.
+// the call that made it, of which run of that one did, and of how many calls the run had made
+// before. So no two runs share a name, whatever a further run does that an earlier one did not.
+// Only methods of checkpointed actors, which do the same in each run, are always in their first:
+// what they call and put is known by its name, and done once.
+//
+// What the runtime stores for itself (an argument that is too large to travel with its call, the
+// definition of a function of another language) is named after what it is and takes no number.
 //
 // 128 bits, well mixed: a hash table may use `low` as it is. Two different ids that collide are not
 // guarded against (10^12 ids: probability 10^-15).
@@ -34,11 +38,26 @@ struct NodeId : Id {};    // One node, in all its lives; its engine names it.
 // different numbers.
 TaskId RootTask(std::uint64_t job);
 
-// The call number `counter` that `parent` makes; Put counts as a call.
-TaskId ChildTask(TaskId parent, std::uint64_t counter);
+// Run number `run` of a call, from 0: what its calls and puts are named after.
+TaskId RunOf(TaskId task, std::uint32_t run);
 
-// Result number `index` of a task. What was put is result 0 of a task that is never run.
+// The call number `counter` of a run.
+TaskId ChildTask(TaskId run, std::uint64_t counter);
+
+// Result number `index` of a task.
 ObjectId ResultOf(TaskId task, std::uint32_t index);
+
+// The value number `counter` that a run puts.
+ObjectId PutBy(TaskId run, std::uint64_t counter);
+
+// The value of argument number `position` of a call, where it does not travel with that.
+ObjectId ArgumentOf(TaskId task, std::uint32_t position);
+
+// What is stored once for all calls of a job, under the hash of its bytes.
+ObjectId DefinitionIn(TaskId job, const Id& hash);
+
+// What seeds the random numbers that a call draws for the `counter`th time: the same in every run.
+Id RandomSeed(TaskId task, std::uint64_t counter);
 
 // The actor that a constructor's task makes.
 ActorId ActorOf(TaskId creation);

@@ -49,7 +49,7 @@ std::uint64_t StoreBytes(const RuntimeOptions& options) {
 }  // namespace
 
 LocalNode::LocalNode(const RuntimeOptions& options)
-    : Client(RootTask(options.job)),
+    : Client(RootTask(options.job), RootTask(options.job)),
       options_(options),
       control_(options.job, options.control_folder),
       machine_(MachineOptions(options), *this),
@@ -119,7 +119,10 @@ void LocalNode::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
   if (ahead && ThisCall() == nullptr) SlowDown();
   const TaskId task = spec->task();
   for (std::uint32_t i = 0; i < results.size(); ++i) results[i] = NewHandle(ResultOf(task, i));
-  Send({.kind = Message::Kind::kSubmit, .spec = std::move(spec)});
+  const ThreadWorker* const thread = ThisWorker();
+  Send({.kind = Message::Kind::kSubmit,
+        .spec = std::move(spec),
+        .caller = thread != nullptr ? thread->worker().index : 0});
 }
 
 ObjectHandle LocalNode::Adopt(ObjectId id) {
@@ -225,7 +228,8 @@ void LocalNode::DeliverMessages() {
   }
   for (Message& message : delivering_) {
     if (message.kind == Message::Kind::kSubmit) {
-      machine_.Submit(kDriver, std::move(message.spec));
+      Worker* const caller = message.caller != 0 ? machine_.FindWorker(message.caller) : nullptr;
+      machine_.Submit(kDriver, std::move(message.spec), caller);
       continue;
     }
     if (message.kind == Message::Kind::kTake) {
@@ -286,9 +290,10 @@ void LocalNode::Take(TaskId stream, std::uint64_t count) noexcept {
 
 // ---- The rest of the driver's wishes.
 
-void LocalNode::Cancel(const ObjectHandle& handle, bool force) {
+void LocalNode::Cancel(const ObjectHandle& handle, bool force, bool recursive) {
   Tell([&](NodeMachine& machine) {
-    if (Object* const object = machine.objects().Find(handle.id())) machine.Cancel(*object, force);
+    Object* const object = machine.objects().Find(handle.id());
+    if (object != nullptr) machine.Cancel(*object, force, recursive);
   });
 }
 

@@ -48,7 +48,7 @@ class LocalNode final : public Client, private NodeEffects {
 
   // ---- Client.
   void Submit(SpecPointer spec, std::span<ObjectHandle> results) override;
-  ObjectHandle NewObject() override { return NewHandle(ResultOf(Caller().NextCall(), 0)); }
+  ObjectHandle NewObject(ObjectId id) override { return NewHandle(id); }
   std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) override;
   void Publish(const ObjectHandle& object, ObjectValue value,
                std::span<const ObjectHandle> contained) override;
@@ -60,7 +60,7 @@ class LocalNode final : public Client, private NodeEffects {
   void Yield(std::uint64_t index, ObjectValue value,
              std::span<const ObjectHandle> contained) override;
   void Take(TaskId stream, std::uint64_t count) noexcept override;
-  void Cancel(const ObjectHandle& object, bool force) override;
+  void Cancel(const ObjectHandle& object, bool force, bool recursive) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
   bool IsCancelled() const override;
@@ -100,7 +100,8 @@ class LocalNode final : public Client, private NodeEffects {
   // What a thread of the driver has to tell; kept until somebody holds the lock.
   struct Message {
     enum class Kind : std::uint8_t { kSubmit, kAdopt, kForget, kUnpin, kTake } kind;
-    SpecPointer spec;         // kSubmit.
+    SpecPointer spec;         // kSubmit,
+    WorkerIndex caller = 0;   // by a call on that thread.
     ObjectId object;          // kAdopt, kForget, kUnpin.
     TaskId stream;            // kTake:
     std::uint64_t count = 0;  // so many items of it.

@@ -207,6 +207,7 @@ void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
   NoteActor(NodeEventKind::kActorRestarted, actor);
   Task& construction = *actor.construction;
   construction.state = Task::State::kWaiting;
+  EndRun(construction);
   for (std::uint32_t i = 0; i < construction.references; ++i) {
     AwaitArgument(construction, *construction.arguments[i]);
   }
@@ -306,9 +307,9 @@ void NodeMachine::ReleaseActor(Actor& actor) {
   std::erase(waiting_actors_, &actor);
   actors_.erase(actor.id);
   const std::vector<Object*> arguments = std::exchange(construction.arguments, {});
-  const std::vector<Object*> children = std::exchange(construction.children, {});
+  const std::vector<Object*> held = std::exchange(construction.held, {});
   for (Object* const argument : arguments) objects_.Release(*argument);
-  for (Object* const child : children) objects_.Release(*child);
+  for (Object* const object : held) objects_.Release(*object);
 }
 
 }  // namespace menger

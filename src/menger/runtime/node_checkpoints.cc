@@ -97,10 +97,10 @@ void NodeMachine::Log(Task& task) {
 void NodeMachine::DropLog(Actor& actor) {
   for (Task* const task : std::exchange(actor.log, {})) {
     const std::vector<Object*> arguments = std::move(task->arguments);
-    const std::vector<Object*> children = std::move(task->children);
+    const std::vector<Object*> held = std::move(task->held);
     tasks_.Return(task);
     for (Object* const argument : arguments) objects_.Release(*argument);
-    for (Object* const child : children) objects_.Release(*child);
+    for (Object* const object : held) objects_.Release(*object);
   }
 }
 

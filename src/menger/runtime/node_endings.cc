@@ -77,7 +77,10 @@ void NodeMachine::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
     failure.text += fmt::format("; the call was begun {} times", task.lost);
     return SettleFailed(task, Encode(failure));
   }
-  if (begun) ++counts_.retried;
+  if (begun) {
+    ++counts_.retried;
+    EndRun(task);
+  }
   if (task.actor != nullptr) {
     task.actor->mailbox.PushFront(&task);
     task.state = Task::State::kReady;
@@ -97,7 +100,7 @@ void NodeMachine::StopWaiting(Task& task) {
   task.pending = 0;
 }
 
-void NodeMachine::Cancel(Object& object, bool force) {
+void NodeMachine::Cancel(Object& object, bool force, bool recursive) {
   Task* const task = object.producer;
   if (task == nullptr) return;
   if (task->header().kind == CallKind::kReserve) return RemoveGroup(object);
@@ -106,9 +109,20 @@ void NodeMachine::Cancel(Object& object, bool force) {
     if (task->actor != nullptr) KillActor(*task->actor, false);
     return;
   }
-  End(*task, Describe(FailureKind::kCancelled, ErrorCode::kCancelled, *task, "it was cancelled"),
-      force);
+  // By their names: the end of one may be that of others.
+  const std::vector<ObjectId> others = recursive ? DescendantsOf(*task) : std::vector<ObjectId>();
+  CancelTask(*task, force);
+  for (const ObjectId& id : others) {
+    const Object* const other = objects_.Find(id);
+    if (other != nullptr && other->producer != nullptr) CancelTask(*other->producer, force);
+  }
   SpreadNews();
+}
+
+void NodeMachine::CancelTask(Task& task, bool force) {
+  if (task.state == Task::State::kDone || task.cancelled) return;
+  End(task, Describe(FailureKind::kCancelled, ErrorCode::kCancelled, task, "it was cancelled"),
+      force);
 }
 
 // Settles a call with an error wherever it is.

@@ -53,36 +53,23 @@ bool NodeMachine::Speaks(ProcessIndex process) {
 
 // ---- Calls.
 
-// A caller that runs once more makes the same calls: they are known from before.
-bool NodeMachine::IsKnown(const SpecHeader& header) const {
-  bool settled = true;
-  for (std::uint32_t i = 0; i < header.results; ++i) {
-    const Object* const result = objects_.Find(ResultOf(header.task, i));
-    if (result != nullptr && result->producer != nullptr) return true;
-    settled = settled && result != nullptr && result->state == Object::State::kReady;
-  }
-  return settled && header.results > 0;
-}
-
-void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
+void NodeMachine::Submit(ProcessIndex process, SpecPointer spec, Worker* thread) {
   const SpecHeader header = spec->header();
   if (!Speaks(process)) return;
-  ForgetStream(header);
-  if (IsKnown(header)) {
-    for (std::uint32_t i = 0; i < header.results; ++i) {
-      objects_.AddReferrer(process, objects_.FindOrMake(ResultOf(header.task, i)));
-    }
-    return;
-  }
+  const Worker* const worker = process == kDriver ? thread : FindWorker(process);
+  if (worker != nullptr && KnowsCall(process, *worker, *spec)) return SpreadNews();
   ++counts_.submitted;
   Task& task = MakeTask(process, std::move(spec));
-  if (process != kDriver) AdoptChild(*FindWorker(process), task);
+  if (worker != nullptr) AdoptChild(*worker, task);
   if (header.stream_ahead > 0) OpenStream(process, task);
   try {
     if (IsInGroup(header)) {
       task.scheduling = ClassInGroup(task);
     } else if (header.kind != CallKind::kReserve) {
       task.scheduling = &scheduler_.ClassFor(task.spec->scheduling());
+    }
+    if (task.parent != nullptr && task.parent->cancelled) {
+      throw Cancelled("the call that made it was cancelled");
     }
     if (options_.threads && header.concurrency > 1) {
       throw InvalidArgument("an actor with concurrency {} needs Isolation::kProcess",
@@ -94,9 +81,10 @@ void NodeMachine::Submit(ProcessIndex process, SpecPointer spec) {
                             task.scheduling->need.MissingFrom(scheduler_.total()));
     }
   } catch (const Error& error) {
-    const bool gone = error.code() == ErrorCode::kUnavailable;
-    SettleFailed(task, Describe(gone ? FailureKind::kNodeDied : FailureKind::kException,
-                                error.code(), task, error.what()));
+    FailureKind kind = FailureKind::kException;
+    if (error.code() == ErrorCode::kUnavailable) kind = FailureKind::kNodeDied;
+    if (error.code() == ErrorCode::kCancelled) kind = FailureKind::kCancelled;
+    SettleFailed(task, Describe(kind, error.code(), task, error.what()));
     return SpreadNews();
   }
   for (const SpecArgument& argument : task.spec->arguments()) {
@@ -143,28 +131,9 @@ void NodeMachine::CountWaiting(const Task& task, bool begins) {
   waiting_bytes_ += begins ? bytes : -bytes;
 }
 
-// A call keeps what its own calls give until it is done: if it is run again, they are not.
-void NodeMachine::AdoptChild(Worker& worker, Task& child) {
-  for (Task* parent = worker.outstanding.front(); parent != nullptr; parent = parent->next) {
-    if (parent->header().task != child.header().parent) continue;
-    if (parent->actor != nullptr) child.caller = parent->actor->id;
-    if (!MayRunAgain(*parent)) return;
-    for (Object* const result : child.results) {
-      objects_.Hold(*result);
-      parent->children.push_back(result);
-    }
-    return;
-  }
-}
-
 std::uint16_t NodeMachine::RetriesOf(const Task& task) {
   const Task& says = task.actor != nullptr ? *task.actor->construction : task;
   return says.header().retries;
-}
-
-bool NodeMachine::MayRunAgain(const Task& task) {
-  return RetriesOf(task) > 0 || task.header().restarts > 0 ||
-         (task.actor != nullptr && task.actor->checkpoint_every > 0);
 }
 
 void NodeMachine::HoldArgument(Task& task, ObjectId id, bool needs_value) {
@@ -236,11 +205,12 @@ void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure,
   if (task == nullptr) return;
   NoteTask(NodeEventKind::kTaskFailed, worker, *task, nanoseconds, ended_at);
   scheduler_.Done(worker, *task, nanoseconds);
-  const bool again = task->header().retry_errors && !task->cancelled &&
+  const bool again = task->header().retry_errors && !failure.final && !task->cancelled &&
                      task->lost < task->header().retries && task->actor == nullptr;
   if (again) {
     ++task->lost;
     ++counts_.retried;
+    EndRun(*task);
     return scheduler_.Enqueue(*task);
   }
   failure.task = NameOf(*task);
@@ -300,6 +270,7 @@ void NodeMachine::Conclude(Task& task) {
   // Of an actor that was made again the construction is done more than once.
   if (!task.results.empty()) CountWaiting(task, false);
   task.state = Task::State::kDone;
+  LeaveFamily(task);
   const bool again = MayBeNeededAgain(task);
   const std::vector<Object*> results = std::exchange(task.results, {});
   Object* own_actor = nullptr;
@@ -314,10 +285,10 @@ void NodeMachine::Conclude(Task& task) {
   } else {
     for (Object* const result : results) result->producer = nullptr;
     const std::vector<Object*> arguments = std::move(task.arguments);
-    const std::vector<Object*> children = std::move(task.children);
+    const std::vector<Object*> held = std::move(task.held);
     tasks_.Return(&task);
     for (Object* const argument : arguments) objects_.Release(*argument);
-    for (Object* const child : children) objects_.Release(*child);
+    for (Object* const object : held) objects_.Release(*object);
   }
   // Last: the end of the last result may end a call that is kept.
   for (Object* const result : results) objects_.Release(*result);

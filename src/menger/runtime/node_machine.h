@@ -115,8 +115,9 @@ class NodeMachine : private ObjectTable::Listener {
   std::vector<WorkerIndex> WorkerIndices() const;  // Of those that are not gone.
 
   // ---- Calls and values; `process` refers to what it makes.
-  // A call that is known already is not made twice. What a worker says that is gone is ignored.
-  void Submit(ProcessIndex process, SpecPointer spec);
+  // Of a checkpointed actor a call that is known already is not made twice. What a worker says that
+  // is gone is ignored. `thread`: the worker whose call makes it, where that is of the driver.
+  void Submit(ProcessIndex process, SpecPointer spec, Worker* thread = nullptr);
   void Put(ProcessIndex process, ObjectId id, ObjectValue value,
            std::span<const ObjectId> contained);
 
@@ -160,9 +161,9 @@ class NodeMachine : private ObjectTable::Listener {
   bool IsBusy(ProcessIndex besides) const;
 
   // Settles the results as cancelled, if they are not there yet. A call that runs is interrupted;
-  // with `force` its worker is ended (a thread cannot be). An actor is killed, a placement group
-  // removed: its calls and actors end.
-  void Cancel(Object& object, bool force);
+  // with `force` its worker is ended (a thread cannot be). `recursive`: so is what the call has
+  // called. An actor is killed, a placement group removed: its calls and actors end.
+  void Cancel(Object& object, bool force, bool recursive = true);
 
   // ---- Other nodes (node_peers.cc). What their workers do that this node has borrowed is told
   // like what its own do, with its own time. Another node, in the life `epoch`; an earlier one is
@@ -229,15 +230,22 @@ class NodeMachine : private ObjectTable::Listener {
   }
 
   bool Speaks(ProcessIndex process);
-  bool IsKnown(const SpecHeader& header) const;
   Task& MakeTask(ProcessIndex process, SpecPointer spec);
   void HoldArgument(Task& task, ObjectId id, bool needs_value);
   void AwaitArgument(Task& task, Object& object);
-  void AdoptChild(Worker& worker, Task& child);
   // So often may a run that a worker's loss cut short be done once more: of a method its actor
   // says.
   static std::uint16_t RetriesOf(const Task& task);
-  static bool MayRunAgain(const Task& task);
+
+  // node_families.cc
+  static bool RunsAlike(const Task& task);
+  void EndRun(Task& task);
+  void AdoptChild(const Worker& worker, Task& child);
+  static Task* FindCaller(const Worker& worker, TaskId task);
+  static void LeaveFamily(Task& task);
+  static std::vector<ObjectId> DescendantsOf(const Task& task);
+  bool KnowsCall(ProcessIndex process, const Worker& worker, const TaskSpec& spec);
+  void EndUnlike(Actor& actor, const TaskSpec& spec, const Object& known);
   void Start(Task& task);  // Its arguments are ready.
   void Settle(Task& task, std::span<TaskResult> results);
   void SettleFailed(Task& task, const Payload& error);
@@ -263,6 +271,7 @@ class NodeMachine : private ObjectTable::Listener {
   void Revive(Task& task, std::vector<Object*>& gone);
   void End(Task& task, const Payload& error, bool force);
   void EndRunning(Task& task, const Payload& error, bool force);
+  void CancelTask(Task& task, bool force);
   void Retire(Worker& worker, std::string_view cause);
   void RunAgain(Task& task, bool begun, const TaskFailure& cause);
   void CheckTimeLimits();

@@ -92,28 +92,33 @@ TEST(NodeMachineTest, ResultsThatAreMadeAgainKeepTheirPlaces) {
   world.ExpectNothingLeft();
 }
 
-TEST(NodeMachineTest, ACallThatRunsAgainDoesNotRepeatItsCalls) {
+TEST(NodeMachineTest, ARunThatMakesALostResultAgainMakesCallsOfItsOwn) {
   World world;
   const Call actor = world.Construct({});
   world.FinishAll();
   const Call parent = world.Submit();
   const Running running = world.Begin();
   const World::CallWishes wishes{
-      .parent = parent.task, .process = running.worker->index, .number = 1};
+      .parent = parent.task, .process = running.worker->index, .run = running.run, .number = 1};
   const Call method = world.Method(actor, wishes);
   world.Finish(world.Begin(*world.machine.FindActor(actor.actor)->worker));
-  world.Finish(running, {World::Large(0)});
   world.machine.objects().DropReferrer(running.worker->index,
                                        *world.machine.objects().Find(method.result()));
-  // Now its result is lost; it runs once more, and its call is known.
+  // Nobody keeps what the call has dropped.
+  EXPECT_EQ(world.State(method.result()), "forgotten");
+  world.Finish(running, {World::Large(0)});
+  // Now its result is lost.
   world.machine.Lose(*world.machine.objects().Find(parent.result()));
   world.machine.Run();
   const Running again = world.Begin();
   EXPECT_EQ(again.task, parent.task);
-  const std::uint64_t submitted = world.machine.counts().submitted;
-  world.Method(actor, {.parent = parent.task, .process = again.worker->index, .number = 1});
-  EXPECT_EQ(world.machine.counts().submitted, submitted);
-  EXPECT_EQ(world.State(method.result()), "value");
+  EXPECT_NE(again.run, running.run);
+  const Call other = world.Method(
+      actor,
+      {.parent = parent.task, .process = again.worker->index, .run = again.run, .number = 1});
+  EXPECT_NE(other.task, method.task);
+  world.Finish(world.Begin(*world.machine.FindActor(actor.actor)->worker));
+  EXPECT_EQ(world.State(other.result()), "value");
   world.Finish(again, {World::Large(100)});
   world.Die(*again.worker);
   world.Forget(actor.result());

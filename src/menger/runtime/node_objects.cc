@@ -130,8 +130,7 @@ namespace {
 
 std::size_t LineageBytes(const Task& task) {
   return sizeof(Task) + task.spec->bytes().size() +
-         (task.arguments.size() + task.children.size()) *
-             sizeof(Object*);  // NOLINT: of the pointers.
+         task.arguments.size() * sizeof(Object*);  // NOLINT: of the pointers.
 }
 
 // An actor, or a placement group, is never made again for the sake of a call that is known.
@@ -142,22 +141,16 @@ bool CanBeMadeAgain(const Object& object) {
 
 }  // namespace
 
-// What its own calls gave stays known, so that a further run does not make them again: as a value
-// where that could not be made again itself. So do small arguments.
+// Small arguments that could not be made again stay as values.
 void NodeMachine::Keep(Task& task) {
   task.kept_for = task.header().results;
-  std::vector<Object*> held;
-  for (Object* const child : std::exchange(task.children, {})) {
-    (CanBeMadeAgain(*child) ? task.arguments : held).push_back(child);
-  }
   for (Object* const argument : task.arguments) {
     const ObjectValue::Kind kind = argument->value.kind;
     const bool small = kind == ObjectValue::Kind::kInline || kind == ObjectValue::Kind::kError;
     if (!small || CanBeMadeAgain(*argument)) continue;
     objects_.Hold(*argument);
-    held.push_back(argument);
+    task.held.push_back(argument);
   }
-  task.children = std::move(held);
   for (Object* const argument : task.arguments) objects_.HoldLineage(*argument);
   for (Object* const argument : task.arguments) objects_.Release(*argument);
   kept_.PushBack(&task);
@@ -170,14 +163,14 @@ void NodeMachine::DropLineage(Task& task) {
   kept_.Remove(&task);
   lineage_bytes_ -= LineageBytes(task);
   const std::vector<Object*> arguments = std::move(task.arguments);
-  const std::vector<Object*> children = std::move(task.children);
+  const std::vector<Object*> held = std::move(task.held);
   for (std::uint32_t i = 0; i < task.header().results; ++i) {
     Object* const result = objects_.Find(ResultOf(task.header().task, i));
     if (result != nullptr && result->producer == &task) result->producer = nullptr;
   }
   tasks_.Return(&task);
   for (Object* const argument : arguments) objects_.ReleaseLineage(*argument);
-  for (Object* const child : children) objects_.Release(*child);
+  for (Object* const object : held) objects_.Release(*object);
 }
 
 void NodeMachine::BoundLineage() {
@@ -226,6 +219,7 @@ void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
   kept_.Remove(&task);
   lineage_bytes_ -= LineageBytes(task);
   task.state = Task::State::kWaiting;
+  EndRun(task);
   task.kept_for = 0;
   for (Object* const argument : task.arguments) objects_.Hold(*argument);
   for (std::uint32_t i = 0; i < task.header().results; ++i) {

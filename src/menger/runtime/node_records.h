@@ -51,6 +51,9 @@ struct Object {
   std::uint32_t holds = 0;      // Calls that need it or will give it, values that contain it.
   std::uint32_t pins = 0;       // Who reads its bytes in shared memory: they may not be moved.
   std::uint32_t lineage = 0;    // Kept calls that would need it again.
+  // Of what a checkpointed actor has called: CalleeOf of that call, and its name.
+  std::uint64_t callee = 0;
+  std::uint16_t callee_name = 0;
   ObjectValue value;
   Task* producer = nullptr;    // The call that makes it, while that is known.
   std::vector<Task*> waiting;  // Calls that cannot start without it.
@@ -95,6 +98,9 @@ struct Task {
   bool unrepeatable = false;  // What a run of it was told was too much to keep.
   bool logged = false;        // Done, and part of what its actor has become (Actor::log).
   std::uint16_t name = 0;     // See NodeEvents.
+  // The runs that were begun and have ended, however, without results that are still there; of what
+  // does the same in every run always 0. See RunOf.
+  std::uint32_t run = 0;
   std::uint32_t pending = 0;  // Arguments that are not ready.
   SpecPointer spec;
   Worker* worker = nullptr;
@@ -109,14 +115,20 @@ struct Task {
   // the others, then its home (SpecHeader).
   std::vector<Object*> arguments;
   std::uint32_t references = 0;  // Of the first kind.
-  // Results of its own calls, held so that a further run finds them and does not make them twice.
-  std::vector<Object*> children;
+  // Values that are held because a further run needs them: of a checkpointed actor's call the
+  // results of its own calls, of one that is kept for lineage small arguments.
+  std::vector<Object*> held;
   // What a run of it was told that another would be told otherwise (call_inputs.h).
   std::vector<std::byte> records;
   std::uint32_t kept_for = 0;       // Results that may have to be made again from it.
   std::uint32_t lineage_entry = 0;  // While it is kept; not the machine's affair.
   Task* previous = nullptr;  // In a queue of calls that are ready, of a worker, or of those kept.
   Task* next = nullptr;
+  // The call that made it, while both are under way; its own calls likewise, the newest first.
+  Task* parent = nullptr;
+  Task* first_child = nullptr;
+  Task* older_sibling = nullptr;
+  Task* newer_sibling = nullptr;
 
   const SpecHeader& header() const { return spec->header(); }
 };

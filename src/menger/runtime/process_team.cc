@@ -72,7 +72,7 @@ void ProcessTeam::StartWorker() {
     deaths_.push_back({index, 0, {.cause = fmt::format("could not begin: {}", error.what())}});
     return;
   }
-  const WorkerStart start{.index = index, .segment = member.segment};
+  const WorkerStart start{.job = RootTask(options_.job), .index = index, .segment = member.segment};
   const int descriptors[] = {member.host->channel_descriptor(), bell_descriptor_,
                              store_.segment(member.segment).descriptor()};
   OrKill(index, [&] {

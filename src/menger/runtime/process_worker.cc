@@ -61,7 +61,8 @@ bool ProcessWorker::Offer(const Task& task) {
     if (task.header().kind == CallKind::kConstruct) {
       owner_.NameWorker(index_, machine_.NameOf(task));
     }
-    WriteCall(out, *task.spec, task.lease, task.brief, values, task.records);
+    WriteCall(out, {.lease = task.lease, .run = task.run, .brief = task.brief ? 1U : 0U},
+              *task.spec, values, task.records);
     positions_[task.lease % kPlaces] = out_.last();
     out_.Publish();
     return true;
@@ -237,7 +238,7 @@ void ProcessWorker::HandleEnding(NodeMachine& machine, ToNode kind, MessageReade
   if (kind == ToNode::kCancel) {
     const auto message = reader.Take<CancelMessage>();
     if (Object* const object = machine.objects().Find(message.object)) {
-      machine.Cancel(*object, message.force != 0);
+      machine.Cancel(*object, message.force != 0, message.recursive != 0);
     }
   } else {
     const auto message = reader.Take<KillMessage>();

@@ -123,7 +123,7 @@ void Runtime::Submit(const Function& function, SpecHeader& header, std::string_v
                           arguments.size(), kArgumentsMax);
   }
   CheckName(name);
-  // Arguments that are too large to travel with the call become objects.
+  // Arguments that are too large to travel with the call become objects, named after it.
   std::vector<ObjectHandle> put;
   std::vector<ObjectId> ids;
   std::size_t bytes = 0;
@@ -133,7 +133,9 @@ void Runtime::Submit(const Function& function, SpecHeader& header, std::string_v
     contained = contained.subspan(argument.references);
     if (argument.size > kInlineBytesMax || bytes + argument.size > kInlineTotalMax) {
       put.resize(arguments.size());
-      put[i] = PutArgument(argument, inside);
+      put[i] = client_->PutAs(
+          ArgumentOf(header.task, static_cast<std::uint32_t>(i)), argument.size,
+          [&argument](std::span<std::byte> out) { argument.EncodeTo(out); }, inside);
     } else {
       bytes += SpecBuilder::AlignedSize(argument.size);
       for (const ObjectHandle& handle : inside) ids.push_back(handle.id());
@@ -167,12 +169,6 @@ PlacementGroup Runtime::CreatePlacementGroup(const std::vector<Bundle>& bundles,
 }
 
 void Runtime::RemovePlacementGroup(const PlacementGroup& group) { Cancel(group.Ready()); }
-
-ObjectHandle Runtime::PutArgument(const Argument& argument,
-                                  std::span<const ObjectHandle> contained) {
-  return client_->Put(
-      argument.size, [&argument](std::span<std::byte> out) { argument.EncodeTo(out); }, contained);
-}
 
 void Runtime::CheckReference(const ObjectHandle& object) {
   if (!object.valid()) throw InvalidArgument("an ObjectRef that is given refers to nothing");
@@ -268,8 +264,8 @@ std::chrono::nanoseconds Runtime::Now() {
 }
 
 menger::Random Runtime::Random() {
-  const TaskId id = client_->Caller().NextCall();
-  return menger::Random(SeedSequence({id.high, id.low}));
+  const Id seed = client_->Caller().NextSeed();
+  return menger::Random(SeedSequence({seed.high, seed.low}));
 }
 
 void FailCheckpoint(const char* actor) {

@@ -244,20 +244,21 @@ class Runtime {
     return waited;
   }
 
-  // Settles a call that is not done as cancelled. One that runs is asked to stop (IsCancelled);
-  // with `force` its worker process is ended.
+  // Settles a call that is not done as cancelled. One that runs is asked to stop: IsCancelled says
+  // so, and what it waits for throws; with `force` its worker process is ended. `recursive`: so are
+  // the calls that it has made, and theirs, but not actors.
   template <typename T>
-  void Cancel(const ObjectRef<T>& reference, bool force = false) {
+  void Cancel(const ObjectRef<T>& reference, bool force = false, bool recursive = true) {
     CheckReference(reference.handle());
-    client_->Cancel(reference.handle(), force);
+    client_->Cancel(reference.handle(), force, recursive);
   }
 
   // The time since 1970. A call that is run again is told what its first run was told; so it is
   // with Wait, with Get that may time out, and with GetActor.
   std::chrono::nanoseconds Now();
 
-  // A stream of random numbers that follows from the call and from how many calls and streams it
-  // has made before: the same in every run of the call.
+  // A stream of random numbers that follows from the call and from how many streams it has made
+  // before: the same in every run of the call.
   menger::Random Random();
 
   // Whether the call that runs here was cancelled.
@@ -318,7 +319,6 @@ class Runtime {
   }
 
   static void CheckReference(const ObjectHandle& object);
-  ObjectHandle PutArgument(const Argument& argument, std::span<const ObjectHandle> contained);
   std::optional<Client::NamedActor> FindActor(std::string_view name);
   PinnedBytes FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout);
   std::vector<PinnedBytes> FetchAll(std::span<const ObjectHandle> objects,

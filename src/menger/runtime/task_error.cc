@@ -46,7 +46,8 @@ std::string TaskFailure::ToString() const {
 }
 
 Payload Encode(const TaskFailure& failure) {
-  std::string bytes = {static_cast<char>(failure.kind), static_cast<char>(failure.code)};
+  std::string bytes = {static_cast<char>(failure.kind), static_cast<char>(failure.code),
+                       static_cast<char>(failure.final)};
   for (const std::string* text :
        {&failure.type, &failure.text, &failure.task, &failure.worker, &failure.value}) {
     Append(bytes, *text);
@@ -56,13 +57,15 @@ Payload Encode(const TaskFailure& failure) {
 
 TaskFailure DecodeFailure(const Payload& payload) {
   std::span<const std::byte> bytes = payload.bytes();
-  if (bytes.size() < 2 || bytes[0] > std::byte{static_cast<int>(FailureKind::kOutOfMemory)} ||
+  if (bytes.size() < 3 || bytes[2] > std::byte{1} ||
+      bytes[0] > std::byte{static_cast<int>(FailureKind::kOutOfMemory)} ||
       bytes[1] > std::byte{static_cast<int>(ErrorCode::kInternal)}) {
     throw DataLoss("{} bytes do not describe a failed call", bytes.size());
   }
   TaskFailure failure{.kind = static_cast<FailureKind>(bytes[0]),
                       .code = static_cast<ErrorCode>(bytes[1])};
-  bytes = bytes.subspan(2);
+  failure.final = bytes[2] == std::byte{1};
+  bytes = bytes.subspan(3);
   failure.type = Take(bytes);
   failure.text = Take(bytes);
   failure.task = Take(bytes);

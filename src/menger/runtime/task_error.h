@@ -32,6 +32,7 @@ struct TaskFailure {
   std::string task;    // The name of the call.
   std::string worker;  // Where it ran, as "worker 3, process 4711"; "" if it never did.
   std::string value;   // The exception, as its language encodes it; "" where nobody can.
+  bool final = false;  // Whoever made the call wants no further run after this exception.
 
   std::string ToString() const;  // One sentence with all of that.
 };

@@ -37,6 +37,9 @@ struct SpecHeader {
   TaskId task;
   TaskId parent;  // The call that made this one; RootTask for the driver.
   FunctionId function;
+  // Tells apart what is called where `function` alone does not: of a construction its class, of
+  // another language's function its definition; else 0.
+  std::uint64_t callee = 0;
   ActorId actor;  // Of kConstruct and kMethod.
   // Of kMethod: result 0 of the actor's construction. Of a call in a placement group: result 0 of
   // what reserves it.

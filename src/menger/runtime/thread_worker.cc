@@ -68,7 +68,7 @@ void ThreadWorker::Do(const Task& task) {
   const LeaseNumber lease = task.lease;
   const std::int64_t began_at = MonotonicNanoseconds();
   CallOutcome outcome =
-      Execute(*task.spec, by_reference, node_, this, nullptr, node_.actors(), store);
+      Execute(*task.spec, task.run, by_reference, node_, this, nullptr, node_.actors(), store);
   const std::int64_t ended_at = MonotonicNanoseconds();
   const auto nanoseconds = static_cast<double>(ended_at - began_at);
   if (outcome.failed) outcome.failure.worker = thread_.name();

@@ -17,10 +17,10 @@ constexpr std::chrono::nanoseconds kFullPause{20'000};
 
 }  // namespace
 
-WorkerClient::WorkerClient(WorkerIndex index, WorkerChannel channel, Doorbell& node,
+WorkerClient::WorkerClient(TaskId job, WorkerIndex index, WorkerChannel channel, Doorbell& node,
                            std::unique_ptr<WorkerSegments> segments)
     // Threads of a worker that are no call's name their calls after the worker.
-    : Client(ChildTask(RootTask(0), index)),
+    : Client(job, ChildTask(RootTask(0), index)),
       index_(index),
       channel_(std::move(channel)),
       node_(node),
@@ -190,7 +190,7 @@ void WorkerClient::Do(const Claimed& claimed) {
   std::uint64_t lease = call.lease;
   if (main) running_.store(lease, std::memory_order_relaxed);
   const std::int64_t began_at = MonotonicNanoseconds();
-  CallOutcome outcome = Execute(spec, values, *this, &lease, &inputs, actors_, *this);
+  CallOutcome outcome = Execute(spec, call.run, values, *this, &lease, &inputs, actors_, *this);
   if (main) running_.store(0, std::memory_order_relaxed);
   if (spec.header().kind == CallKind::kConstruct && !outcome.failed) Begin(spec.header());
   Report(call, std::move(outcome), began_at, MonotonicNanoseconds());
@@ -400,11 +400,11 @@ void WorkerClient::Take(TaskId stream, std::uint64_t count) noexcept {
       /*ring=*/true);
 }
 
-void WorkerClient::Cancel(const ObjectHandle& object, bool force) {
+void WorkerClient::Cancel(const ObjectHandle& object, bool force, bool recursive) {
   Send(
       sizeof(CancelMessage),
       [&](MessageWriter& writer) {
-        writer.Add(CancelMessage{.force = force ? 1U : 0U, .object = object.id()});
+        writer.Add(CancelMessage{.force = force, .recursive = recursive, .object = object.id()});
       },
       /*ring=*/true);
 }

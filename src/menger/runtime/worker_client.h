@@ -37,15 +37,15 @@ class WorkerSegments {
 // Lock order: reading_, then writing_.
 class WorkerClient final : public Client, private ResultStore {
  public:
-  // `index` is the worker's number.
-  WorkerClient(WorkerIndex index, WorkerChannel channel, Doorbell& node,
+  // `job`: the root of the job; `index` is the worker's number.
+  WorkerClient(TaskId job, WorkerIndex index, WorkerChannel channel, Doorbell& node,
                std::unique_ptr<WorkerSegments> segments);
 
   // Until the node says that it is enough.
   void Serve();
 
   void Submit(SpecPointer spec, std::span<ObjectHandle> results) override;
-  ObjectHandle NewObject() override { return NewHandle(ResultOf(Caller().NextCall(), 0)); }
+  ObjectHandle NewObject(ObjectId id) override { return NewHandle(id); }
   std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) override;
   void Publish(const ObjectHandle& object, ObjectValue value,
                std::span<const ObjectHandle> contained) override;
@@ -57,7 +57,7 @@ class WorkerClient final : public Client, private ResultStore {
   void Yield(std::uint64_t index, ObjectValue value,
              std::span<const ObjectHandle> contained) override;
   void Take(TaskId stream, std::uint64_t count) noexcept override;
-  void Cancel(const ObjectHandle& object, bool force) override;
+  void Cancel(const ObjectHandle& object, bool force, bool recursive) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
   void Begun() override;

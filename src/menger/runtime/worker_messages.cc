@@ -75,14 +75,13 @@ bool FitsMessage(const TaskSpec& spec) {
   return CallBytes(spec, none, {}) + 2 * kInlineBytesMax <= WorkerChannel::kMessageBytesMax;
 }
 
-void WriteCall(std::span<std::byte> out, const TaskSpec& spec, std::uint64_t lease, bool brief,
+void WriteCall(std::span<std::byte> out, CallMessage head, const TaskSpec& spec,
                std::span<const ObjectValue* const> values, std::span<const std::byte> records) {
+  head.references = static_cast<std::uint32_t>(values.size());
+  head.spec_bytes = static_cast<std::uint32_t>(spec.bytes().size());
+  head.record_bytes = static_cast<std::uint32_t>(records.size());
   MessageWriter writer(out);
-  writer.Add(CallMessage{.references = static_cast<std::uint32_t>(values.size()),
-                         .lease = lease,
-                         .brief = brief ? 1U : 0U,
-                         .spec_bytes = static_cast<std::uint32_t>(spec.bytes().size()),
-                         .record_bytes = records.size()});
+  writer.Add(head);
   std::vector<ValueHeader> headers;
   headers.reserve(values.size());
   for (const ObjectValue* const value : values) {

@@ -64,6 +64,7 @@ struct ValueHeader {
 
 // With the first descriptors that a worker is sent: its channel, the node's bell, its segment.
 struct WorkerStart {
+  TaskId job;  // Its root.
   std::uint32_t index = 0;
   std::uint32_t segment = 0;  // That it writes.
 };
@@ -73,9 +74,10 @@ struct CallMessage {
   ToWorker kind = ToWorker::kCall;
   std::uint32_t references = 0;  // So many ValueHeaders follow the message.
   std::uint64_t lease = 0;
-  std::uint32_t brief = 0;  // Expected to take less than it costs to tell of it.
   std::uint32_t spec_bytes = 0;
-  std::uint64_t record_bytes = 0;  // What an earlier run was told; it follows the specification.
+  std::uint32_t record_bytes = 0;  // What an earlier run was told; it follows the specification.
+  std::uint32_t run = 0;           // Which one it is.
+  std::uint32_t brief = 0;         // Expected to take less than it costs to tell of it.
 };
 // A value that was watched for is there: in shared memory, inline after the message, or an error.
 struct ValueMessage {
@@ -164,7 +166,8 @@ struct RecordMessage {
 // Runtime::Cancel of the call that gives the object.
 struct CancelMessage {
   ToNode kind = ToNode::kCancel;
-  std::uint32_t force = 0;
+  std::uint16_t force = 0;
+  std::uint16_t recursive = 0;
   ObjectId object;
 };
 // Runtime::Kill.
@@ -252,7 +255,8 @@ bool FitsMessage(const TaskSpec& spec);
 // does not go along. `records` is what an earlier run was told.
 std::size_t CallBytes(const TaskSpec& spec, std::span<const ObjectValue* const> values,
                       std::span<const std::byte> records);
-void WriteCall(std::span<std::byte> out, const TaskSpec& spec, std::uint64_t lease, bool brief,
+// Of `head` the lease, the run and whether it is brief.
+void WriteCall(std::span<std::byte> out, CallMessage head, const TaskSpec& spec,
                std::span<const ObjectValue* const> values, std::span<const std::byte> records);
 
 }  // namespace menger

@@ -1,5 +1,7 @@
 #include "menger/runtime/library/menger_runtime.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -287,6 +289,7 @@ menger_callable* menger_runtime_callable(const menger_call_options* options) {
                                     options->results);
     }
     callable->header.results = static_cast<std::uint16_t>(options->results);
+    callable->header.callee = XXH3_64bits(callable->prefix.data(), callable->prefix.size());
     return callable.release();
   });
 }
@@ -337,6 +340,25 @@ menger_reference* menger_runtime_put(menger_runtime* runtime, const void* head, 
                                      {references, reference_count}};
     return Counted(runtime->runtime->client().Put(
         value.size(), [&](std::span<std::byte> out) { value.Write(out); },
+        HandlesOf(value.references)));
+  });
+}
+
+menger_reference* menger_runtime_define(menger_runtime* runtime, const void* head, uint64_t bytes,
+                                        const menger_bytes* buffers, uint64_t buffer_count,
+                                        menger_reference* const* references,
+                                        uint64_t reference_count) {
+  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
+    const menger::ForeignValue value{{static_cast<const std::byte*>(head), bytes},
+                                     {buffers, buffer_count},
+                                     {references, reference_count}};
+    std::vector<std::byte> whole(value.size());
+    value.Write(whole);
+    const XXH128_hash_t hash = XXH3_128bits(whole.data(), whole.size());
+    menger::Client& client = runtime->runtime->client();
+    return Counted(client.PutAs(
+        menger::DefinitionIn(client.job(), {hash.high64, hash.low64}), whole.size(),
+        [&whole](std::span<std::byte> out) { std::copy(whole.begin(), whole.end(), out.begin()); },
         HandlesOf(value.references)));
   });
 }
@@ -415,9 +437,10 @@ int32_t menger_runtime_adopt_all(menger_runtime* runtime, const menger_id* ids, 
   });
 }
 
-int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* reference, int32_t force) {
+int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* reference, int32_t force,
+                              int32_t recursive) {
   return Guarded<>(-1, [&] {
-    runtime->runtime->client().Cancel(HandleOf(reference), force != 0);
+    runtime->runtime->client().Cancel(HandleOf(reference), force != 0, recursive != 0);
     return 0;
   });
 }

@@ -109,6 +109,13 @@ menger_reference* menger_runtime_put(menger_runtime* runtime, const void* head, 
                                      const menger_bytes* buffers, uint64_t buffer_count,
                                      menger_reference* const* references, uint64_t reference_count);
 
+// The same for what calls refer to as their definition: it is named after its bytes, and stored
+// once a job, whoever defines it.
+menger_reference* menger_runtime_define(menger_runtime* runtime, const void* head, uint64_t bytes,
+                                        const menger_bytes* buffers, uint64_t buffer_count,
+                                        menger_reference* const* references,
+                                        uint64_t reference_count);
+
 // Asks for a placement group: `bundles` are `count` texts as "cpu=1 gpu=1 rocket=2", `strategy` is
 // counted as menger::PlacementStrategy. What is returned stands for the group: it can be waited
 // for, and cancelled, which removes it; it has no value.
@@ -145,7 +152,8 @@ int32_t menger_runtime_adopt_all(menger_runtime* runtime, const menger_id* ids, 
 
 // ---- The rest.
 
-int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* reference, int32_t force);
+int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* reference, int32_t force,
+                              int32_t recursive);
 int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor, int32_t may_restart);
 // What the construction of the actor of that name gave; null, with the code of "not found".
 menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor);
@@ -178,8 +186,9 @@ void menger_frame_begun(menger_frame* frame, int32_t waits);
 void menger_frame_leave(menger_frame* frame);
 void menger_frame_actor(menger_frame* frame,
                         uint64_t actor);  // The number of the one that it made.
+// `final`: no further run is wanted, whatever the call's options say.
 void menger_frame_fail(menger_frame* frame, const char* type, const char* text,
-                       const menger_bytes* exception);
+                       const menger_bytes* exception, int32_t final);
 // Which object a value is, counted as the hook's values are; false for one that is none.
 int32_t menger_frame_object(const menger_frame* frame, uint64_t value, menger_id* id);
 

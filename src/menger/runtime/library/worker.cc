@@ -118,12 +118,13 @@ void menger_frame_leave(menger_frame*) { menger::ThisCall() = nullptr; }
 void menger_frame_actor(menger_frame* frame, uint64_t actor) { frame->actor = actor; }
 
 void menger_frame_fail(menger_frame* frame, const char* type, const char* text,
-                       const menger_bytes* exception) {
+                       const menger_bytes* exception, int32_t final) {
   frame->failed = true;
   frame->failure = {.kind = menger::FailureKind::kException,
                     .code = menger::ErrorCode::kInternal,
                     .type = type,
-                    .text = text};
+                    .text = text,
+                    .final = final != 0};
   frame->failure.value.assign(static_cast<const char*>(exception->data), exception->size);
 }
 

@@ -22,6 +22,7 @@ SimulatedWorker::SimulatedWorker(Surroundings& surroundings, Worker& record, Act
 SimulatedWorker::Entry SimulatedWorker::MakeEntry(Surroundings& owner, const Task& task,
                                                   PeerIndex node) {
   Entry entry{.lease = task.lease,
+              .number = task.run,
               .bytes = {task.spec->bytes().begin(), task.spec->bytes().end()},
               .records = task.records};
   for (std::uint32_t i = 0; i < task.references; ++i) {
@@ -217,7 +218,7 @@ void SimulatedWorker::Do(const Operation& operation) {
 
 void SimulatedWorker::MakeCall(CallKind kind, std::uint64_t seed, const Operation& operation) {
   SpecHeader header{.kind = kind,
-                    .task = ChildTask(call_->entry.spec().task(), ++call_->calls),
+                    .task = ChildTask(call_->entry.run(), ++call_->calls),
                     .parent = call_->entry.spec().task()};
   Reference result{.object = ResultOf(header.task, 0)};
   if (kind == CallKind::kMethod) {
@@ -242,12 +243,12 @@ void SimulatedWorker::MakeCall(CallKind kind, std::uint64_t seed, const Operatio
       MakeSpec(header, values, content, surroundings_.NeedsOf(header)));
   Tell([spec](Surroundings& owner, Worker& record, auto&) {
     owner.CheckCall(**spec);
-    owner.machine().Submit(ProcessOf(record), std::move(*spec));
+    owner.machine().Submit(ProcessOf(record), std::move(*spec), &record);
   });
 }
 
 void SimulatedWorker::DoPut(const Operation& operation) {
-  const ObjectId id = ResultOf(ChildTask(call_->entry.spec().task(), ++call_->calls), 0);
+  const ObjectId id = PutBy(call_->entry.run(), ++call_->puts);
   Value value{.fold = Mix(operation.seed)};
   std::vector<ObjectId> contained;
   if (!operation.references.empty()) {

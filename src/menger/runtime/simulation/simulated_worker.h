@@ -68,8 +68,10 @@ class SimulatedWorker {
   // A call for the worker, with its arguments.
   struct Entry {
     LeaseNumber lease = 0;
+    std::uint32_t number = 0;  // Of the run.
     std::vector<std::byte> bytes;
     const TaskSpec& spec() const { return TaskSpec::View(bytes); }
+    TaskId run() const { return RunOf(spec().task(), number); }
     std::vector<Value> values;
     std::vector<std::byte> records;
     // Of the values those that lie where the worker lives: place and number.
@@ -122,7 +124,8 @@ class SimulatedWorker {
     std::vector<Reference> slots;
     std::vector<ObjectId> handles;
     std::size_t next = 0;       // Operation.
-    std::uint64_t calls = 0;    // Made so far.
+    std::uint64_t calls = 0;    // Made so far,
+    std::uint64_t puts = 0;     // likewise.
     std::uint64_t request = 0;  // That it waits for; 0: it does not.
     bool inner = false;         // For what lies inside the value of `target`.
     std::vector<ObjectId> watched;

@@ -54,12 +54,14 @@ class World : public NodeEffects {
     std::string scheduling = "";
     std::vector<ObjectId> contained = {};
     std::uint16_t restarts = 0;
+    std::uint32_t run = 0;     // Of the parent.
     std::uint64_t number = 0;  // 0: the next.
     std::uint32_t checkpoint_every = 0;
   };
   Call Submit(SpecHeader header, const std::vector<ObjectId>& arguments, const CallWishes& wishes) {
     header.parent = wishes.parent;
-    header.task = ChildTask(header.parent, wishes.number != 0 ? wishes.number : ++calls);
+    header.task =
+        ChildTask(RunOf(header.parent, wishes.run), wishes.number != 0 ? wishes.number : ++calls);
     header.results = wishes.results;
     header.restarts = wishes.restarts;
     header.checkpoint_every = wishes.checkpoint_every;
@@ -96,6 +98,7 @@ class World : public NodeEffects {
     LeaseNumber lease = 0;
     TaskId task;
     CallKind kind = CallKind::kFunction;
+    std::uint32_t run = 0;
     std::vector<std::byte> records = {};
   };
   // The first call in the queue of any worker; lease 0 if there is none.
@@ -108,7 +111,7 @@ class World : public NodeEffects {
   Running Begin(Worker& worker) {
     const Task& task = *queues[worker.index].front();
     queues[worker.index].pop_front();
-    return {&worker, task.lease, task.header().task, task.header().kind, task.records};
+    return {&worker, task.lease, task.header().task, task.header().kind, task.run, task.records};
   }
   void Finish(const Running& running, std::vector<ObjectValue> values = {}) {
     std::vector<TaskResult> results;
