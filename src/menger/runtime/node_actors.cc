@@ -57,9 +57,9 @@ void NodeMachine::OrderCall(Task& task) {
   task.actor = actor;
   const auto line = actor->held_back.find(task.caller);
   if (line != actor->held_back.end()) {
-    line->second.push_back(&task);
+    line->second.PushBack(&task);
   } else if (task.pending > 0) {
-    actor->held_back[task.caller].push_back(&task);
+    actor->held_back[task.caller].PushBack(&task);
   } else {
     CallReady(task);
   }
@@ -94,22 +94,22 @@ void NodeMachine::CallReady(Task& task) {
 void NodeMachine::LetCallerGo(Actor& actor, const Id& caller) {
   const auto line = actor.held_back.find(caller);
   if (line == actor.held_back.end()) return;
-  std::vector<Task*>& calls = line->second;
-  std::size_t gone = 0;
-  for (; gone < calls.size() && calls[gone]->pending == 0; ++gone) {
-    calls[gone]->state = Task::State::kReady;
-    actor.mailbox.PushBack(calls[gone]);
+  IntrusiveList<Task>& calls = line->second;
+  bool any = false;
+  while (!calls.empty() && calls.front()->pending == 0) {
+    Task* const task = calls.PopFront();
+    task->state = Task::State::kReady;
+    actor.mailbox.PushBack(task);
+    any = true;
   }
-  calls.erase(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(gone));
   if (calls.empty()) actor.held_back.erase(line);
-  if (gone > 0) ServeActor(actor);
+  if (any) ServeActor(actor);
 }
 
 void NodeMachine::LeaveLine(Task& task) {
   const auto line = task.actor->held_back.find(task.caller);
   if (line == task.actor->held_back.end()) return;
-  std::vector<Task*>& calls = line->second;
-  calls.erase(std::remove(calls.begin(), calls.end(), &task), calls.end());
+  if (task.state == Task::State::kWaiting) line->second.Remove(&task);
   LetCallerGo(*task.actor, Id(task.caller));
 }
 
@@ -270,7 +270,7 @@ void NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
   }
   while (Task* const task = actor.mailbox.PopFront()) take(*task);
   for (auto& [caller, line] : std::exchange(actor.held_back, {})) {
-    calls.insert(calls.end(), line.begin(), line.end());
+    while (Task* const task = line.PopFront()) calls.push_back(task);
   }
   if (construction.state == Task::State::kWaiting) calls.push_back(&construction);
 }

@@ -93,11 +93,15 @@ void NodeMachine::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
 
 void NodeMachine::StopWaiting(Task& task) {
   if (task.pending == 0) return;
-  for (Object* const argument : task.arguments) {
-    const auto removed = std::remove(argument->waiting.begin(), argument->waiting.end(), &task);
-    argument->waiting.erase(removed, argument->waiting.end());
-  }
   task.pending = 0;
+  task.wait = 0;
+  // What is left of it in their lists goes when half of one may have stopped.
+  for (Object* const argument : task.arguments) {
+    std::vector<WaitingTask>& waiting = argument->waiting;
+    if (++argument->stopped_waiting <= waiting.size() / 2) continue;
+    std::erase_if(waiting, [](const WaitingTask& one) { return one.task->wait != one.wait; });
+    argument->stopped_waiting = 0;
+  }
 }
 
 void NodeMachine::Cancel(Object& object, bool force, bool recursive) {

@@ -149,8 +149,8 @@ void NodeMachine::HoldArgument(Task& task, ObjectId id, bool needs_value) {
 void NodeMachine::AwaitArgument(Task& task, Object& object) {
   const bool ready = object.state == Object::State::kReady;
   if (ready && object.value.kind != ObjectValue::Kind::kError) return;
-  ++task.pending;
-  object.waiting.push_back(&task);
+  if (task.pending++ == 0) task.wait = ++last_wait_;
+  object.waiting.push_back({&task, task.wait});
   if (!ready) return;
   // An error that is there already arrives as the news of one does.
   objects_.Hold(object);

@@ -385,6 +385,7 @@ class NodeMachine : private ObjectTable::Listener {
   std::uint64_t last_kept_ = 0;
   Counts counts_;
   NodeEvents events_;
+  std::uint64_t last_wait_ = 0;
   std::size_t waiting_calls_ = 0;
   std::size_t waiting_bytes_ = 0;
 };

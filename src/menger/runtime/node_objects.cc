@@ -46,15 +46,17 @@ void NodeMachine::SpreadNews() {
 }
 
 void NodeMachine::TellWaiting(Object& object) {
-  if (object.value.kind == ObjectValue::Kind::kError) {
-    const Payload error = object.value.payload;
-    // Each fails with the error of its argument, and is taken out of the list, however often it is
-    // there.
-    while (!object.waiting.empty()) FailWaiting(*object.waiting.front(), error);
-    return;
-  }
-  for (Task* const task : std::exchange(object.waiting, {})) {
-    if (--task->pending == 0) Start(*task);
+  const bool failed = object.value.kind == ObjectValue::Kind::kError;
+  const Payload error = failed ? object.value.payload : Payload();
+  object.stopped_waiting = 0;
+  // What one does may end others of them; one that fails is passed over where it is there again.
+  for (const auto& [task, wait] : std::exchange(object.waiting, {})) {
+    if (task->wait != wait) continue;
+    if (failed) {
+      FailWaiting(*task, error);
+    } else if (--task->pending == 0) {
+      Start(*task);
+    }
   }
 }
 

@@ -41,6 +41,14 @@ struct Watch {
   bool operator==(const Watch&) const = default;
 };
 
+// A call that cannot start without an object, in that object's list. It may have stopped waiting
+// since (Task::wait is another then, or the record another call's): whoever reads the list passes
+// over it.
+struct WaitingTask {
+  Task* task = nullptr;
+  std::uint64_t wait = 0;
+};
+
 // PENDING → READY (a value or an error) → FREED; READY → PENDING when the value was lost and is
 // made again. A freed object is remembered while a kept call may have to be run again with it.
 struct Object {
@@ -55,8 +63,9 @@ struct Object {
   std::uint64_t callee = 0;
   std::uint16_t callee_name = 0;
   ObjectValue value;
-  Task* producer = nullptr;    // The call that makes it, while that is known.
-  std::vector<Task*> waiting;  // Calls that cannot start without it.
+  Task* producer = nullptr;  // The call that makes it, while that is known.
+  std::vector<WaitingTask> waiting;
+  std::uint32_t stopped_waiting = 0;  // Of these so many at the most.
   std::vector<Watch> watches;
   std::vector<Object*> contained;  // What its value refers to; each is held.
   Object* previous = nullptr;      // Among the values in shared memory.
@@ -102,6 +111,7 @@ struct Task {
   // does the same in every run always 0. See RunOf.
   std::uint32_t run = 0;
   std::uint32_t pending = 0;  // Arguments that are not ready.
+  std::uint64_t wait = 0;     // The number of its wait for them; 0: it does not wait.
   SpecPointer spec;
   Worker* worker = nullptr;
   LeaseNumber lease = 0;
@@ -122,7 +132,8 @@ struct Task {
   std::vector<std::byte> records;
   std::uint32_t kept_for = 0;       // Results that may have to be made again from it.
   std::uint32_t lineage_entry = 0;  // While it is kept; not the machine's affair.
-  Task* previous = nullptr;  // In a queue of calls that are ready, of a worker, or of those kept.
+  // In a queue of calls that are ready, of a worker, of an actor's caller, or of those kept.
+  Task* previous = nullptr;
   Task* next = nullptr;
   // The call that made it, while both are under way; its own calls likewise, the newest first.
   Task* parent = nullptr;
@@ -211,7 +222,7 @@ struct Actor {
   std::uint32_t restarts = 0;   // That are left.
   bool waits_for_room = false;  // It is among those that the next Run serves.
   IntrusiveList<Task> mailbox;  // Calls that can run, in order.
-  std::unordered_map<Id, std::vector<Task*>, IdHash> held_back;  // By caller: the first waits.
+  std::unordered_map<Id, IntrusiveList<Task>, IdHash> held_back;  // By caller: the first waits.
   Payload death;  // Of a dead one: the encoded TaskFailure that its calls get.
 
   // Of one that is checkpointed:
