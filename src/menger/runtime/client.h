@@ -72,10 +72,11 @@ class PinnedBytes {
   ObjectHandle object_;
 };
 
-// What has become of an object.
+// What has become of objects: the encoded values of all, in order. Where one has failed, its place
+// and nothing else but its encoded TaskFailure.
 struct Fetched {
-  bool failed = false;
-  PinnedBytes value;  // The encoded value, or the encoded TaskFailure.
+  std::vector<PinnedBytes> values;
+  std::optional<std::size_t> failed;
 };
 
 // The call that this thread runs now, or null.
@@ -110,13 +111,13 @@ class Client : public ReferenceOwner {
                        std::span<const ObjectHandle> contained) = 0;
   virtual void Discard(const ObjectValue& value) noexcept = 0;
 
-  // The values of all, in order.
-  virtual std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
-                                   const Deadline& deadline) = 0;
+  // Returns when all are there, or as soon as one has failed: of those that had failed before the
+  // first in their order, else the first that does.
+  virtual Fetched Get(std::span<const ObjectHandle> objects, const Deadline& deadline) = 0;
 
   // Returns when `count` of them are ready or the deadline has passed: the places of those that
-  // are. First those that were ready before, then the others, in the order in which they became
-  // so. No error.
+  // are, at least of the first `count`; no more is looked at than that takes. First those that were
+  // ready before, then the others, in the order in which they became so. No error.
   virtual std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
                                         const Deadline& deadline) = 0;
 
@@ -141,6 +142,9 @@ class Client : public ReferenceOwner {
   // the next one begins now, not only when that is noticed.
   virtual void Begun() {}
   virtual void PassOn() {}
+
+  // Throws FailedPrecondition if the runtime has ended.
+  virtual void CheckOpen() const {}
 
   // Whether the call that this thread runs should stop.
   virtual bool IsCancelled() const = 0;

@@ -53,8 +53,7 @@ class LocalNode final : public Client, private NodeEffects {
   void Publish(const ObjectHandle& object, ObjectValue value,
                std::span<const ObjectHandle> contained) override;
   void Discard(const ObjectValue& value) noexcept override;
-  std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
-                           const Deadline& deadline) override;
+  Fetched Get(std::span<const ObjectHandle> objects, const Deadline& deadline) override;
   std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
                                 const Deadline& deadline) override;
   void Yield(std::uint64_t index, ObjectValue value,
@@ -63,6 +62,7 @@ class LocalNode final : public Client, private NodeEffects {
   void Cancel(const ObjectHandle& object, bool force, bool recursive) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
+  void CheckOpen() const override;
   bool IsCancelled() const override;
   void Unpin(const ObjectHandle& object) noexcept override;
   ObjectHandle Adopt(ObjectId id) override;
@@ -116,6 +116,7 @@ class LocalNode final : public Client, private NodeEffects {
     std::vector<const Object*> order;     // of those that have become ready. Under the lock.
     bool reads = false;                   // It wants the values, in memory:
     std::vector<Object*> pinned;          // what has come stays until it has fetched them.
+    const Object* failed = nullptr;       // One of these that it waits for no longer.
     std::optional<TaskFailure> refusal;   // There is no room for some.
   };
 
@@ -161,20 +162,21 @@ class LocalNode final : public Client, private NodeEffects {
 
   ObjectHandle NewHandle(ObjectId id);
   void Release() noexcept;  // One user less; the last one deletes the node.
-  void CheckOpen() const;
   void Send(Message message);
   void DoPendingWork();
   void WorkLocked();
   void DeliverMessages();
   void RunMachine();
   SharedExtent AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lock);
-  Fetched Fetch(Object& object);
+  PinnedBytes Fetch(Object& object);
   static bool IsThere(const Object& object, const Waiter& waiter);
+  static bool EndsWait(const Object& object, Waiter& waiter);
   void PinFor(Waiter& waiter, Object& object);
   void DropPins(Waiter& waiter);
+  void NoteReady(std::span<const ObjectHandle> handles, std::span<Object* const> objects) const;
   void Refuse(Object& object, const Payload& error);
   std::unique_lock<Mutex> AwaitObjects(std::span<const ObjectHandle> handles, std::size_t count,
-                                       const Deadline& deadline, std::span<Object*> objects,
+                                       const Deadline& deadline, std::vector<Object*>& objects,
                                        Waiter& waiter);
   void SlowDown();
   void LookAround();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -10,6 +11,9 @@ namespace menger {
 namespace {
 
 constexpr std::chrono::nanoseconds kSlice{50'000'000};  // Between two looks at whether all ends.
+// So many beyond those that are waited for are looked at, too: who waits for one after the other
+// comes to the node once for all of these.
+constexpr std::size_t kLookAhead = 64;
 
 }  // namespace
 
@@ -71,32 +75,31 @@ SharedExtent LocalNode::AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lo
   return extent;
 }
 
-Fetched LocalNode::Fetch(Object& object) {
-  Fetched fetched;
-  fetched.failed = object.value.kind == ObjectValue::Kind::kError;
-  if (object.value.kind == ObjectValue::Kind::kShared) {
-    machine_.objects().Pin(kDriver, object);
-    machine_.objects().AddReferrer(kDriver, object);
-    fetched.value = PinnedBytes(store_.Read(object.value.extent), *this, NewHandle(object.id));
-  } else {
-    fetched.value = PinnedBytes(object.value.payload);
-  }
-  return fetched;
+PinnedBytes LocalNode::Fetch(Object& object) {
+  if (object.value.kind != ObjectValue::Kind::kShared) return PinnedBytes(object.value.payload);
+  machine_.objects().Pin(kDriver, object);
+  machine_.objects().AddReferrer(kDriver, object);
+  return {store_.Read(object.value.extent), *this, NewHandle(object.id)};
 }
 
-std::vector<Fetched> LocalNode::Get(std::span<const ObjectHandle> handles,
-                                    const Deadline& deadline) {
-  std::vector<Object*> objects(handles.size());
-  std::vector<Fetched> values(handles.size());
+Fetched LocalNode::Get(std::span<const ObjectHandle> handles, const Deadline& deadline) {
+  Fetched fetched;
+  fetched.values.reserve(handles.size());
+  std::vector<Object*> objects;
+  objects.reserve(handles.size());
   Waiter waiter{.reads = true};
   std::unique_lock lock = AwaitObjects(handles, handles.size(), deadline, objects, waiter);
+  const auto failed = std::find(objects.begin(), objects.end(), waiter.failed);
   const auto late = std::find_if(objects.begin(), objects.end(),
                                  [&](const Object* object) { return !IsThere(*object, waiter); });
-  if (late == objects.end()) {
-    for (std::size_t i = 0; i < handles.size(); ++i) values[i] = Fetch(*objects[i]);
+  if (failed != objects.end()) {
+    fetched.failed = static_cast<std::size_t>(std::distance(objects.begin(), failed));
+    fetched.values.emplace_back(waiter.failed->value.payload);
+  } else if (late == objects.end()) {
+    for (Object* const object : objects) fetched.values.push_back(Fetch(*object));
   }
   DropPins(waiter);
-  if (late == objects.end()) return values;
+  if (failed != objects.end() || late == objects.end()) return fetched;
   if (waiter.refusal) throw TaskError(*waiter.refusal);
   throw DeadlineExceeded("object {} was not ready in time", ToString((*late)->id));
 }
@@ -106,6 +109,13 @@ bool LocalNode::IsThere(const Object& object, const Waiter& waiter) {
   return object.state == Object::State::kReady &&
          !(waiter.reads && (object.value.kind == ObjectValue::Kind::kSpilled ||
                             object.value.kind == ObjectValue::Kind::kRemote));
+}
+
+// Whether it is one of those whose values are wanted, and has failed: then none of the others is.
+bool LocalNode::EndsWait(const Object& object, Waiter& waiter) {
+  if (!waiter.reads || object.value.kind != ObjectValue::Kind::kError) return false;
+  if (waiter.failed == nullptr) waiter.failed = &object;
+  return true;
 }
 
 void LocalNode::PinFor(Waiter& waiter, Object& object) {
@@ -122,10 +132,11 @@ void LocalNode::DropPins(Waiter& waiter) {
 
 std::vector<std::size_t> LocalNode::Wait(std::span<const ObjectHandle> handles, std::size_t count,
                                          const Deadline& deadline) {
-  std::vector<Object*> objects(handles.size());
+  std::vector<Object*> objects;
   Waiter waiter;
   waiter.ordered = true;
   const std::unique_lock lock = AwaitObjects(handles, count, deadline, objects, waiter);
+  NoteReady(handles, objects);
   std::unordered_map<const Object*, std::size_t> ranks;
   for (const Object* const object : waiter.order) ranks.emplace(object, ranks.size() + 1);
   // Those that were ready before have rank 0.
@@ -134,7 +145,7 @@ std::vector<std::size_t> LocalNode::Wait(std::span<const ObjectHandle> handles, 
     return found != ranks.end() ? found->second : 0;
   };
   std::vector<std::size_t> ready;
-  for (std::size_t i = 0; i < handles.size(); ++i) {
+  for (std::size_t i = 0; i < objects.size(); ++i) {
     if (objects[i]->state == Object::State::kReady) ready.push_back(i);
   }
   if (ranks.empty()) return ready;
@@ -143,20 +154,38 @@ std::vector<std::size_t> LocalNode::Wait(std::span<const ObjectHandle> handles, 
   return ready;
 }
 
-// Returns with the lock held, when `count` of the objects are ready or the deadline has passed.
+// For the next Wait: of `handles` the first are those of `objects`, the others were not looked at.
+void LocalNode::NoteReady(std::span<const ObjectHandle> handles,
+                          std::span<Object* const> objects) const {
+  const auto note = [&](std::size_t i, const Object* object) {
+    const bool ready = object != nullptr && object->state == Object::State::kReady;
+    if (ready) handles[i].reference()->ready.store(true, std::memory_order_relaxed);
+    return ready;
+  };
+  for (std::size_t i = 0; i < objects.size(); ++i) note(i, objects[i]);
+  const std::size_t end = std::min(handles.size(), objects.size() + kLookAhead);
+  for (std::size_t i = objects.size(); i < end; ++i) {
+    if (!note(i, machine_.objects().Find(handles[i].id()))) return;
+  }
+}
+
+// Returns with the lock held, when `count` of the objects are ready, one of those whose values are
+// wanted has failed, or the deadline has passed. `objects` gets those that it has looked at.
 std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const ObjectHandle> handles,
                                                            std::size_t count,
                                                            const Deadline& deadline,
-                                                           std::span<Object*> objects,
+                                                           std::vector<Object*>& objects,
                                                            Waiter& waiter) {
   auto* const thread = ThisWorker();
   std::unique_lock lock(node_mutex_);
   CheckOpen();
   WorkLocked();
   std::size_t ready = 0;
-  for (std::size_t i = 0; i < handles.size(); ++i) {
-    objects[i] = &machine_.objects().FindOrMake(handles[i].id());
-    ready += IsThere(*objects[i], waiter) ? 1 : 0;
+  for (std::size_t i = 0; i < handles.size() && ready < count; ++i) {
+    objects.push_back(&machine_.objects().FindOrMake(handles[i].id()));
+    if (!IsThere(*objects.back(), waiter)) continue;
+    if (EndsWait(*objects.back(), waiter)) return lock;
+    ++ready;
   }
   if (ready >= count) return lock;
   waiter.missing = count - ready;
@@ -169,7 +198,7 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
     }
     // What was lost for good is ready at once: with an error.
     if (machine_.WatchObject(watch, *object, waiter.reads) && waiter.missing > 0) {
-      --waiter.missing;
+      waiter.missing = EndsWait(*object, waiter) ? 0 : waiter.missing - 1;
     }
   }
   if (thread != nullptr) machine_.Block(thread->worker());
@@ -207,7 +236,7 @@ void LocalNode::Ready(const Watch& watch, Object& object) {
   if (waiter.ordered) waiter.order.push_back(&object);
   PinFor(waiter, object);
   if (waiter.missing == 0) return;
-  if (waiter.missing == 1) return Wake(waiter);
+  if (EndsWait(object, waiter) || waiter.missing == 1) return Wake(waiter);
   --waiter.missing;
 }
 

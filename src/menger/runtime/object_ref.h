@@ -1,8 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "menger/runtime/ids.h"
 
@@ -16,6 +19,8 @@ struct Reference {
   ObjectId id;
   ReferenceOwner* owner;
   std::atomic<std::int64_t> handles{0};
+  // The object was ready when this process heard of it last: nobody need ask once more.
+  std::atomic<bool> ready{false};
 };
 
 // A process's table of the objects that it refers to. The node keeps an object for as long as some
@@ -58,6 +63,14 @@ class ObjectHandle {
   Reference* reference() const { return reference_; }
 
  private:
+  template <typename T>
+  friend class ObjectRef;
+
+  // Both then have what `other` had; whoever calls knows of which of them to forget it. So many
+  // that move by a place cost what it takes to move their bytes.
+  void TakeOver(const ObjectHandle& other) { reference_ = other.reference_; }
+  void Abandon() { reference_ = nullptr; }
+
   void Increment() {
     if (reference_ != nullptr) reference_->handles.fetch_add(1, std::memory_order_relaxed);
   }
@@ -78,6 +91,21 @@ class ObjectRef {
   bool valid() const { return handle_.valid(); }
   ObjectId id() const { return handle_.id(); }
   const ObjectHandle& handle() const { return handle_; }
+
+  // Takes out those at `places`, of which there are some in ascending order and which were moved
+  // from. The others keep their order.
+  static void CloseGaps(std::vector<ObjectRef>& references, std::span<const std::size_t> places) {
+    if (places.empty()) return;
+    ObjectRef* to = references.data() + places.front();
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      ObjectRef* const from = references.data() + places[i] + 1;
+      ObjectRef* const end =
+          references.data() + (i + 1 < places.size() ? places[i + 1] : references.size());
+      for (ObjectRef* next = from; next != end; ++next, ++to) to->handle_.TakeOver(next->handle_);
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) to[i].handle_.Abandon();
+    references.resize(references.size() - places.size());
+  }
 
  private:
   ObjectHandle handle_;

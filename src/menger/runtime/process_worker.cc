@@ -1,5 +1,6 @@
 #include "menger/runtime/process_worker.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace menger {
@@ -306,13 +307,47 @@ void ProcessWorker::HandleWatch(NodeMachine& machine, MessageReader& reader, boo
   const auto message = reader.Take<WatchMessage>();
   const std::vector<ObjectId> ids = reader.TakeIds(message.objects);
   const Watch watch{index_, message.request};
+  const bool with_value = message.request % 2 == 1;
+  if (begin && !with_value) return HandleWait(machine, message, ids);
   bool waits = false;
   for (const ObjectId& id : ids) {
     Object& object = machine.objects().FindOrMake(id);
     if (!begin) {
       machine.Unwatch(watch, object);
-    } else if (machine.WatchObject(watch, object, /*with_value=*/message.request % 2 == 1)) {
+    } else if (machine.WatchObject(watch, object, with_value)) {
       Ready(message.request, object);
+    } else {
+      waits = true;
+    }
+  }
+  if (waits && message.call_waits != 0) machine.Block(*worker_);
+}
+
+// Says which are ready, and of the others when they are, if that is not enough.
+void ProcessWorker::HandleWait(NodeMachine& machine, const WatchMessage& message,
+                               std::span<const ObjectId> ids) {
+  std::vector<std::byte> ready(ids.size());
+  std::uint64_t found = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const Object* const object = machine.objects().Find(ids[i]);
+    if (object == nullptr || object->state != Object::State::kReady) continue;
+    ready[i] = std::byte{1};
+    ++found;
+  }
+  std::span<const std::byte> rest(ready);
+  do {
+    const auto piece = rest.first(std::min(rest.size(), kReadyBytesMax));
+    rest = rest.subspan(piece.size());
+    Send(Message(ReadyMessage{.last = rest.empty() ? 1U : 0U, .request = message.request}, piece));
+  } while (!rest.empty());
+  if (found >= message.wanted) return;
+  const Watch watch{index_, message.request};
+  bool waits = false;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ready[i] == std::byte{1}) continue;
+    Object& object = machine.objects().FindOrMake(ids[i]);
+    if (machine.WatchObject(watch, object)) {
+      Ready(message.request, object);  // It was lost for good.
     } else {
       waits = true;
     }

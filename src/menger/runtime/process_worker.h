@@ -69,6 +69,7 @@ class ProcessWorker final : public WorkerHost {
   void Handle(NodeMachine& machine, std::span<const std::byte> bytes);
   void HandleFinished(NodeMachine& machine, MessageReader& reader);
   void HandleWatch(NodeMachine& machine, MessageReader& reader, bool begin);
+  void HandleWait(NodeMachine& machine, const WatchMessage& message, std::span<const ObjectId> ids);
   void HandleFind(NodeMachine& machine, MessageReader& reader);
   void HandleAllocate(MessageReader& reader);
   void HandleReference(NodeMachine& machine, ToNode kind, ObjectId id);

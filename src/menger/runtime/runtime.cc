@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "menger/runtime/call_inputs.h"
 #include "menger/runtime/local_node.h"
@@ -50,9 +51,9 @@ std::uint16_t Count(std::string_view what, int value) {
   return static_cast<std::uint16_t>(value);
 }
 
-[[noreturn]] void ThrowFailure(const PinnedBytes& error) {
-  throw TaskError(DecodeFailure(Payload::Copy(error.bytes())));
-}
+// What a Get of several, or in time, has come to, where that is not the place of one that failed.
+constexpr std::uint32_t kAllThere = UINT32_MAX;
+constexpr std::uint32_t kTooLate = UINT32_MAX - 1;
 
 }  // namespace
 
@@ -181,28 +182,37 @@ PinnedBytes Runtime::FetchOne(const ObjectHandle& object, std::chrono::nanosecon
 std::vector<PinnedBytes> Runtime::FetchAll(std::span<const ObjectHandle> objects,
                                            std::chrono::nanoseconds timeout) {
   for (const ObjectHandle& object : objects) CheckReference(object);
-  std::vector<PinnedBytes> values;
-  values.reserve(objects.size());
   CallInputs* const inputs = client_->Caller().inputs;
-  if (inputs != nullptr && timeout < kNoTimeout) {
-    AwaitInTime(*inputs, objects, timeout);
-    timeout = kNoTimeout;
-  }
-  for (Fetched& fetched : client_->Get(objects, Deadline::After(timeout))) {
-    if (fetched.failed) ThrowFailure(fetched.value);
-    values.push_back(std::move(fetched.value));
-  }
-  return values;
+  const bool may_differ = objects.size() > 1 || timeout < kNoTimeout;
+  Fetched fetched = inputs != nullptr && may_differ
+                        ? FetchAsBefore(*inputs, objects, timeout)
+                        : client_->Get(objects, Deadline::After(timeout));
+  if (!fetched.failed) return std::move(fetched.values);
+  throw TaskError(DecodeFailure(Payload::Copy(fetched.values.front().bytes())));
+}
+
+// Of many that are ready each costs no more than a look at it.
+bool Runtime::AreKnownReady(std::span<const ObjectHandle> objects) {
+  return std::all_of(objects.begin(), objects.end(), [](const ObjectHandle& object) {
+    CheckReference(object);
+    return object.reference()->ready.load(std::memory_order_relaxed);
+  });
 }
 
 std::vector<std::size_t> Runtime::FirstReady(std::span<const ObjectHandle> objects,
                                              const WaitOptions& options) {
-  for (const ObjectHandle& object : objects) CheckReference(object);
   if (options.count > objects.size()) {
     throw InvalidArgument("{} of {} references are to be waited for", options.count,
                           objects.size());
   }
   const auto ask = [&] {
+    if (AreKnownReady(objects.first(options.count))) {
+      client_->CheckOpen();
+      std::vector<std::size_t> first(options.count);
+      std::iota(first.begin(), first.end(), std::size_t{0});
+      return first;
+    }
+    for (const ObjectHandle& object : objects) CheckReference(object);
     std::vector<std::size_t> ready =
         client_->Wait(objects, options.count, Deadline::After(options.timeout));
     ready.resize(std::min(ready.size(), options.count));
@@ -226,14 +236,33 @@ std::vector<std::size_t> Runtime::FirstReady(std::span<const ObjectHandle> objec
   return {ready.begin(), ready.end()};
 }
 
-// Whether they are ready in time is asked once; if they were, they are there sooner or later.
-void Runtime::AwaitInTime(CallInputs& inputs, std::span<const ObjectHandle> objects,
-                          std::chrono::nanoseconds timeout) {
-  const bool in_time = inputs.Plain([&] {
-    return client_->Wait(objects, objects.size(), Deadline::After(timeout)).size() ==
-           objects.size();
+// Whether they are ready in time, and which fails first, is asked once: what was there then is
+// there sooner or later.
+Fetched Runtime::FetchAsBefore(CallInputs& inputs, std::span<const ObjectHandle> objects,
+                               std::chrono::nanoseconds timeout) {
+  std::optional<Fetched> fetched;
+  const std::uint32_t outcome = inputs.Plain([&] {
+    try {
+      fetched = client_->Get(objects, Deadline::After(timeout));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDeadlineExceeded) throw;
+      return kTooLate;
+    }
+    return fetched->failed ? static_cast<std::uint32_t>(*fetched->failed) : kAllThere;
   });
-  if (!in_time) throw DeadlineExceeded("{} objects were not ready in time", objects.size());
+  if (outcome == kTooLate) {
+    throw DeadlineExceeded("{} objects were not ready in time", objects.size());
+  }
+  if (fetched) return *std::move(fetched);
+  if (outcome == kAllThere) return client_->Get(objects, Deadline::After(kNoTimeout));
+  if (outcome < objects.size()) {
+    fetched = client_->Get(objects.subspan(outcome, 1), Deadline::After(kNoTimeout));
+    if (fetched->failed) return *std::move(fetched);
+  }
+  throw DataLoss(
+      "a call that runs again gets {} objects; in its first run number {} failed, and now it does "
+      "not",
+      objects.size(), outcome);
 }
 
 std::optional<Client::NamedActor> Runtime::FindActor(std::string_view name) {

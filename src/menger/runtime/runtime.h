@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -191,7 +192,8 @@ class Runtime {
     return Allocation<T>(*client_, shape);
   }
 
-  // Waits for the value. Throws TaskError if what makes it failed, DeadlineExceeded.
+  // Waits for the value. Throws TaskError if what makes it failed, DeadlineExceeded. Of several
+  // values it throws as soon as one has failed.
   template <typename T>
   T Get(const ObjectRef<T>& reference, std::chrono::nanoseconds timeout = kNoTimeout) {
     const PinnedBytes bytes = FetchOne(reference.handle(), timeout);
@@ -225,6 +227,14 @@ class Runtime {
   // Waits until options.count of the references are ready (a failed call is), or the timeout has
   // passed. The first `count` that were: those that were ready already in their order, then the
   // others in the order in which they became so. The rest is pending, in its order.
+  //
+  // Whoever waits for many, a few at a time, moves them in and out again: copies of references cost
+  // more than the wait.
+  //
+  //   while (!left.empty()) {
+  //     auto [ready, pending] = runtime.Wait(std::move(left));
+  //     left = std::move(pending);
+  //   }
   template <typename T>
   struct Waited {
     std::vector<ObjectRef<T>> ready;
@@ -233,14 +243,29 @@ class Runtime {
   template <typename T>
   Waited<T> Wait(const std::vector<ObjectRef<T>>& references, const WaitOptions& options = {}) {
     Waited<T> waited;
-    std::vector<bool> taken(references.size());
-    for (const std::size_t place : FirstReady(Handles(references), options)) {
-      waited.ready.push_back(references[place]);
-      taken[place] = true;
+    std::vector<std::size_t> places = FirstReady(Handles(references), options);
+    waited.ready.reserve(places.size());
+    for (const std::size_t place : places) waited.ready.push_back(references[place]);
+    std::sort(places.begin(), places.end());
+    waited.pending.reserve(references.size() - places.size());
+    auto next = references.begin();
+    for (const std::size_t place : places) {
+      const auto taken = references.begin() + static_cast<std::ptrdiff_t>(place);
+      waited.pending.insert(waited.pending.end(), next, taken);
+      next = taken + 1;
     }
-    for (std::size_t i = 0; i < references.size(); ++i) {
-      if (!taken[i]) waited.pending.push_back(references[i]);
-    }
+    waited.pending.insert(waited.pending.end(), next, references.end());
+    return waited;
+  }
+  template <typename T>
+  Waited<T> Wait(std::vector<ObjectRef<T>>&& references, const WaitOptions& options = {}) {
+    Waited<T> waited;
+    std::vector<std::size_t> places = FirstReady(Handles(references), options);
+    waited.ready.reserve(places.size());
+    for (const std::size_t place : places) waited.ready.push_back(std::move(references[place]));
+    std::sort(places.begin(), places.end());
+    ObjectRef<T>::CloseGaps(references, places);
+    waited.pending = std::move(references);
     return waited;
   }
 
@@ -282,12 +307,12 @@ class Runtime {
   friend class ActorRef;
   friend class AsyncLoop;
 
+  // A reference is its handle and nothing else, so that many need not be copied to be passed on.
   template <typename T>
-  static std::vector<ObjectHandle> Handles(const std::vector<ObjectRef<T>>& references) {
-    std::vector<ObjectHandle> handles;
-    handles.reserve(references.size());
-    for (const ObjectRef<T>& reference : references) handles.push_back(reference.handle());
-    return handles;
+  static std::span<const ObjectHandle> Handles(const std::vector<ObjectRef<T>>& references) {
+    static_assert(sizeof(ObjectRef<T>) == sizeof(ObjectHandle) &&
+                  std::is_standard_layout_v<ObjectRef<T>>);
+    return {reinterpret_cast<const ObjectHandle*>(references.data()), references.size()};
   }
 
   template <typename Called, typename... Arguments>
@@ -323,8 +348,9 @@ class Runtime {
   PinnedBytes FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout);
   std::vector<PinnedBytes> FetchAll(std::span<const ObjectHandle> objects,
                                     std::chrono::nanoseconds timeout);
-  void AwaitInTime(CallInputs& inputs, std::span<const ObjectHandle> objects,
-                   std::chrono::nanoseconds timeout);
+  Fetched FetchAsBefore(CallInputs& inputs, std::span<const ObjectHandle> objects,
+                        std::chrono::nanoseconds timeout);
+  static bool AreKnownReady(std::span<const ObjectHandle> objects);
   std::vector<std::size_t> FirstReady(std::span<const ObjectHandle> objects,
                                       const WaitOptions& options);
 

@@ -38,11 +38,9 @@ ObjectHandle StreamReader::Next(std::chrono::nanoseconds timeout) {
     client().Take(call_, ++next_);
     return std::exchange(item_, ObjectHandle());
   }
-  const std::vector<Fetched> end = client().Get({&end_, 1}, Deadline::After(kNoTimeout));
+  const Fetched end = client().Get({&end_, 1}, Deadline::After(kNoTimeout));
   AtEnd();
-  if (end.front().failed) {
-    throw TaskError(DecodeFailure(Payload::Copy(end.front().value.bytes())));
-  }
+  if (end.failed) throw TaskError(DecodeFailure(Payload::Copy(end.values.front().bytes())));
   return {};
 }
 
@@ -68,10 +66,10 @@ void StreamWriter::Emit(std::size_t bytes, FunctionRef<void(std::span<std::byte>
 }
 
 void StreamWriter::AwaitReader() {
-  const std::vector<Fetched> gate = client_.Get({&gate_, 1}, Deadline::After(kNoTimeout));
+  const Fetched gate = client_.Get({&gate_, 1}, Deadline::After(kNoTimeout));
   if (client_.IsCancelled()) throw Cancelled("the items of the stream are not wanted any longer");
-  if (gate.front().failed) throw Internal("the gate of a stream is broken");
-  read_ = std::max(read_, Decode<std::uint64_t>(gate.front().value.bytes()));
+  if (gate.failed) throw Internal("the gate of a stream is broken");
+  read_ = std::max(read_, Decode<std::uint64_t>(gate.values.front().bytes()));
 }
 
 }  // namespace menger

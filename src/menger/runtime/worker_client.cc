@@ -110,36 +110,22 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
   MessageReader reader(bytes);
   ToWorker kind;
   std::memcpy(&kind, bytes.data(), sizeof(kind));
-  const auto find = [this](std::uint64_t number) {
-    const auto found = requests_.find(number);
-    return found != requests_.end() ? found->second : nullptr;
-  };
   if (kind == ToWorker::kStop) {
     stop_ = true;
   } else if (kind == ToWorker::kValue) {
-    const auto message = reader.Take<ValueMessage>();
-    const bool shared = message.value.kind == ObjectValue::Kind::kShared;
-    Request* const request = find(message.request);
-    if (request == nullptr) {
-      // It has given up waiting.
-      if (shared) SendReference(ToNode::kUnpin, message.object);
-      return;
-    }
-    Fetched fetched;
-    fetched.failed = message.value.kind == ObjectValue::Kind::kError;
-    if (shared) {
-      const SharedExtent extent{message.value.segment, message.value.offset, message.value.bytes};
-      fetched.value = PinnedBytes(segments_->Read(extent), *this, Adopt(message.object));
-    } else if (message.value.kind != ObjectValue::Kind::kNone) {
-      fetched.value = PinnedBytes(Payload::Copy(reader.TakeBytes(message.value.bytes)));
-    }
-    if (request->values.insert_or_assign(message.object, std::move(fetched)).second) {
-      request->order.push_back(message.object);
-      if (request->missing > 0) --request->missing;
+    HandleValue(reader);
+  } else if (kind == ToWorker::kReady) {
+    const auto message = reader.Take<ReadyMessage>();
+    if (Request* const request = FindRequest(message.request)) {
+      const auto flags = reader.rest();
+      request->ready.insert(request->ready.end(), flags.begin(), flags.end());
+      if (message.last == 0) return;
+      request->answered = true;
+      request->missing = 0;
     }
   } else if (kind == ToWorker::kNamed) {
     const auto message = reader.Take<NamedMessage>();
-    if (Request* const request = find(message.request)) {
+    if (Request* const request = FindRequest(message.request)) {
       request->named = message;
       request->missing = 0;
     }
@@ -147,11 +133,45 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
     const auto message = reader.Take<GrantMessage>();
     if (message.request == kAheadRequest) {
       message.granted != 0 ? room_.Give(message.extent) : room_.Refuse();
-    } else if (Request* const request = find(message.request)) {
+    } else if (Request* const request = FindRequest(message.request)) {
       request->grant = message;
       if (message.granted == 0) request->refusal = Payload::Copy(reader.rest());
       request->missing = 0;
     }
+  }
+}
+
+WorkerClient::Request* WorkerClient::FindRequest(std::uint64_t number) const {
+  const auto found = requests_.find(number);
+  return found != requests_.end() ? found->second : nullptr;
+}
+
+void WorkerClient::HandleValue(MessageReader& reader) {
+  const auto message = reader.Take<ValueMessage>();
+  const bool shared = message.value.kind == ObjectValue::Kind::kShared;
+  Request* const request = FindRequest(message.request);
+  if (request == nullptr) {
+    // It has given up waiting.
+    if (shared) SendReference(ToNode::kUnpin, message.object);
+    return;
+  }
+  if (message.request % 2 == 0) {
+    request->order.push_back(message.object);
+    if (request->missing > 0) --request->missing;
+    return;
+  }
+  PinnedBytes value;
+  if (shared) {
+    const SharedExtent extent{message.value.segment, message.value.offset, message.value.bytes};
+    value = PinnedBytes(segments_->Read(extent), *this, Adopt(message.object));
+  } else {
+    value = PinnedBytes(Payload::Copy(reader.TakeBytes(message.value.bytes)));
+  }
+  const bool first = request->values.insert_or_assign(message.object, std::move(value)).second;
+  if (first && request->missing > 0) --request->missing;
+  if (message.value.kind == ObjectValue::Kind::kError && !request->failed.valid()) {
+    request->failed = message.object;
+    request->missing = 0;
   }
 }
 
@@ -163,7 +183,7 @@ void WorkerClient::Do(const Claimed& claimed) {
   const auto bytes = reader.TakeBytes(call.references * sizeof(ValueHeader));
   if (!headers.empty()) std::memcpy(headers.data(), bytes.data(), bytes.size());
   const TaskSpec& spec = TaskSpec::View(reader.TakeBytes(call.spec_bytes));
-  const std::vector<Fetched> missing = FetchMissing(spec, headers);
+  const std::vector<PinnedBytes> missing = FetchMissing(spec, headers);
   CallInputs inputs(reader.TakeBytes(call.record_bytes), [&](std::span<const std::byte> told) {
     Send(
         MessagePart(sizeof(RecordMessage)) + MessagePart(told.size()),
@@ -181,7 +201,7 @@ void WorkerClient::Do(const Claimed& claimed) {
     if (value.kind == ObjectValue::Kind::kShared) {
       values.push_back(segments_->Read({value.segment, value.offset, value.bytes}));
     } else if (value.kind == ObjectValue::Kind::kNone) {
-      values.push_back(missing[next_missing++].value.bytes());
+      values.push_back(missing[next_missing++].bytes());
     } else {
       values.push_back(reader.TakeBytes(value.bytes));
     }
@@ -223,8 +243,8 @@ std::uint64_t WorkerClient::ThisLease() const {
 }
 
 // The arguments that did not fit the message. They are there: the call would not run otherwise.
-std::vector<Fetched> WorkerClient::FetchMissing(const TaskSpec& spec,
-                                                std::span<const ValueHeader> headers) {
+std::vector<PinnedBytes> WorkerClient::FetchMissing(const TaskSpec& spec,
+                                                    std::span<const ValueHeader> headers) {
   std::vector<ObjectHandle> missing;
   std::size_t reference = 0;
   for (const SpecArgument& argument : spec.arguments()) {
@@ -233,7 +253,8 @@ std::vector<Fetched> WorkerClient::FetchMissing(const TaskSpec& spec,
       missing.push_back(Adopt(argument.object));
     }
   }
-  return missing.empty() ? std::vector<Fetched>() : Get(missing, Deadline::After(kAnswer));
+  if (missing.empty()) return {};
+  return Get(missing, Deadline::After(kAnswer)).values;
 }
 
 void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int64_t began_at,

@@ -50,8 +50,7 @@ class WorkerClient final : public Client, private ResultStore {
   void Publish(const ObjectHandle& object, ObjectValue value,
                std::span<const ObjectHandle> contained) override;
   void Discard(const ObjectValue& value) noexcept override;
-  std::vector<Fetched> Get(std::span<const ObjectHandle> objects,
-                           const Deadline& deadline) override;
+  Fetched Get(std::span<const ObjectHandle> objects, const Deadline& deadline) override;
   std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
                                 const Deadline& deadline) override;
   void Yield(std::uint64_t index, ObjectValue value,
@@ -82,8 +81,12 @@ class WorkerClient final : public Client, private ResultStore {
   // What a thread of this process has asked the node.
   struct Request {
     std::size_t missing = 0;
-    std::unordered_map<ObjectId, Fetched, IdHash> values;
-    std::vector<ObjectId> order;  // In which they came.
+    std::size_t wanted = 0;
+    std::unordered_map<ObjectId, PinnedBytes, IdHash> values;
+    ObjectId failed;               // The first of these that is an error.
+    std::vector<ObjectId> order;   // In which they became ready,
+    std::vector<std::byte> ready;  // after those that were: a byte for each that is watched.
+    bool answered = false;         // That is complete.
     NamedMessage named;
     GrantMessage grant;
     Payload refusal;
@@ -109,12 +112,17 @@ class WorkerClient final : public Client, private ResultStore {
   void Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, bool ring);
   void SendParts(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill);
   std::span<std::byte> Reserve(std::size_t bytes);
-  std::vector<Fetched> FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers);
+  std::vector<PinnedBytes> FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers);
   void RingNode();
   void Await(Request& request, const Deadline& deadline);
   std::uint64_t NewRequest(Request& request, bool with_values);
-  bool Ask(std::uint64_t number, Request& request, std::span<const ObjectHandle> objects,
-           const Deadline& deadline);
+  Request* FindRequest(std::uint64_t number) const;
+  void HandleValue(MessageReader& reader);
+  void Ask(const WatchMessage& watch, std::span<const ObjectId> ids,
+           FunctionRef<bool()> await);
+  Fetched ValuesOf(Request& request, std::span<const ObjectHandle> objects);
+  void SendWatch(const WatchMessage& watch, std::span<const ObjectId> ids);
+  void AwaitReady(Request& request, std::span<const ObjectId> ids, const Deadline& deadline);
 
   const WorkerIndex index_;
   const std::thread::id main_ = std::this_thread::get_id();  // Serves.

@@ -22,6 +22,7 @@ namespace menger {
 enum class ToWorker : std::uint32_t {
   kCall,   // Claimable: CallMessage, then the specification, then the values of its arguments.
   kValue,  // ValueMessage: of a watched object that is ready now.
+  kReady,  // ReadyMessage, then a byte for each object: which were ready when they were asked for.
   kGrant,  // GrantMessage: where a value may be written.
   kNamed,  // NamedMessage: the actor of a name.
   kStop,   // Nothing: end when what was claimed is done.
@@ -129,6 +130,16 @@ struct WatchMessage {
   std::uint32_t objects = 0;
   std::uint64_t request = 0;     // Even: which are ready; odd: with their values.
   std::uint64_t call_waits = 0;  // The call that the worker does waits for them.
+  // Of an even request: it waits until so many are ready. Which of them are is answered at once;
+  // the others are watched only where that is not enough.
+  std::uint64_t wanted = 0;
+};
+// The first answer to an even request; several of these where the objects are many.
+inline constexpr std::size_t kReadyBytesMax = 64 * 1024;
+struct ReadyMessage {
+  ToWorker kind = ToWorker::kReady;
+  std::uint32_t last = 0;  // The answer is complete.
+  std::uint64_t request = 0;
 };
 // Room of so many bytes is wanted; the answer comes when there is some.
 struct AllocateMessage {

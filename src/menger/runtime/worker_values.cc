@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <thread>
 #include <unordered_set>
 #include <utility>
@@ -106,87 +107,145 @@ void WorkerClient::Await(Request& request, const Deadline& deadline) {
   }
 }
 
-bool WorkerClient::Ask(std::uint64_t number, Request& request,
-                       std::span<const ObjectHandle> objects, const Deadline& deadline) {
+void WorkerClient::SendWatch(const WatchMessage& watch, std::span<const ObjectId> ids) {
+  Send(
+      MessagePart(sizeof(WatchMessage)) + MessagePart(ids.size_bytes()),
+      [&](MessageWriter& writer) {
+        writer.Add(watch);
+        writer.AddBytes(std::as_bytes(ids));
+      },
+      /*ring=*/true);
+}
+
+// `await` returns when it has what it wants, or no time left: whether the objects may still be
+// watched then.
+void WorkerClient::Ask(const WatchMessage& wish, std::span<const ObjectId> ids,
+                       FunctionRef<bool()> await) {
   // Where others of the actor go on, the node need not know that one waits.
   const bool call = std::this_thread::get_id() == main_ && ThisCall() != nullptr;
-  std::vector<ObjectId> ids;
-  std::unordered_set<ObjectId, IdHash> known;
-  for (const ObjectHandle& handle : objects) {
-    if (known.insert(handle.id()).second) ids.push_back(handle.id());
-  }
-  {
-    const std::lock_guard lock(reading_);
-    request.missing = std::min(request.missing, ids.size());
-  }
-  const auto send = [&](ToNode kind) {
-    Send(
-        MessagePart(sizeof(WatchMessage)) + MessagePart(ids.size() * sizeof(ObjectId)),
-        [&](MessageWriter& writer) {
-          writer.Add(WatchMessage{.kind = kind,
-                                  .objects = static_cast<std::uint32_t>(ids.size()),
-                                  .request = number,
-                                  .call_waits = call ? 1U : 0U});
-          writer.AddBytes(std::as_bytes(std::span(ids)));
-        },
-        /*ring=*/true);
-  };
-  send(ToNode::kWatch);
+  WatchMessage watch = wish;
+  watch.objects = static_cast<std::uint32_t>(ids.size());
+  watch.call_waits = call ? 1U : 0U;
+  SendWatch(watch, ids);
   PassOn();
-  Await(request, deadline);
-  bool done;
+  const bool watched = await();
   {
     const std::lock_guard lock(reading_);
-    requests_.erase(number);
-    done = request.missing == 0;
+    requests_.erase(watch.request);
   }
-  if (request.values.size() < ids.size()) send(ToNode::kUnwatch);
+  if (watched) {
+    watch.kind = ToNode::kUnwatch;
+    SendWatch(watch, ids);
+  }
   if (call) {
     Send(
         sizeof(ReferenceMessage),
         [](MessageWriter& writer) { writer.Add(ReferenceMessage{.kind = ToNode::kUnblock}); },
         /*ring=*/false);
   }
-  return done;
 }
 
-std::vector<Fetched> WorkerClient::Get(std::span<const ObjectHandle> objects,
-                                       const Deadline& deadline) {
-  Request request{.missing = objects.size()};
-  if (!Ask(NewRequest(request, true), request, objects, deadline)) {
+Fetched WorkerClient::Get(std::span<const ObjectHandle> objects, const Deadline& deadline) {
+  std::vector<ObjectId> ids;
+  std::unordered_set<ObjectId, IdHash> known;
+  for (const ObjectHandle& handle : objects) {
+    if (known.insert(handle.id()).second) ids.push_back(handle.id());
+  }
+  Request request{.missing = ids.size()};
+  const WatchMessage watch{.request = NewRequest(request, /*with_values=*/true)};
+  bool done = false;
+  Ask(watch, ids, [&] {
+    Await(request, deadline);
+    const std::lock_guard lock(reading_);
+    done = request.missing == 0;
+    return request.values.size() < ids.size();
+  });
+  if (!done) {
     throw DeadlineExceeded("{} of {} objects were not ready in time", request.missing,
                            objects.size());
   }
-  std::vector<Fetched> values;
-  values.reserve(objects.size());
+  return ValuesOf(request, objects);
+}
+
+Fetched WorkerClient::ValuesOf(Request& request, std::span<const ObjectHandle> objects) {
+  Fetched fetched;
+  fetched.values.reserve(objects.size());
+  if (request.failed.valid()) {
+    const auto failed =
+        std::find_if(objects.begin(), objects.end(),
+                     [&](const ObjectHandle& object) { return object.id() == request.failed; });
+    fetched.failed = static_cast<std::size_t>(std::distance(objects.begin(), failed));
+    fetched.values.push_back(std::move(request.values.at(request.failed)));
+    return fetched;
+  }
   for (std::size_t i = 0; i < objects.size(); ++i) {
-    Fetched& value = request.values.at(objects[i].id());
+    PinnedBytes& value = request.values.at(objects[i].id());
     // The same object twice: its bytes are copied for all but the last.
     const auto after = objects.begin() + static_cast<std::ptrdiff_t>(i) + 1;
     const bool again = request.values.size() < objects.size() &&
                        std::any_of(after, objects.end(), [&](const ObjectHandle& other) {
                          return other.id() == objects[i].id();
                        });
-    if (again) {
-      values.push_back({value.failed, PinnedBytes(Payload::Copy(value.value.bytes()))});
-    } else {
-      values.push_back(std::move(value));
-    }
+    fetched.values.push_back(again ? PinnedBytes(Payload::Copy(value.bytes())) : std::move(value));
   }
-  return values;
+  return fetched;
+}
+
+// The node says at once which are ready; only if these are too few it tells of others.
+void WorkerClient::AwaitReady(Request& request, std::span<const ObjectId> ids,
+                              const Deadline& deadline) {
+  const std::size_t wanted = request.wanted;
+  const WatchMessage watch{.request = NewRequest(request, /*with_values=*/false), .wanted = wanted};
+  Ask(watch, ids, [&] {
+    Await(request, Deadline::After(kAnswer));
+    std::size_t found = 0;
+    {
+      const std::lock_guard lock(reading_);
+      found = static_cast<std::size_t>(
+          std::count(request.ready.begin(), request.ready.end(), std::byte{1}));
+      const std::size_t came = found + request.order.size();
+      if (request.answered) request.missing = came < wanted ? wanted - came : 0;
+    }
+    if (found >= wanted) return false;
+    if (request.answered) Await(request, deadline);
+    return true;
+  });
+  if (request.answered) return;
+  throw DeadlineExceeded("the node does not say which of {} objects are ready", ids.size());
 }
 
 std::vector<std::size_t> WorkerClient::Wait(std::span<const ObjectHandle> objects,
                                             std::size_t count, const Deadline& deadline) {
-  Request request{.missing = count};
-  Ask(NewRequest(request, false), request, objects, deadline);
-  std::unordered_multimap<ObjectId, std::size_t, IdHash> places;
-  for (std::size_t i = 0; i < objects.size(); ++i) places.emplace(objects[i].id(), i);
+  // Of those before the last that is needed the node is asked about what is not known to be ready.
   std::vector<std::size_t> ready;
-  for (const ObjectId& id : request.order) {
-    const auto [begin, end] = places.equal_range(id);
-    for (auto place = begin; place != end; ++place) ready.push_back(place->second);
+  std::vector<std::size_t> asked;
+  std::vector<ObjectId> ids;
+  for (std::size_t i = 0; i < objects.size() && ready.size() < count; ++i) {
+    if (objects[i].reference()->ready.load(std::memory_order_relaxed)) {
+      ready.push_back(i);
+    } else {
+      asked.push_back(i);
+      ids.push_back(objects[i].id());
+    }
   }
+  if (asked.empty()) return ready;
+  Request request{.missing = 1, .wanted = count - ready.size()};
+  AwaitReady(request, ids, deadline);
+  std::unordered_map<ObjectId, std::size_t, IdHash> ranks;  // Of those that became ready since.
+  for (const ObjectId& id : request.order) ranks.emplace(id, ranks.size() + 1);
+  const auto rank = [&](std::size_t place) {
+    const auto found = ranks.find(objects[place].id());
+    return found != ranks.end() ? found->second : 0;
+  };
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (request.ready[i] == std::byte{0} && (ranks.empty() || rank(asked[i]) == 0)) continue;
+    objects[asked[i]].reference()->ready.store(true, std::memory_order_relaxed);
+    ready.push_back(asked[i]);
+  }
+  std::sort(ready.begin(), ready.end());
+  if (ranks.empty()) return ready;
+  std::stable_sort(ready.begin(), ready.end(),
+                   [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
   return ready;
 }
 

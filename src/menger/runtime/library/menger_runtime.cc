@@ -199,7 +199,7 @@ struct Entry {
 
 // The entries come first in memory: C reads them where the batch begins.
 struct Batch {
-  std::vector<menger::Fetched> values;
+  std::vector<menger::PinnedBytes> values;
 };
 constexpr std::size_t kBatchHeader =
     sizeof(Batch*);  // NOLINT: a pointer to the batch goes before it.
@@ -208,17 +208,18 @@ Batch*& BatchOf(menger_batch* batch) {
   return *reinterpret_cast<Batch**>(reinterpret_cast<char*>(batch) - kBatchHeader);
 }
 
-menger_batch* ToC(std::vector<menger::Fetched> values) {
-  auto* const memory =
-      static_cast<char*>(::operator new(kBatchHeader + values.size() * sizeof(Entry)));
+// Of `count` objects. If one has failed, the failure stands in the place of all: whoever reads them
+// in their order meets it at once.
+menger_batch* ToC(menger::Fetched fetched, std::size_t count) {
+  auto* const memory = static_cast<char*>(::operator new(kBatchHeader + count * sizeof(Entry)));
   auto* const entries = reinterpret_cast<Entry*>(memory + kBatchHeader);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const menger::PinnedBytes& value = values[i].value;
-    entries[i] = {value.bytes().data(), value.bytes().size(), values[i].failed ? 1U : 0U,
+  for (std::size_t i = 0; i < count; ++i) {
+    const menger::PinnedBytes& value = fetched.values[fetched.failed ? 0 : i];
+    entries[i] = {value.bytes().data(), value.bytes().size(), fetched.failed ? 1U : 0U,
                   value.shared() ? 1U : 0U};
   }
   auto* const batch = reinterpret_cast<menger_batch*>(entries);
-  BatchOf(batch) = new Batch{std::move(values)};
+  BatchOf(batch) = new Batch{std::move(fetched.values)};
   return batch;
 }
 
@@ -381,12 +382,13 @@ menger_batch* menger_runtime_get(menger_runtime* runtime, menger_reference* cons
   return Guarded<>(static_cast<menger_batch*>(nullptr), [&] {
     return ToC(
         runtime->runtime->client().Get(HandlesOf({references, count}),
-                                       menger::Deadline::After(menger::Duration(timeout_seconds))));
+                                       menger::Deadline::After(menger::Duration(timeout_seconds))),
+        count);
   });
 }
 
 menger_pin* menger_runtime_pin(menger_batch* batch, uint64_t index) {
-  return new menger_pin{std::move(BatchOf(batch)->values.at(index).value)};
+  return new menger_pin{std::move(BatchOf(batch)->values.at(index))};
 }
 
 void menger_runtime_unpin(menger_pin* pin) { delete pin; }
