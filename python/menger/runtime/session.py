@@ -8,7 +8,8 @@ import time
 
 from menger.runtime import exceptions, library, values
 
-# Waits are cut into slices, between which signals are heard.
+# A driver's waits are cut into slices, between which signals are heard. Those of a call are not: the library ends them when it
+# is cancelled, and the node has to know for how long a call may wait.
 _SLICE_SECONDS = 0.1
 _FOREVER = 1e9
 
@@ -74,9 +75,8 @@ def _adopt(identity):
 class Session:
     """One open runtime. `drop`, `drop_callable` and `unpin` may be called at any moment, after its end too."""
 
-    in_worker = False
-
-    def __init__(self, functions, runtime):
+    def __init__(self, functions, runtime, in_worker=False):
+        self.in_worker = in_worker
         self.library, self.runtime = functions, runtime
         self.drop, self.unpin = functions.drop, functions.unpin
         self.drop_callable = functions.drop_callable
@@ -86,6 +86,7 @@ class Session:
         self.waiter = None  # Who waits for futures.
         self._closing = False
         self._waiting = set()  # The threads that wait inside of the library.
+        self._slice = _FOREVER if self.in_worker else _SLICE_SECONDS
 
     def close(self):
         self.drop = self.unpin = self.drop_callable = _do_nothing
@@ -159,7 +160,7 @@ class Session:
         address, count = packed.buffer_info()
         end = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = _SLICE_SECONDS if end is None else min(_SLICE_SECONDS, max(0.0, end - time.monotonic()))
+            left = self._slice if end is None else min(self._slice, max(0.0, end - time.monotonic()))
             batch = self._wait_inside(self._get, address, count, left)
             if batch:
                 return batch
@@ -193,7 +194,7 @@ class Session:
         end = time.monotonic() + (_FOREVER if timeout is None else timeout)
         while True:
             left = max(0.0, end - time.monotonic())
-            if self._wait_inside(self.library.wait, address, count, wanted, min(left, _SLICE_SECONDS), ready) != 0:
+            if self._wait_inside(self.library.wait, address, count, wanted, min(left, self._slice), ready) != 0:
                 raise self.library.failure()
             flags = ready.raw
             if left == 0 or count - flags.count(0) >= wanted:

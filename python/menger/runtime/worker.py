@@ -210,8 +210,7 @@ class Worker:
     # ---- Being cancelled.
 
     def _begin(self, runtime):
-        self._session = session.Session(self._library, runtime)
-        self._session.in_worker = True
+        self._session = session.Session(self._library, runtime, in_worker=True)
         session.set_current(self._session)
         os.environ.pop("MENGER_WORKER", None)  # What a call starts is no worker.
         signal.signal(signal.SIGINT, self._interrupted)

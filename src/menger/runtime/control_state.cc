@@ -128,11 +128,13 @@ void ControlState::GatherWorkers(NodeMachine& machine) {
 }
 
 void ControlState::GatherFunctions(const NodeMachine& machine) {
-  const auto& functions = machine.scheduler().functions();
+  const auto& functions = machine.scheduler().times();
   if (functions.size() == function_count_) return;
   function_count_ = functions.size();
-  for (const auto& [id, times] : functions) {
-    std::string key = fmt::format("{}{:016x}/{:016x}", prefix_, id.module, id.offset);
+  for (const auto& [name, times] : functions) {
+    const FunctionId& id = name.function;
+    std::string key =
+        fmt::format("{}{:016x}/{:016x}/{:016x}", prefix_, id.module, id.offset, name.kind);
     if (!functions_.insert(key).second) continue;
     writer_.Put(StoreTable::kFunctions, std::move(key),
                 Text({{"name", machine.events().names()[times.name_number]}}));

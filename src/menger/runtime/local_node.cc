@@ -30,6 +30,11 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
   }
   NodeMachineOptions machine;
   machine.workers = options.workers > 0 ? options.workers : AvailableCpus();
+  if (options.workers_max < 1 || options.workers_max > kWorkersMax) {
+    throw InvalidArgument("workers_max is {}; it may be from 1 to {}", options.workers_max,
+                          kWorkersMax);
+  }
+  machine.pool_max = options.workers_max;
   machine.threads = options.isolation == Isolation::kThread;
   for (const Resources::Named& resource : options.resources.amounts()) {
     Resources::CheckName(resource.name);
@@ -258,6 +263,8 @@ void LocalNode::ActorReleased(ActorId actor) {
   control_.ActorChanged(actor);
   if (options_.isolation == Isolation::kThread) ended_actors_.push_back(actor);
 }
+
+void LocalNode::Warn(std::string_view text) { LogWarning("{}", text); }
 
 // What they do then is the user's affair: without the lock.
 void LocalNode::DestroyActors() {

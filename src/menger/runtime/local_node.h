@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -118,6 +119,7 @@ class LocalNode final : public Client, private NodeEffects {
     std::vector<Object*> pinned;          // what has come stays until it has fetched them.
     const Object* failed = nullptr;       // One of these that it waits for no longer.
     std::optional<TaskFailure> refusal;   // There is no room for some.
+    bool cancelled = false;               // The call that waits was.
   };
 
   // The lock; whoever gives it up does what others had to leave to him.
@@ -147,7 +149,8 @@ class LocalNode final : public Client, private NodeEffects {
   void Ready(const Watch& watch, Object& object) override;
   void Free(const ObjectValue& value) override;
   void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
-  void Interrupt(Worker& worker, const Task& task) override { worker.host->Interrupt(task); }
+  void Interrupt(Worker& worker, const Task& task) override;
+  void Warn(std::string_view text) override;
   void WorkerLost(const Worker& worker, const Task* ran, const TaskFailure& cause) override;
   std::string NameOfFunction(FunctionId function) override;
   void ActorChanged(const Actor& actor) override { control_.ActorChanged(actor.id); }
@@ -205,12 +208,13 @@ class LocalNode final : public Client, private NodeEffects {
   LossLog losses_;                   // Likewise.
   RateMeter finished_rate_;          // Likewise.
   std::mutex queue_mutex_;
-  std::vector<Message> queue_;            // Guarded by queue_mutex_.
-  std::atomic<std::size_t> queued_{0};    // Messages in queue_.
-  std::atomic<bool> idle_workers_{true};  // A hint, of the last time that work was done.
-  std::atomic<bool> full_{false};         // Likewise: the driver has made too many calls.
-  std::vector<Waiter*> room_waiters_;     // Guarded by node_mutex_.
-  std::vector<ActorId> ended_actors_;     // Of threads, not destroyed yet. Guarded by node_mutex_.
+  std::vector<Message> queue_;                      // Guarded by queue_mutex_.
+  std::atomic<std::size_t> queued_{0};              // Messages in queue_.
+  std::atomic<bool> idle_workers_{true};            // A hint, of the last time that work was done.
+  std::atomic<bool> full_{false};                   // Likewise: the driver has made too many calls.
+  std::vector<Waiter*> room_waiters_;               // Guarded by node_mutex_.
+  std::map<WorkerIndex, Waiter*> waiting_threads_;  // Those whose calls wait. Likewise.
+  std::vector<ActorId> ended_actors_;  // Of threads, not destroyed yet. Guarded by node_mutex_.
   std::atomic<bool> stopping_{false};
   std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
   std::unique_ptr<Spiller> spiller_;           // Guarded by node_mutex_.

@@ -201,11 +201,21 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
       waiter.missing = EndsWait(*object, waiter) ? 0 : waiter.missing - 1;
     }
   }
-  if (thread != nullptr) machine_.Block(thread->worker());
+  if (thread != nullptr) {
+    machine_.Block(thread->worker(), objects, deadline.remaining() < kNoTimeout / 2);
+    waiting_threads_[thread->worker().index] = &waiter;
+  }
   RunMachine();
   AwaitWaiter(waiter, deadline, lock);
   for (Object* const object : objects) machine_.Unwatch(watch, *object);
-  if (thread != nullptr) machine_.Unblock(thread->worker());
+  if (thread != nullptr) {
+    machine_.Unblock(thread->worker());
+    waiting_threads_.erase(thread->worker().index);
+  }
+  if (waiter.cancelled) {
+    DropPins(waiter);
+    throw Cancelled("the call was cancelled while it waited for objects");
+  }
   if (stopping() || !team_->broken().empty()) DropPins(waiter);
   if (stopping()) throw Cancelled("the runtime ended while a call waited for {} objects", count);
   if (!team_->broken().empty()) throw Unavailable("{}", team_->broken());
@@ -238,6 +248,14 @@ void LocalNode::Ready(const Watch& watch, Object& object) {
   if (waiter.missing == 0) return;
   if (EndsWait(object, waiter) || waiter.missing == 1) return Wake(waiter);
   --waiter.missing;
+}
+
+void LocalNode::Interrupt(Worker& worker, const Task& task) {
+  worker.host->Interrupt(task);
+  const auto waiting = waiting_threads_.find(worker.index);
+  if (waiting == waiting_threads_.end()) return;
+  waiting->second->cancelled = true;
+  Wake(*waiting->second);
 }
 
 void LocalNode::Wake(Waiter& waiter) {

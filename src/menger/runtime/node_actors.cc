@@ -127,6 +127,7 @@ bool NodeMachine::FindHome(Actor& actor) {
 
 void NodeMachine::ServeActor(Actor& actor) {
   if (actor.state == Actor::State::kDead) return;
+  if (actor.worker == nullptr && actor.waits_for_room) return;  // The next Run looks for a home.
   if (NeedsCheckpoint(actor)) actor.mailbox.PushFront(&MakeUpkeep(actor, CallKind::kSave));
   // Until it lives, only its construction may go.
   const bool living = actor.state == Actor::State::kAlive;

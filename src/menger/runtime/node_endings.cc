@@ -205,7 +205,7 @@ std::optional<std::int64_t> NodeMachine::next_deadline() const {
   for (const auto& [index, worker] : workers_) {
     if (const std::optional<std::int64_t> limit = TimeLimitOf(*worker)) at(*limit);
   }
-  if (scheduler_.WantsBalance()) at(now_ + 1'000'000);
+  if (const std::optional<std::int64_t> turn = scheduler_.NextTurn()) at(*turn);
   if (const std::optional<std::int64_t> patience = PatienceEnds()) at(*patience);
   for (const auto& [index, peer] : peers_) {
     if (!peer->borrowed.empty()) at(now_ + 1'000'000);  // To be given back when it is idle.

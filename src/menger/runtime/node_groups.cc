@@ -53,7 +53,7 @@ const Group* NodeMachine::ServeGroups() {
       TaskResult result{.value = ObjectValue::Inline(Payload::Allocate(0)), .contained = {}};
       Settle(*group.reservation, {&result, 1});
     } else {
-      if (now_ < group.since + kPatience && scheduler_.ComesFree(group)) waiting = &group;
+      if (now_ < group.since + kPatience && scheduler_.ComesFree(group.total)) waiting = &group;
       ++i;
     }
   }

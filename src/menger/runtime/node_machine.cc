@@ -15,7 +15,7 @@ NodeMachine::NodeMachine(NodeMachineOptions options, NodeEffects& effects)
     : options_(std::move(options)),
       effects_(&effects),
       objects_(*this),
-      scheduler_(options_.resources, options_.workers, objects_, effects) {}
+      scheduler_(options_.resources, options_.workers, options_.pool_max, objects_, effects) {}
 
 NodeMachine::~NodeMachine() = default;
 
@@ -93,6 +93,7 @@ void NodeMachine::Submit(ProcessIndex process, SpecPointer spec, Worker* thread)
   for (const ObjectId& id : task.spec->contained()) HoldArgument(task, id, false);
   if (header.home.valid()) HoldArgument(task, header.home, false);
   if (IsInGroup(header)) AwaitArgument(task, *task.arguments.back());
+  WantAlready(task);
   if (header.kind == CallKind::kMethod) {
     OrderCall(task);
   } else if (header.kind == CallKind::kConstruct && !DeclareActor(task)) {
@@ -111,7 +112,7 @@ Task& NodeMachine::MakeTask(ProcessIndex process, SpecPointer spec) {
   task.spec = std::move(spec);
   const SpecHeader& header = task.header();
   task.caller = header.parent;
-  task.times = &scheduler_.TimesOf(header.function);
+  task.times = &scheduler_.TimesOf(header.function, header.callee, task.spec->name());
   task.name = NumberOfName(*task.times, *task.spec);
   for (std::uint32_t i = 0; i < header.results; ++i) {
     Object& result = objects_.FindOrMake(ResultOf(header.task, i));
@@ -306,22 +307,6 @@ void NodeMachine::Record(Worker& worker, LeaseNumber lease, std::span<const std:
   }
 }
 
-void NodeMachine::Block(Worker& worker) {
-  std::vector<Task*> recalled;
-  if (worker.lender != 0 && !worker.blocked) {
-    Tell(worker.lender, {.kind = PeerMessage::Kind::kBlocked, .loan = worker.loan});
-  }
-  scheduler_.Block(worker, recalled);
-  CallsReturned(recalled);
-}
-
-void NodeMachine::Unblock(Worker& worker) {
-  if (worker.lender != 0 && worker.blocked) {
-    Tell(worker.lender, {.kind = PeerMessage::Kind::kUnblocked, .loan = worker.loan});
-  }
-  scheduler_.Unblock(worker);
-}
-
 void NodeMachine::TakeBackCalls(Worker& worker) {
   std::vector<Task*> recalled;
   scheduler_.Empty(worker, recalled);
@@ -334,6 +319,7 @@ void NodeMachine::HasRoomAgain(Worker& worker) {
 }
 
 void NodeMachine::Run() {
+  scheduler_.BeginRound();
   CheckTimeLimits();
   const Group* const waiting = waiting_groups_.empty() ? nullptr : ServeGroups();
   for (const WorkerIndex index : std::exchange(retired_, {})) {
@@ -341,8 +327,9 @@ void NodeMachine::Run() {
     workers_.erase(index);
   }
   std::vector<Task*> recalled;
-  if (waiting == nullptr) scheduler_.Balance(recalled);
+  scheduler_.Balance(recalled);
   CallsReturned(recalled);
+  SortWaitingActors();
   // Each once; an actor that is released meanwhile leaves the queue.
   for (std::size_t left = waiting_actors_.size(); left > 0 && !waiting_actors_.empty(); --left) {
     Actor& actor = *waiting_actors_.front();
@@ -352,7 +339,10 @@ void NodeMachine::Run() {
   }
   do {
     scheduler_.Run(waiting);
+    FailStranded();
   } while (ReconsiderFetching());
+  EndSpare();
+  LookForCircle();
   if (last_peer_ != 0) ServePeers();
   if (lineage_bytes_ > options_.lineage_bytes_max) BoundLineage();
 }

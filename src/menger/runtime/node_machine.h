@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,8 @@ class NodeEffects : public WorkerQueues {
   // From now on what the worker says goes to that node, until it is back: it is offered a call of
   // this node's then.
   virtual void Lent(Worker&, const Peer&) {}
+  // What somebody should know.
+  virtual void Warn(std::string_view) {}
   // What people call the function; "" if nobody knows.
   virtual std::string NameOfFunction(FunctionId) { return ""; }
 
@@ -69,6 +72,7 @@ struct TaskResult {
 struct NodeMachineOptions {
   Resources resources;
   int workers = 1;       // Of the pool, without those of actors.
+  int pool_max = 512;    // So many there may be in the pool, with those that stand in for others.
   bool threads = false;  // The workers are threads of the driver.
   std::uint64_t job = 0;
   // Of the calls that are kept so that their results can be made again; beyond that the oldest are
@@ -106,8 +110,8 @@ class NodeMachine : private ObjectTable::Listener {
   Worker& AddWorker(WorkerIndex index);
   // As many as the pool shall have.
   void StartWorkers() { scheduler_.StartAll(); }
-  // A start that was asked for came to nothing.
-  void StartFailed() { scheduler_.StartFailed(); }
+  // A start that was asked for came to nothing: whoever needs it gets that as its error.
+  void StartFailed(std::string_view cause);
   Worker* FindWorker(WorkerIndex index);  // Null also for one that is gone.
   // It is gone, as `cause` says: what it ran is run again elsewhere or fails, its actors are made
   // again or die, its references are dropped. The record goes with the next Run.
@@ -133,7 +137,8 @@ class NodeMachine : private ObjectTable::Listener {
   void Yield(Worker& worker, LeaseNumber lease, std::uint64_t index, TaskResult item);
   // The reader of a stream has the first `count` items; kStreamDropped: it wants no more.
   void Take(ProcessIndex reader, TaskId call, std::uint64_t count);
-  void Block(Worker& worker);  // Its call waits for objects.
+  // Its call waits for objects; `timed`: not for ever.
+  void Block(Worker& worker, std::span<Object* const> objects, bool timed = false);
   void Unblock(Worker& worker);
   // The way to it is so full of calls that answers to those that it does find no room; and it has
   // room again.
@@ -236,6 +241,17 @@ class NodeMachine : private ObjectTable::Listener {
   // So often may a run that a worker's loss cut short be done once more: of a method its actor
   // says.
   static std::uint16_t RetriesOf(const Task& task);
+
+  // node_waits.cc
+  void Want(Task& first, std::uint64_t wait);
+  void WantAlready(Task& task);
+  void SortWaitingActors();
+  std::string WaitersOf(const Task& task) const;
+  void FailStranded();
+  void EndSpare();
+  std::vector<const Worker*> WorkersAwaitedBy(const Worker& worker) const;
+  void LookForCircle();
+  bool TellCircle(const Worker& first, std::set<const Worker*>& done);
 
   // node_families.cc
   static bool RunsAlike(const Task& task);
@@ -371,7 +387,10 @@ class NodeMachine : private ObjectTable::Listener {
   std::unordered_map<ActorId, std::unique_ptr<Actor>, IdHash> actors_;
   std::map<std::string, Actor*, std::less<>> actor_by_name_;
   std::deque<Actor*> waiting_actors_;  // Have calls, or their construction, and no room.
-  std::vector<WorkerIndex> retired_;   // Gone; forgotten by the next Run.
+  std::uint64_t last_waits_as_ = 0;
+  bool circle_told_ = false;  // Of the waits that there are now.
+  std::int64_t look_for_circles_at_ = 0;
+  std::vector<WorkerIndex> retired_;  // Gone; forgotten by the next Run.
   std::unordered_map<ObjectId, std::unique_ptr<Group>, IdHash> groups_;  // By what stands for it.
   std::vector<Group*> waiting_groups_;                                   // In their order.
   std::uint64_t last_group_ = 0;

@@ -259,7 +259,7 @@ TEST(NodeMachineTest, AnActorThatWaitsLendsItsResources) {
   world.Begin(home);
   const Call call = world.Submit();
   EXPECT_EQ(world.Begin().lease, 0);
-  world.machine.Block(home);
+  world.machine.Block(home, {});
   world.machine.Run();
   world.FinishAll();
   EXPECT_EQ(world.State(call.result()), "value");

@@ -239,6 +239,7 @@ void NodeMachine::Revive(Task& task, std::vector<Object*>& gone) {
     AwaitArgument(task, argument);
   }
   if (IsInGroup(task.header())) AwaitGroupAgain(task);
+  WantAlready(task);
   if (task.pending == 0) Start(task);
 }
 

@@ -146,14 +146,12 @@ void NodeMachine::ServePeers() {
 
 // Calls that wait for what no node has any longer.
 void NodeMachine::FailForeign(SchedulingClass& scheduling) {
-  for (auto& [priority, tasks] : scheduling.ready) {
-    while (Task* const task = tasks.front()) {
-      End(*task,
-          Describe(FailureKind::kNodeDied, ErrorCode::kUnavailable, *task,
-                   fmt::format("the node that had what it needs is gone: {}",
-                               scheduling.need.MissingFrom(scheduler_.total()))),
-          /*force=*/false);
-    }
+  while (Task* const task = Scheduler::Front(scheduling)) {
+    End(*task,
+        Describe(FailureKind::kNodeDied, ErrorCode::kUnavailable, *task,
+                 fmt::format("the node that had what it needs is gone: {}",
+                             scheduling.need.MissingFrom(scheduler_.total()))),
+        /*force=*/false);
   }
 }
 

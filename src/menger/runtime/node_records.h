@@ -72,14 +72,28 @@ struct Object {
   Object* next = nullptr;
 };
 
-// How long calls of one function take: how many may be given to a worker at once.
+// How long calls of one name take: how many may be given to a worker at once.
 struct FunctionTimes {
   static constexpr double kUnknown = 1e6;
-  double mean_nanoseconds = kUnknown;  // Exponential average.
+  double mean_nanoseconds = kUnknown;  // Exponential averages:
+  double waits = 0;                    // how many of them wait for others.
   // Of the last call: its own name, or none, and what NodeEvents calls it then.
   std::string name;
   std::uint16_t name_number = 0;
   bool has_name_number = false;
+};
+
+// When a call runs, of those that need the same; greater turns come earlier.
+struct Turn {
+  std::uint64_t wanted = 0;  // Task::wanted.
+  int priority = 0;
+  auto operator<=>(const Turn&) const = default;
+};
+
+// On what workers of other classes keep busy.
+struct Claim {
+  std::uint64_t round = 0;  // Of the scheduler, in which it was made last,
+  std::int64_t since = 0;  // and when it was made first, of rounds behind one another: nanoseconds.
 };
 
 // Calls that need the same resources: a worker that has them serves one call after the other.
@@ -90,9 +104,12 @@ struct SchedulingClass {
   bool foreign = false;
   bool was_elsewhere = false;
   const Group* group = nullptr;  // Of whose resources they take theirs; null: of the node's.
-  std::map<int, IntrusiveList<Task>, std::greater<>> ready;  // By priority.
+  std::map<Turn, IntrusiveList<Task>, std::greater<>> ready;
   std::size_t ready_count = 0;
-  std::vector<Worker*> workers;  // That serve it now.
+  std::vector<Worker*> workers;  // That serve it now,
+  std::vector<Worker*> blocked;  // and those of them whose call waits.
+  Claim calls;                   // Of its calls, none of which has a worker,
+  Claim actors;                  // and of actors that need the same.
 };
 
 // A call, from the moment that it is made until its results are there and it need not run again.
@@ -110,8 +127,12 @@ struct Task {
   // The runs that were begun and have ended, however, without results that are still there; of what
   // does the same in every run always 0. See RunOf.
   std::uint32_t run = 0;
-  std::uint32_t pending = 0;  // Arguments that are not ready.
-  std::uint64_t wait = 0;     // The number of its wait for them; 0: it does not wait.
+  // The latest of the waits (waits_as) of which the end needs this call; 0: of none. It may be
+  // over.
+  std::uint64_t wanted = 0;
+  std::uint64_t waits_as = 0;  // How its own waits are numbered, once it has waited.
+  std::uint32_t pending = 0;   // Arguments that are not ready.
+  std::uint64_t wait = 0;      // The number of its wait for them; 0: it does not wait.
   SpecPointer spec;
   Worker* worker = nullptr;
   LeaseNumber lease = 0;
@@ -169,12 +190,15 @@ struct Worker {
   bool thread = false;         // Of the driver: its references are the driver's.
   bool dedicated = false;      // To one actor.
   bool blocked = false;        // Its call waits for objects: its resources are lent to others.
+  bool timed = false;          // It does not wait for ever.
   bool full = false;           // Its queue had no room; until it finishes something.
   bool gone = false;           // Dead or ended: what it still tells is ignored.
   SchedulingClass* serving = nullptr;  // Whose resources it has; of a dedicated one its actor's.
   IntrusiveList<Task> outstanding;     // In the order in which they were offered.
   LeaseNumber leases = 0;
   std::bitset<kLeasesMax> places;  // Of the leases that are out, by their numbers.
+  std::uint64_t waits_as = 0;      // Of its call, while that waits,
+  std::vector<ObjectId> awaited;   // for these.
   double queued_nanoseconds = 0;
   std::int64_t progress_at = 0;
   std::int64_t ended_at = 0;  // When it ended its last call, as it says.
@@ -221,6 +245,7 @@ struct Actor {
   std::uint32_t in_flight = 0;  // Calls offered to `worker` and not finished.
   std::uint32_t restarts = 0;   // That are left.
   bool waits_for_room = false;  // It is among those that the next Run serves.
+  std::uint64_t wanted = 0;     // As Task::wanted, of its calls.
   IntrusiveList<Task> mailbox;  // Calls that can run, in order.
   std::unordered_map<Id, IntrusiveList<Task>, IdHash> held_back;  // By caller: the first waits.
   Payload death;  // Of a dead one: the encoded TaskFailure that its calls get.

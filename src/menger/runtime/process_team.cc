@@ -116,12 +116,13 @@ void ProcessTeam::Bury(const Death& death) {
   Member& member = found->second;
   DrainMember(death.index, member);  // Its last words count.
   if (member.host == nullptr || member.host->worker() == nullptr) {
-    machine_.StartFailed();
     failed_starts_ += WasKilled(death.end) ? kKilledStart : 1;
-    if (failed_starts_ >= kFailedStartsMax) {
+    const bool alone = machine_.workers() == 0;
+    if (alone && failed_starts_ >= kFailedStartsMax) {
       broken_ =
           fmt::format("workers cannot be started: worker {} {}", death.index, death.end.cause);
     }
+    machine_.StartFailed(death.end.cause);
   } else if (Worker* const worker = machine_.FindWorker(death.index)) {
     machine_.WorkerDied(
         *worker,

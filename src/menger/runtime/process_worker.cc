@@ -78,6 +78,7 @@ void ProcessWorker::Announce() { channel_.worker_bell().Advance(); }
 
 void ProcessWorker::Interrupt(const Task& task) {
   channel_.interrupted(task.lease).store(task.lease, std::memory_order_release);
+  Announce();  // It may wait.
 }
 
 void ProcessWorker::End(std::string_view why) {
@@ -309,7 +310,7 @@ void ProcessWorker::HandleWatch(NodeMachine& machine, MessageReader& reader, boo
   const Watch watch{index_, message.request};
   const bool with_value = message.request % 2 == 1;
   if (begin && !with_value) return HandleWait(machine, message, ids);
-  bool waits = false;
+  std::vector<Object*> awaited;
   for (const ObjectId& id : ids) {
     Object& object = machine.objects().FindOrMake(id);
     if (!begin) {
@@ -317,10 +318,12 @@ void ProcessWorker::HandleWatch(NodeMachine& machine, MessageReader& reader, boo
     } else if (machine.WatchObject(watch, object, with_value)) {
       Ready(message.request, object);
     } else {
-      waits = true;
+      awaited.push_back(&object);
     }
   }
-  if (waits && message.call_waits != 0) machine.Block(*worker_);
+  if (!awaited.empty() && message.call_waits != 0) {
+    machine.Block(*worker_, awaited, message.timed != 0);
+  }
 }
 
 // Says which are ready, and of the others when they are, if that is not enough.
@@ -342,17 +345,19 @@ void ProcessWorker::HandleWait(NodeMachine& machine, const WatchMessage& message
   } while (!rest.empty());
   if (found >= message.wanted) return;
   const Watch watch{index_, message.request};
-  bool waits = false;
+  std::vector<Object*> awaited;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ready[i] == std::byte{1}) continue;
     Object& object = machine.objects().FindOrMake(ids[i]);
     if (machine.WatchObject(watch, object)) {
       Ready(message.request, object);  // It was lost for good.
     } else {
-      waits = true;
+      awaited.push_back(&object);
     }
   }
-  if (waits && message.call_waits != 0) machine.Block(*worker_);
+  if (!awaited.empty() && message.call_waits != 0) {
+    machine.Block(*worker_, awaited, message.timed != 0);
+  }
 }
 
 void ProcessWorker::HandleFind(NodeMachine& machine, MessageReader& reader) {

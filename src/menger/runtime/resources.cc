@@ -113,6 +113,12 @@ bool Resources::Overlaps(const Resources& other) const {
                      [&other](const Named& amount) { return other.Thousandths(amount.name) != 0; });
 }
 
+bool Resources::OverlapsLack(const Resources& wanted, const Resources& available) const {
+  return std::any_of(amounts_.begin(), amounts_.end(), [&](const Named& amount) {
+    return wanted.Thousandths(amount.name) > available.Thousandths(amount.name);
+  });
+}
+
 std::string Resources::MissingFrom(const Resources& total) const {
   for (const Named& amount : amounts_) {
     if (total.Thousandths(amount.name) < amount.thousandths) {

@@ -34,6 +34,9 @@ class Resources {
   // Whether some resource is in both.
   bool Overlaps(const Resources& other) const;
 
+  // Whether this is of what `available` has too little of for `wanted`.
+  bool OverlapsLack(const Resources& wanted, const Resources& available) const;
+
   // The first that `total` never has enough of, as "gpu: needs 2, there is 0"; "" if none.
   std::string MissingFrom(const Resources& total) const;
 

@@ -29,6 +29,9 @@ struct WorkerLine {
 
 struct RuntimeOptions {
   int workers = 0;  // That run at once; 0: one a CPU that this process may use.
+  // So many workers there may be, at least `workers`, beside those of actors: while calls wait for
+  // others, further workers stand in for theirs. A call that needs one more fails.
+  int workers_max = 512;
   Isolation isolation = Isolation::kProcess;
   Resources resources;  // Of this machine; CPUs not named: as many as workers.
   // Bytes of values in shared memory; what is beyond is written to disk. 0: 30% of the memory.

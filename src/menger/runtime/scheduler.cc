@@ -17,9 +17,13 @@ constexpr std::size_t kOutstandingMax = 512;
 constexpr double kBriefNanoseconds = 20'000;
 constexpr double kHopNanoseconds = 100'000;  // To another node and back.
 constexpr double kTimesWeight = 0.1;         // Of the newest measurement.
+// Of calls that wait more often than so, none is given ahead: each begins only if it may.
+constexpr double kSeldomWaits = 0.05;
 constexpr std::int64_t kStuckNanoseconds = 500'000;
 constexpr std::size_t kClassesMax = 4096;
-constexpr int kBlockedWorkersMax = 256;  // Further workers that stand in for waiting ones.
+constexpr std::size_t kTimesMax = 16'384;
+constexpr int kStartsMax = 64;                             // At once.
+constexpr std::int64_t kSpareNanoseconds = 2'000'000'000;  // Idle for so long one may go.
 
 template <typename T>
 void Erase(std::vector<T*>& all, const T* one) {
@@ -28,10 +32,12 @@ void Erase(std::vector<T*>& all, const T* one) {
 
 }  // namespace
 
-Scheduler::Scheduler(Resources total, int workers, ObjectTable& objects, WorkerQueues& queues)
+Scheduler::Scheduler(Resources total, int workers, int pool_max, ObjectTable& objects,
+                     WorkerQueues& queues)
     : total_(std::move(total)),
       available_(total_),
       workers_wanted_(workers),
+      pool_max_(std::max(workers, pool_max)),
       objects_(&objects),
       queues_(&queues) {
   SchedulingClass& usual = NewClass("", Resources(1, 0));
@@ -77,12 +83,15 @@ SchedulingClass& Scheduler::NewClass(std::string_view text, Resources need) {
   return *made;
 }
 
-FunctionTimes& Scheduler::TimesOf(FunctionId function) { return times_[function]; }
-
-bool Scheduler::HasIdleWorker() const {
-  return std::any_of(all_.begin(), all_.end(), [](const Worker* worker) {
-    return worker->outstanding.empty() && !worker->blocked;
-  });
+FunctionTimes& Scheduler::TimesOf(FunctionId function, std::uint64_t callee,
+                                  std::string_view name) {
+  const std::uint64_t kind =
+      callee ^ (name.empty() ? 0 : std::hash<std::string_view>()(name) * 0x9e3779b97f4a7c15ULL);
+  const auto known = times_.find({function, kind});
+  if (known != times_.end()) return known->second;
+  // Names that a program makes up call by call are not worth a record each.
+  if (times_.size() >= kTimesMax) return times_[{function, 0}];
+  return times_[{function, kind}];
 }
 
 void Scheduler::AddWorker(Worker& worker) {
@@ -93,6 +102,7 @@ void Scheduler::AddWorker(Worker& worker) {
 }
 
 void Scheduler::RemoveWorker(Worker& worker) {
+  if (worker.blocked) waits_.erase(worker.waits_as);
   if (worker.lender != 0) {
     Erase(worker.serving->workers, &worker);
     worker.serving = nullptr;
@@ -100,12 +110,16 @@ void Scheduler::RemoveWorker(Worker& worker) {
   }
   // What it holds is lent already while it is blocked.
   if (worker.serving != nullptr) {
-    if (!worker.dedicated) Erase(worker.serving->workers, &worker);
+    if (!worker.dedicated) {
+      Erase(worker.blocked ? worker.serving->blocked : worker.serving->workers, &worker);
+    }
     if (!worker.blocked) available_.Add(worker.serving->need);
     worker.serving = nullptr;
   }
   if (worker.dedicated) return;
   if (worker.blocked) --blocked_;
+  if (!worker.outstanding.empty()) --busy_;
+  if (worker.outstanding.size() > 1) --stacked_;
   Erase(idle_, &worker);
   Erase(all_, &worker);
   --pool_size_;
@@ -119,12 +133,18 @@ bool Scheduler::Reserve(const Resources& need) {
 }
 
 Worker* Scheduler::Dedicate(SchedulingClass& need) {
-  if (idle_.empty()) ReclaimIdle();
-  if (idle_.empty()) {
-    if (workers_starting_ == 0) StartOneMore();
+  if (!available_.Contains(need.need) || idle_.empty()) ReclaimIdle();
+  if (!available_.Contains(need.need)) {
+    AskAgain(need.actors);
     return nullptr;
   }
-  if (!Reserve(need.need)) return nullptr;
+  if (idle_.empty()) {
+    // One for each that asks, so that all of them start side by side.
+    if (++asking_ > workers_starting_ && workers_starting_ < kStartsMax) StartOneMore();
+    return nullptr;
+  }
+  available_.Subtract(need.need);
+  HadTurn(need.actors);
   Worker* const worker = idle_.back();
   idle_.pop_back();
   Erase(all_, worker);
@@ -140,44 +160,19 @@ Worker* Scheduler::Freest() {
     if (worker->blocked || worker->full) continue;
     if (best == nullptr || worker->outstanding.size() < best->outstanding.size()) best = worker;
   }
-  if (best == nullptr && workers_starting_ == 0 && blocked_ < kBlockedWorkersMax) StartOneMore();
+  if (best == nullptr && workers_starting_ == 0 && pool_size_ < pool_max_) StartOneMore();
   return best;
+}
+
+Worker* Scheduler::Spare() const {
+  if (pool_size_ <= workers_wanted_ + blocked_ || idle_.empty()) return nullptr;
+  Worker* const longest = idle_.front();
+  return now_ - longest->progress_at > kSpareNanoseconds ? longest : nullptr;
 }
 
 void Scheduler::StartOneMore() {
   ++workers_starting_;
   queues_->StartWorker();
-}
-
-void Scheduler::Enqueue(Task& task) {
-  task.state = Task::State::kReady;
-  task.scheduling->ready[task.header().priority].PushBack(&task);
-  ++task.scheduling->ready_count;
-  ++ready_;
-}
-
-void Scheduler::EnqueueFirst(Task& task) {
-  task.state = Task::State::kReady;
-  task.scheduling->ready[task.header().priority].PushFront(&task);
-  ++task.scheduling->ready_count;
-  ++ready_;
-}
-
-void Scheduler::Dequeue(Task& task) {
-  task.scheduling->ready[task.header().priority].Remove(&task);
-  --task.scheduling->ready_count;
-  --ready_;
-}
-
-Task* Scheduler::Take(SchedulingClass& scheduling) {
-  for (auto& [priority, tasks] : scheduling.ready) {
-    if (Task* const task = tasks.PopFront()) {
-      --scheduling.ready_count;
-      --ready_;
-      return task;
-    }
-  }
-  return nullptr;
 }
 
 // False if not all are in the memory of the worker's node.
@@ -243,6 +238,10 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
   worker.leases = *lease;
   worker.places.set(*lease % kLeasesMax);
   if (worker.outstanding.empty()) worker.progress_at = now_;
+  if (IsOfPool(worker)) {
+    busy_ += worker.outstanding.empty() ? 1 : 0;
+    stacked_ += worker.outstanding.size() == 1 ? 1 : 0;
+  }
   task.state = Task::State::kLeased;
   task.worker = &worker;
   task.offered_at = now_;
@@ -254,6 +253,10 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
 void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
   const bool was_first = worker.outstanding.front() == &task;
   worker.outstanding.Remove(&task);
+  if (IsOfPool(worker)) {
+    busy_ -= worker.outstanding.empty() ? 1 : 0;
+    stacked_ -= worker.outstanding.size() == 1 ? 1 : 0;
+  }
   worker.places.reset(task.lease % kLeasesMax);
   StopReading(task);
   worker.full = false;
@@ -269,14 +272,25 @@ void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
   if (was_first && next != nullptr) next->offered_at = now_;
   double& mean = task.times->mean_nanoseconds;
   if (nanoseconds < 0) return;
+  task.times->waits *= 1 - kTimesWeight;
   mean = mean == FunctionTimes::kUnknown ? nanoseconds : mean + kTimesWeight * (nanoseconds - mean);
+}
+
+// Its call takes longer than it was thought to.
+bool Scheduler::IsStuck(const Worker& worker) const {
+  return now_ - worker.progress_at > kStuckNanoseconds;
+}
+
+// Whether it may lie behind other calls, or others behind it.
+bool Scheduler::MayQueue(const Task& task) {
+  // A limit of time is measured from the offer.
+  return task.header().time_limit == 0 && task.times->waits < kSeldomWaits;
 }
 
 bool Scheduler::HasRoom(const Worker& worker) const {
   if (worker.blocked || worker.full || worker.asked_back) return false;
   if (worker.outstanding.empty()) return true;
-  // A limit of time is measured from the offer: nothing may lie before such a call, or behind it.
-  if (worker.outstanding.back()->header().time_limit != 0) return false;
+  if (!MayQueue(*worker.outstanding.back()) || IsStuck(worker)) return false;
   return worker.queued_nanoseconds < kAheadNanoseconds &&
          worker.outstanding.size() < kOutstandingMax;
 }
@@ -327,46 +341,12 @@ Worker* Scheduler::WorkerFor(SchedulingClass& scheduling) {
   Worker* const best = LeastBusy(scheduling);
   if (best != nullptr && best->outstanding.empty() && best->lender == 0) return best;
   if (idle_.empty()) ReclaimIdle();
-  if (idle_.empty() &&
-      pool_size_ + workers_starting_ < workers_wanted_ + std::min(blocked_, kBlockedWorkersMax)) {
-    StartOneMore();
-  }
+  const int pool = pool_size_ + workers_starting_;
+  const bool stands_in = pool < workers_wanted_ + blocked_ && pool < pool_max_ &&
+                         available_.Contains(scheduling.need);
+  if (idle_.empty() && (pool < workers_wanted_ || stands_in)) StartOneMore();
   if (idle_.empty() || !Assign(*idle_.back(), scheduling)) return best;
   return scheduling.workers.back();
-}
-
-bool Scheduler::Serve(SchedulingClass& scheduling) {
-  Worker* const worker = WorkerFor(scheduling);
-  if (worker == nullptr) return false;
-  // A fair share at a time, so that the first worker does not get what the others could do.
-  const std::size_t others = idle_.size() + scheduling.workers.size();
-  const std::size_t share =
-      std::max<std::size_t>(1, scheduling.ready_count / std::max<std::size_t>(1, others));
-  std::size_t offered = 0;
-  while (offered < share && HasRoom(*worker)) {
-    Task* const task = Take(scheduling);
-    if (task == nullptr) break;
-    if (task->header().time_limit != 0 && !worker->outstanding.empty()) {
-      EnqueueFirst(*task);
-      break;
-    }
-    if (!OfferTo(*worker, *task)) {
-      EnqueueFirst(*task);
-      break;
-    }
-    ++offered;
-  }
-  if (offered > 0) queues_->Announce(*worker);
-  return offered > 0;
-}
-
-void Scheduler::Run(const Group* waiting) {
-  if (ready_ == 0) return;
-  for (const auto& scheduling : classes_) {
-    if (waiting != nullptr && scheduling->need.Overlaps(waiting->total)) continue;
-    while (scheduling->ready_count > 0 && Serve(*scheduling)) {
-    }
-  }
 }
 
 void Scheduler::TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled) {
@@ -409,11 +389,19 @@ void Scheduler::TakeBackAll(Worker& worker, std::vector<Task*>& recalled) {
 void Scheduler::Block(Worker& worker, std::vector<Task*>& recalled) {
   if (worker.blocked) return;
   worker.blocked = true;
+  if (const Task* const call = worker.outstanding.front()) {
+    call->times->waits += kTimesWeight * (1 - call->times->waits);
+  }
+  if (worker.waits_as != 0) waits_.emplace(worker.waits_as, &worker);  // 0: it is lent.
   if (worker.lender != 0) return TakeBack(worker, 0, recalled);  // Its node lends what it has.
   if (worker.serving != nullptr) available_.Add(worker.serving->need);
   if (worker.dedicated) return;
   ++blocked_;
   Erase(idle_, &worker);  // A thread with an actor's call serves no class.
+  if (worker.serving != nullptr) {
+    Erase(worker.serving->workers, &worker);
+    worker.serving->blocked.push_back(&worker);
+  }
   TakeBack(worker, 0, recalled);
 }
 
@@ -428,33 +416,33 @@ void Scheduler::Empty(Worker& worker, std::vector<Task*>& recalled) {
 void Scheduler::Unblock(Worker& worker) {
   if (!worker.blocked) return;
   worker.blocked = false;
+  waits_.erase(std::exchange(worker.waits_as, 0));
   if (worker.lender != 0) return;
   if (worker.serving != nullptr) available_.Subtract(worker.serving->need);
   if (worker.dedicated) return;
   --blocked_;
-  if (worker.serving == nullptr) idle_.push_back(&worker);
-}
-
-bool Scheduler::WantsBalance() const {
-  bool idle = false;
-  bool busy = false;
-  for (const Worker* const worker : all_) {
-    idle |= worker->outstanding.empty() && !worker->blocked;
-    busy |= worker->outstanding.size() > 1;
+  OpenDoor();
+  if (worker.serving != nullptr) {
+    Erase(worker.serving->blocked, &worker);
+    worker.serving->workers.push_back(&worker);
+  } else {
+    idle_.push_back(&worker);
   }
-  return idle && busy;
 }
 
 void Scheduler::Balance(std::vector<Task*>& recalled) {
-  if (ready_ != 0 || !WantsBalance()) return;
+  if (!WantsBalance()) return;
   for (Worker* const worker : all_) {
     const std::size_t outstanding = worker->outstanding.size();
     if (outstanding < 2) continue;
-    const bool stuck = now_ - worker->progress_at > kStuckNanoseconds;
-    if (!stuck && worker->queued_nanoseconds < kAheadNanoseconds / 4) continue;
+    // Those that are idle would have what its class has ready.
+    const bool stuck = IsStuck(*worker);
+    if (!stuck && (worker->queued_nanoseconds < kAheadNanoseconds / 4 ||
+                   (worker->serving != nullptr && worker->serving->ready_count > 0))) {
+      continue;
+    }
     TakeBack(*worker, stuck ? 1 : (outstanding + 1) / 2, recalled);
   }
-  Run();
 }
 
 }  // namespace menger

@@ -74,12 +74,12 @@ void Scheduler::GiveBack(const Group& group) {
   }
 }
 
-bool Scheduler::ComesFree(const Group& group) const {
+bool Scheduler::ComesFree(const Resources& need) const {
   Resources free = available_;
   for (const Worker* const worker : all_) {
     if (worker->serving != nullptr && !worker->blocked) free.Add(worker->serving->need);
   }
-  return free.Contains(group.total);
+  return free.Contains(need);
 }
 
 SchedulingClass& Scheduler::ClassIn(const Group& group, const Resources& need, int bundle) {
@@ -101,12 +101,12 @@ SchedulingClass& Scheduler::ClassIn(const Group& group, const Resources& need, i
 Task* Scheduler::CallIn(const Group& group) const {
   for (const auto& scheduling : classes_) {
     if (scheduling->group != &group) continue;
-    for (const auto& [priority, tasks] : scheduling->ready) {
-      if (!tasks.empty()) return tasks.front();
-    }
-    for (const Worker* const worker : scheduling->workers) {
-      for (Task* task = worker->outstanding.front(); task != nullptr; task = task->next) {
-        if (!task->cancelled) return task;
+    if (Task* const task = Front(*scheduling)) return task;
+    for (const auto* const workers : {&scheduling->workers, &scheduling->blocked}) {
+      for (const Worker* const worker : *workers) {
+        for (Task* task = worker->outstanding.front(); task != nullptr; task = task->next) {
+          if (!task->cancelled) return task;
+        }
       }
     }
   }

@@ -115,11 +115,11 @@ class WorkerClient final : public Client, private ResultStore {
   std::vector<PinnedBytes> FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers);
   void RingNode();
   void Await(Request& request, const Deadline& deadline);
+  void CheckNotCancelled() const;
   std::uint64_t NewRequest(Request& request, bool with_values);
   Request* FindRequest(std::uint64_t number) const;
   void HandleValue(MessageReader& reader);
-  void Ask(const WatchMessage& watch, std::span<const ObjectId> ids,
-           FunctionRef<bool()> await);
+  void Ask(const WatchMessage& watch, std::span<const ObjectId> ids, FunctionRef<bool()> await);
   Fetched ValuesOf(Request& request, std::span<const ObjectHandle> objects);
   void SendWatch(const WatchMessage& watch, std::span<const ObjectId> ids);
   void AwaitReady(Request& request, std::span<const ObjectId> ids, const Deadline& deadline);

@@ -129,7 +129,8 @@ struct WatchMessage {
   ToNode kind = ToNode::kWatch;
   std::uint32_t objects = 0;
   std::uint64_t request = 0;     // Even: which are ready; odd: with their values.
-  std::uint64_t call_waits = 0;  // The call that the worker does waits for them.
+  std::uint32_t call_waits = 0;  // The call that the worker does waits for them;
+  std::uint32_t timed = 0;       // not for ever.
   // Of an even request: it waits until so many are ready. Which of them are is answered at once;
   // the others are watched only where that is not enough.
   std::uint64_t wanted = 0;

@@ -92,6 +92,19 @@ std::uint64_t WorkerClient::NewRequest(Request& request, bool with_values) {
   return number;
 }
 
+namespace {
+
+std::uint32_t IsTimed(const Deadline& deadline) {
+  return deadline.remaining() < kNoTimeout / 2 ? 1 : 0;
+}
+
+}  // namespace
+
+// A call that is cancelled waits no longer.
+void WorkerClient::CheckNotCancelled() const {
+  if (IsCancelled()) throw Cancelled("the call was cancelled while it waited for objects");
+}
+
 // Whoever waits reads for all.
 void WorkerClient::Await(Request& request, const Deadline& deadline) {
   for (;;) {
@@ -99,7 +112,7 @@ void WorkerClient::Await(Request& request, const Deadline& deadline) {
     {
       const std::lock_guard lock(reading_);
       ReadMessages();
-      if (request.missing == 0 || deadline.expired()) return;
+      if (request.missing == 0 || deadline.expired() || IsCancelled()) return;
     }
     RingNode();
     channel_.worker_bell().TryWaitFor(
@@ -152,7 +165,8 @@ Fetched WorkerClient::Get(std::span<const ObjectHandle> objects, const Deadline&
     if (known.insert(handle.id()).second) ids.push_back(handle.id());
   }
   Request request{.missing = ids.size()};
-  const WatchMessage watch{.request = NewRequest(request, /*with_values=*/true)};
+  const WatchMessage watch{.request = NewRequest(request, /*with_values=*/true),
+                           .timed = IsTimed(deadline)};
   bool done = false;
   Ask(watch, ids, [&] {
     Await(request, deadline);
@@ -161,6 +175,7 @@ Fetched WorkerClient::Get(std::span<const ObjectHandle> objects, const Deadline&
     return request.values.size() < ids.size();
   });
   if (!done) {
+    CheckNotCancelled();
     throw DeadlineExceeded("{} of {} objects were not ready in time", request.missing,
                            objects.size());
   }
@@ -195,7 +210,9 @@ Fetched WorkerClient::ValuesOf(Request& request, std::span<const ObjectHandle> o
 void WorkerClient::AwaitReady(Request& request, std::span<const ObjectId> ids,
                               const Deadline& deadline) {
   const std::size_t wanted = request.wanted;
-  const WatchMessage watch{.request = NewRequest(request, /*with_values=*/false), .wanted = wanted};
+  const WatchMessage watch{.request = NewRequest(request, /*with_values=*/false),
+                           .timed = IsTimed(deadline),
+                           .wanted = wanted};
   Ask(watch, ids, [&] {
     Await(request, Deadline::After(kAnswer));
     std::size_t found = 0;
@@ -210,6 +227,7 @@ void WorkerClient::AwaitReady(Request& request, std::span<const ObjectId> ids,
     if (request.answered) Await(request, deadline);
     return true;
   });
+  if (request.missing > 0) CheckNotCancelled();
   if (request.answered) return;
   throw DeadlineExceeded("the node does not say which of {} objects are ready", ids.size());
 }

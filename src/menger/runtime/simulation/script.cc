@@ -39,12 +39,13 @@ class Writer {
     const int last = Pick([&](int slot) { return script_.slots[slot] == SlotKind::kPlain; });
     if (draws_.OneIn(3)) script_.result_reference = last;
     script_.throws = draws_.OneIn(40);
+    if (draws_.OneIn(8)) script_.flaky = 1 + static_cast<std::uint32_t>(draws_.Below(2));
     return std::move(script_);
   }
 
  private:
   void Add() {
-    const int kind = draws_.Below(12);
+    const int kind = draws_.Below(13);
     if (depth_ > 0 && kind < 4) {
       AddCall(Operation::Kind::kCall, -1);
     } else if (depth_ > 0 && kind == 4) {
@@ -61,12 +62,23 @@ class Writer {
       const int target = Pick([&](int slot) { return !IsActor(slot) && may_wait_[slot]; });
       if (target < 0) return;
       script_.operations.push_back({.kind = Operation::Kind::kGet, .target = target});
+    } else if (kind == 12 && depth_ > 0) {
+      FanOut(2 + draws_.Below(4));
     } else if (kind == 10 && depth_ > 0) {
       Operation wait{.kind = Operation::Kind::kWait, .seed = draws_.Seed()};
       for (int i = 0; i < 2; ++i) {
         PickInto(wait.values, [&](int slot) { return !IsActor(slot) && may_wait_[slot]; });
       }
       if (!wait.values.empty()) script_.operations.push_back(std::move(wait));
+    }
+  }
+
+  // Calls side by side, and then waits for each.
+  void FanOut(int calls) {
+    const auto first = static_cast<int>(script_.slots.size());
+    for (int i = 0; i < calls; ++i) AddCall(Operation::Kind::kCall, -1);
+    for (int i = 0; i < calls; ++i) {
+      script_.operations.push_back({.kind = Operation::Kind::kGet, .target = first + i});
     }
   }
 

@@ -44,6 +44,7 @@ struct Script {
   std::vector<SlotKind> slots;  // Those that were given, then one an operation that adds one.
   int result_reference = -1;    // A slot that the result refers to; none for -1.
   bool throws = false;          // It ends with an exception.
+  std::uint32_t flaky = 0;      // So do its first runs, where it is run again after one.
 };
 
 // A call of `seed`, at `depth` below the deepest that calls nothing any longer; `method`: it runs

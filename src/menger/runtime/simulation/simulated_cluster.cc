@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint64_t kEventsMax = 400'000;
 constexpr std::int64_t kTickNanoseconds = 1'000'000;
-constexpr int kTicksMax = 30;   // Without anything to do, before the schedule counts as stuck.
+// Without anything to do, before the schedule counts as stuck: more than a call may be kept out.
+constexpr int kTicksMax = 2'500;
 constexpr int kLastTicks = 12;  // After the end: what is lent goes home.
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace menger::simulation {
 namespace {
 
 constexpr int kWorkersMax = 200;
+constexpr std::uint16_t kManyRetries = 10;  // Calls that throw now and then get through.
 
 NodeMachineOptions Options(const NodePlan& plan) {
   return {.resources = SimulatedNode::ResourcesOf(plan),
@@ -133,6 +134,7 @@ void SimulatedNode::Publish(const ObjectValue& value) {
 void SimulatedNode::Complete(SpecHeader& header) {
   header.function = {1, header.task.low % 3};
   header.retries = header.kind == CallKind::kFunction ? common_.retries : 0;
+  header.retry_errors = header.retries >= kManyRetries && header.task.low % 2 == 0;
   if (header.kind != CallKind::kConstruct) return;
   header.restarts = common_.restarts;
   header.checkpoint_every = common_.checkpoint_every;
@@ -142,7 +144,8 @@ std::string_view SimulatedNode::NeedsOf(const SpecHeader& header) {
   if (header.kind != CallKind::kMethod && header.home.valid()) return "cpu=0 slot=1 @0";
   if (header.kind == CallKind::kConstruct) return "cpu=0";
   const bool gpu = common_.gpus && header.kind == CallKind::kFunction && header.task.low % 6 == 0;
-  return gpu ? "gpu=1" : "";
+  if (gpu) return "gpu=1";
+  return header.kind == CallKind::kFunction && header.task.low % 5 == 0 ? "cpu=0.5" : "";
 }
 
 // ---- The schedule.

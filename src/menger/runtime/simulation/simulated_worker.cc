@@ -274,16 +274,16 @@ void SimulatedWorker::BeginWait(const std::vector<ObjectId>& objects) {
   call_->answers.clear();
   Tell([objects, request = call_->request](Surroundings& owner, Worker& record, auto&) {
     NodeMachine& machine = owner.machine();
-    bool waits = false;
+    std::vector<Object*> awaited;
     for (const ObjectId id : objects) {
       Object& object = machine.objects().FindOrMake(id);
       if (machine.WatchObject({ProcessOf(record), request}, object, /*with_value=*/true)) {
         owner.Bring(record, request, object);
       } else {
-        waits = true;
+        awaited.push_back(&object);
       }
     }
-    if (waits) machine.Block(record);
+    if (!awaited.empty()) machine.Block(record, awaited);
   });
 }
 
@@ -370,7 +370,8 @@ void SimulatedWorker::Finish() {
       });
     }
   }
-  Report(std::move(value), call_->script.throws ? "exception" : "");
+  const bool flaky = header.retry_errors && call_->entry.number < call_->script.flaky;
+  Report(std::move(value), flaky ? "flaky" : call_->script.throws ? "exception" : "");
 }
 
 // `root`: what failed first; "" if nothing did.
