@@ -34,8 +34,8 @@ ExtentSet::Iterator ExtentSet::Erase(Iterator at) {
   return by_offset_.erase(at);
 }
 
-void ExtentSet::Insert(Extent extent) {
-  if (extent.bytes == 0) return;
+Extent ExtentSet::Insert(Extent extent) {
+  if (extent.bytes == 0) return extent;
   Iterator after = by_offset_.lower_bound(extent.offset);
   Iterator before = after == by_offset_.begin() ? by_offset_.end() : std::prev(after);
   const bool meets_before =
@@ -53,6 +53,7 @@ void ExtentSet::Insert(Extent extent) {
     after = Erase(before);
   }
   Add(after, extent);
+  return extent;
 }
 
 void ExtentSet::Remove(Extent extent) {

@@ -29,8 +29,8 @@ std::pair<Extent, Extent> Split(Extent extent, std::uint64_t bytes);
 // Disjoint extents, found by place and by length. Those that touch become one.
 class ExtentSet {
  public:
-  // Throws Internal if the set has a part of it already.
-  void Insert(Extent extent);
+  // Throws Internal if the set has a part of it already. Gives what it has become a part of.
+  Extent Insert(Extent extent);
   // Removes what the set has of it.
   void Remove(Extent extent);
 

@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint64_t kFileBytesMin = std::uint64_t{64} << 20;
 // Each file is a descriptor; processes often have no more than 1024.
 constexpr std::uint64_t kFilesMax = 256;
+constexpr std::uint64_t kPage = ExtentAllocator::kPage;
 
 // Has no name: O_TMPFILE, or where the file system does not know that, unlinked at once.
 FileDescriptor MakeNamelessFile(const std::string& folder) {
@@ -61,17 +62,44 @@ SpilledValue SpillFiles::Reserve(std::uint64_t bytes) {
     throw Unavailable("no room to spill {} bytes to '{}': {} of a budget of {} bytes are in use",
                       bytes, folder_, used_, budget_);
   }
-  // A value as long as a file gets one of its own, so that its space does not wait for others.
+  const std::optional<SpilledValue> freed = TakeFreed(bytes);
+  const SpilledValue value = freed ? *freed : Append(bytes);
+  ++files_.at(value.file).values;
+  used_ += bytes;
+  return value;
+}
+
+std::optional<SpilledValue> SpillFiles::TakeFreed(std::uint64_t bytes) {
+  for (auto& [number, file] : files_) {
+    const std::optional<Extent> found = file.free.Find(bytes);
+    if (!found || bytes == 0) continue;
+    file.free.Remove(*found);
+    return SpilledValue{.file = number, .offset = found->offset, .bytes = bytes};
+  }
+  return std::nullopt;
+}
+
+SpilledValue SpillFiles::Append(std::uint64_t bytes) {
+  if (!gives_back_ && bytes > budget_ - std::min(length_, budget_)) {
+    throw Unavailable(
+        "no room to spill {} bytes to '{}': of a budget of {} bytes {} are in use, the others lie "
+        "in pieces between them",
+        bytes, folder_, budget_, used_);
+  }
+  // A value as long as a file gets one of its own.
   const bool newest_has_room = !files_.empty() && files_.rbegin()->second.bytes < file_bytes_;
   if (!newest_has_room || bytes >= file_bytes_) {
+    if (files_.size() == 2 * kFilesMax) {
+      throw Unavailable("no room to spill {} bytes to '{}': its {} files are full of pieces", bytes,
+                        folder_, files_.size());
+    }
     FileDescriptor descriptor = MakeNamelessFile(folder_);
     files_[next_file_++].descriptor = std::move(descriptor);
   }
   auto& [number, file] = *files_.rbegin();
   const SpilledValue value{.file = number, .offset = file.bytes, .bytes = bytes};
   file.bytes += bytes;
-  ++file.values;
-  used_ += bytes;
+  length_ += bytes;
   return value;
 }
 
@@ -114,10 +142,25 @@ void SpillFiles::Free(const SpilledValue& value) {
   const std::lock_guard lock(mutex_);
   const auto at = files_.find(value.file);
   if (at == files_.end()) throw Internal("a spilled value was freed twice");
-  if (--at->second.values > 0) return;
-  gone = std::move(at->second.descriptor);
-  used_ -= at->second.bytes;
+  File& file = at->second;
+  const Extent freed{value.offset, value.bytes};
+  const Extent around = file.free.Insert(freed);
+  used_ -= value.bytes;
+  if (--file.values > 0) return GiveBack(file, freed, around);
+  gone = std::move(file.descriptor);
+  length_ -= file.bytes;
   files_.erase(at);
+}
+
+// Of what was freed the pages in which nothing else lies; `around` is free, too.
+void SpillFiles::GiveBack(const File& file, const Extent& freed, const Extent& around) {
+  const std::uint64_t begin = std::max(WholePages(around.offset), freed.offset / kPage * kPage);
+  const std::uint64_t end = std::min(around.end() / kPage * kPage, WholePages(freed.end()));
+  if (begin >= end || !gives_back_) return;
+  const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  gives_back_ = fallocate(file.descriptor.get(), mode, static_cast<off_t>(begin),
+                          static_cast<off_t>(end - begin)) == 0 ||
+                errno == EINTR;
 }
 
 const FileDescriptor& SpillFiles::DescriptorOf(const SpilledValue& value) const {

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "menger/base/files.h"
+#include "menger/runtime/extent_allocator.h"
 
 namespace menger {
 
@@ -22,13 +24,15 @@ struct SpilledValue {
 // Values that have been moved from memory to the disk. They last as long as this process: the files
 // have no name, so nothing stays behind, however it ends.
 //
-// Values follow one another in files of 64 MiB or more, so small ones share one. A file goes, and
-// its space with it, when all of its values have been freed; until then it counts as a whole. Any
-// thread; reads and writes of several threads overlap.
+// Values lie in files of 64 MiB or more, so small ones share one. The room of one that is freed is
+// used again, and goes back to the file system at once where that can take it out of the middle of
+// a file; with its last value the file goes. Any thread; reads and writes of several threads
+// overlap.
 class SpillFiles {
  public:
-  // Files lie in the file system of `folder`, which is made if missing, and together hold at most
-  // `budget` bytes. Throws FailedPrecondition if no file can be made there.
+  // Files lie in the file system of `folder`, which is made if missing. The values that are not
+  // freed have at most `budget` bytes; so have the files, where freed room does not go back. Throws
+  // FailedPrecondition if no file can be made there.
   SpillFiles(std::string folder, std::uint64_t budget);
 
   // The value is the concatenation of `parts`, which stay unchanged meanwhile. Throws Unavailable
@@ -42,18 +46,22 @@ class SpillFiles {
   // Each value once, when nobody reads it.
   void Free(const SpilledValue& value);
 
-  std::uint64_t used_bytes() const;  // Of all files.
+  std::uint64_t used_bytes() const;  // Of values that are not freed.
   std::uint64_t budget() const { return budget_; }
 
  private:
   struct File {
     FileDescriptor descriptor;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;  // Its length: values and
+    ExtentSet free;           // what they have left.
     std::int64_t values = 0;  // Not freed yet.
   };
 
-  // Room at the end of the newest file or in a new one.
+  // Room that was freed, or at the end of the newest file, or in a new one.
   SpilledValue Reserve(std::uint64_t bytes);
+  std::optional<SpilledValue> TakeFreed(std::uint64_t bytes);
+  SpilledValue Append(std::uint64_t bytes);
+  void GiveBack(const File& file, const Extent& freed, const Extent& around);
   const FileDescriptor& DescriptorOf(const SpilledValue& value) const;
 
   const std::string folder_;
@@ -64,6 +72,8 @@ class SpillFiles {
   std::map<std::uint64_t, File> files_;  // Guarded by mutex_; nodes stay where they are.
   std::uint64_t next_file_ = 0;          // Guarded by mutex_.
   std::uint64_t used_ = 0;               // Guarded by mutex_.
+  std::uint64_t length_ = 0;             // Of all files. Guarded by mutex_.
+  bool gives_back_ = true;               // The file system takes holes. Guarded by mutex_.
 };
 
 }  // namespace menger
