@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
 #include "menger/base/error.h"
@@ -26,11 +27,14 @@ namespace {
 
 constexpr std::chrono::seconds kQuestionTime{2};
 constexpr std::chrono::seconds kAnswerTime{60};
+constexpr std::chrono::milliseconds kAtOnce{100};
 constexpr std::chrono::seconds kPieceTime{5};  // A reader that takes nothing for so long has gone.
 constexpr std::size_t kQuestionBytesMax = 256;
 constexpr std::uint32_t kRefused = UINT32_MAX;
 constexpr std::string_view kSuffix = ".socket";
 constexpr int kNodesMax = 1000;  // Of one job, in one process.
+constexpr std::size_t kTalksMax = 16;
+constexpr std::size_t kPieceBytesMax = std::size_t{1} << 20;
 
 std::string FolderOfJobs() {
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
@@ -39,18 +43,23 @@ std::string FolderOfJobs() {
   return (temporary / fmt::format("menger-{}", getuid())).string();
 }
 
+// False if there is none.
+bool CheckPrivateFolder(const std::string& folder) {
+  struct stat found {};
+  if (lstat(folder.c_str(), &found) != 0) {
+    if (errno == ENOENT) return false;
+    throw FromErrno(fmt::format("cannot look at {}", folder), errno);
+  }
+  if (S_ISDIR(found.st_mode) && found.st_uid == getuid() && (found.st_mode & 077) == 0) return true;
+  throw FailedPrecondition("{} is not a folder that only its user may enter (mode 0700)", folder);
+}
+
 // Others can write in a temporary folder, too.
 void MakePrivateFolder(const std::string& folder) {
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw FromErrno(fmt::format("cannot make the folder {}", folder), errno);
   }
-  struct stat found {};
-  if (lstat(folder.c_str(), &found) != 0) {
-    throw FromErrno(fmt::format("cannot look at {}", folder), errno);
-  }
-  if (!S_ISDIR(found.st_mode) || found.st_uid != getuid() || (found.st_mode & 077) != 0) {
-    throw FailedPrecondition("{} is not a folder that only its user may enter (mode 0700)", folder);
-  }
+  CheckPrivateFolder(folder);
 }
 
 sockaddr_un AddressOf(const std::string& path) {
@@ -92,8 +101,10 @@ bool Lives(pid_t process) { return kill(process, 0) == 0 || errno == EPERM; }
 
 std::vector<std::string> NamesOfSockets() {
   std::vector<std::string> names;
-  std::error_code none;  // No folder: no jobs.
-  for (const auto& entry : std::filesystem::directory_iterator(FolderOfJobs(), none)) {
+  const std::string folder = FolderOfJobs();
+  if (!CheckPrivateFolder(folder)) return names;
+  std::error_code none;  // It is gone by now.
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
     std::string name = entry.path().filename().string();
     if (!name.ends_with(kSuffix)) continue;
     name.resize(name.size() - kSuffix.size());
@@ -167,31 +178,62 @@ void JobSocket::Serve() {
     std::array<pollfd, 2> sources = {pollfd{.fd = stop_.get(), .events = POLLIN},
                                      pollfd{.fd = listener_.get(), .events = POLLIN}};
     AwaitUntil(sources, Deadline::After(kLong));
-    if (sources[0].revents != 0) return;
-    const FileDescriptor client(
-        accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!client.valid()) continue;
-    try {
-      Talk(client);
-    } catch (const Error& error) {
-      LogDebug("a question to job {} was not answered: {}", name_, error.what());
-    }
+    if (sources[0].revents != 0) return talks_.clear();
+    Accept();
   }
 }
 
+void JobSocket::Accept() {
+  auto client = std::make_shared<FileDescriptor>(
+      accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!client->valid()) return;
+  std::erase_if(talks_, [](const Thread& talk) { return talk.finished(); });
+  const bool full = talks_.size() == kTalksMax;
+  const auto talk = [this, client, full] {
+    try {
+      full ? TurnAway(*client) : Talk(*client);
+    } catch (const Error& error) {
+      LogDebug("a question to job {} was not answered: {}", name_, error.what());
+    }
+    client->Close();  // That is the end of an answer.
+  };
+  if (full) return talk();
+  try {
+    talks_.emplace_back(ThreadOptions{.name = "job answer"}, talk);
+  } catch (const std::exception& error) {
+    LogDebug("a question to job {} was not answered: {}", name_, error.what());
+  }
+}
+
+// Who has asked and is not heard would not hear the answer, either.
+void JobSocket::TurnAway(const FileDescriptor& client) const {
+  const Deadline deadline = Deadline::After(kAtOnce);
+  Hear(client, deadline);
+  Refuse(client, "too many ask it already", deadline);
+}
+
+void JobSocket::Refuse(const FileDescriptor& client, std::string_view why,
+                       const Deadline& end) const {
+  Say(client, {reinterpret_cast<const char*>(&kRefused), sizeof(kRefused)}, end);
+  Say(client, why, end);
+}
+
 void JobSocket::Talk(const FileDescriptor& client) const {
-  const std::string question = Hear(client);
+  const std::string question = Hear(client, Deadline::After(kQuestionTime));
   const Deadline end = Deadline::After(kAnswerTime);
   const auto say_number = [&](std::uint32_t number) {
     Say(client, {reinterpret_cast<const char*>(&number), sizeof(number)}, end);
   };
   bool cut = false;  // In the middle of a piece: nothing can be said any more.
   try {
-    answer_(question, [&](std::string_view piece) {
-      if (piece.empty()) return;
+    answer_(question, [&](std::string_view rest) {
       cut = true;
-      say_number(static_cast<std::uint32_t>(piece.size()));
-      Say(client, piece, end);
+      while (!rest.empty()) {
+        const std::string_view piece = rest.substr(0, kPieceBytesMax);
+        rest.remove_prefix(piece.size());
+        say_number(static_cast<std::uint32_t>(piece.size()));
+        Say(client, piece, end);
+      }
       cut = false;
     });
     cut = true;
@@ -199,13 +241,11 @@ void JobSocket::Talk(const FileDescriptor& client) const {
   } catch (...) {
     const Error error = TranslateCurrentException();
     if (cut) throw error;
-    say_number(kRefused);
-    Say(client, error.what(), end);
+    Refuse(client, error.what(), end);
   }
 }
 
-std::string JobSocket::Hear(const FileDescriptor& client) const {
-  const Deadline deadline = Deadline::After(kQuestionTime);
+std::string JobSocket::Hear(const FileDescriptor& client, const Deadline& deadline) const {
   std::string question;
   for (;;) {
     std::array<char, kQuestionBytesMax> part{};
@@ -294,6 +334,7 @@ std::string FindJob(const std::string& wish) {
 
 void AskJob(const std::string& name, std::string_view question,
             FunctionRef<void(std::string_view piece)> take, const Deadline& deadline) {
+  CheckPrivateFolder(FolderOfJobs());
   const FileDescriptor job = Connect(PathOf(name));
   if (!job.valid()) throw NotFound("there is no job '{}' that could be asked", name);
   // So few bytes always have room.
@@ -305,6 +346,10 @@ void AskJob(const std::string& name, std::string_view question,
     bool whole = Receive(job, {reinterpret_cast<char*>(&length), sizeof(length)}, deadline);
     if (whole && length == 0) return;
     if (whole && length == kRefused) ThrowRefusal(job, deadline);
+    if (whole && length > kPieceBytesMax) {
+      throw DataLoss("job {} says that {} bytes follow; at most {} do", name, length,
+                     kPieceBytesMax);
+    }
     if (whole) {
       piece.resize(length);
       whole = Receive(job, piece, deadline);

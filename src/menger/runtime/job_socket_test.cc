@@ -8,10 +8,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
+#include <vector>
 
 #include "menger/base/file_testing.h"
 
@@ -38,13 +41,23 @@ class JobSocketTest : public testing::Test {
     return answer;
   }
 
-  // Connects and asks, but does not read.
-  static FileDescriptor AskOnly(const std::string& path, const std::string& question) {
-    FileDescriptor client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  static sockaddr_un AddressOf(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return address;
+  }
+  static FileDescriptor ConnectTo(const std::string& path) {
+    FileDescriptor client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_un address = AddressOf(path);
+    const auto* const raw = reinterpret_cast<const sockaddr*>(&address);
+    EXPECT_EQ(connect(client.get(), raw, sizeof(address)), 0);
+    return client;
+  }
+
+  // Connects and asks, but does not read.
+  static FileDescriptor AskOnly(const std::string& path, const std::string& question) {
+    FileDescriptor client = ConnectTo(path);
     send(client.get(), question.data(), question.size(), MSG_NOSIGNAL);
     shutdown(client.get(), SHUT_WR);
     return client;
@@ -99,19 +112,72 @@ TEST_F(JobSocketTest, NothingStaysAndWhatIsStaleIsNoJob) {
   EXPECT_FALSE(std::filesystem::exists(stale));
 }
 
-TEST_F(JobSocketTest, AClientThatDoesNotReadIsGivenUpSlow) {
+TEST_F(JobSocketTest, WhoDoesNotAskOrReadKeepsNobodyWaiting) {
   const std::string much(std::size_t{4} << 20, 'x');
   std::promise<void> answering;
-  auto socket =
-      std::make_unique<JobSocket>(7, [&](std::string_view question, JobSocket::Write write) {
-        if (question == "little") return write("little");
-        answering.set_value();
-        write(much);
-      });
-  const FileDescriptor client =
-      AskOnly(folder / "menger/" + socket->name() + ".socket", "everything");
+  std::promise<void> asked;
+  std::atomic<bool> given_up = false;
+  const JobSocket socket(7, [&](std::string_view question, JobSocket::Write write) {
+    if (question == "little") return write("little");
+    answering.set_value();
+    try {
+      write(much);
+    } catch (const Error&) {
+      given_up = true;
+      asked.set_value();
+      throw;
+    }
+  });
+  const std::string path = folder / "menger/" + socket.name() + ".socket";
+  const FileDescriptor reads_nothing = AskOnly(path, "everything");
+  const FileDescriptor says_nothing = ConnectTo(path);
   answering.get_future().wait();
-  EXPECT_EQ(Ask(socket->name(), "little"), "little");  // Once the other is given up.
+  EXPECT_EQ(Ask(socket.name(), "little"), "little");
+  EXPECT_FALSE(given_up);
+  EXPECT_EQ(asked.get_future().wait_for(kPatience), std::future_status::ready);
+}
+
+TEST_F(JobSocketTest, TooManyWhoDoNotReadAreRefusedByName) {
+  const std::string much(std::size_t{4} << 20, 'x');
+  const JobSocket socket(7, [&](std::string_view, JobSocket::Write write) { write(much); });
+  const std::string path = folder / "menger/" + socket.name() + ".socket";
+  std::vector<FileDescriptor> idle;
+  for (int i = 0; i < 16; ++i) idle.push_back(AskOnly(path, "everything"));
+  EXPECT_THAT(ErrorText(ErrorCode::kInvalidArgument, [&] { Ask(socket.name(), "x"); }),
+              HasSubstr("too many"));
+}
+
+TEST_F(JobSocketTest, LongAnswersComeWhole) {
+  const std::string much(std::size_t{5} << 20, 'y');
+  const JobSocket socket(7, [&](std::string_view, JobSocket::Write write) { write(much); });
+  EXPECT_EQ(Ask(socket.name(), "x"), much);
+}
+
+TEST_F(JobSocketTest, APieceThatIsTooLongIsRefused) {
+  std::filesystem::create_directory(folder / "menger");
+  ASSERT_EQ(chmod((folder / "menger").c_str(), 0700), 0);
+  const std::string path = folder / "menger/5-1.socket";
+  const FileDescriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = AddressOf(path);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(listener.get(), 1), 0);
+  std::thread liar([&] {
+    const FileDescriptor client(accept(listener.get(), nullptr, nullptr));
+    const std::uint32_t length = 3'000'000'000;
+    send(client.get(), &length, sizeof(length), MSG_NOSIGNAL);
+  });
+  EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { Ask("5-1", "status"); }),
+              HasSubstr("3000000000"));
+  liar.join();
+}
+
+TEST_F(JobSocketTest, NobodyIsAskedInAFolderThatOthersMayEnter) {
+  const JobSocket socket(7, echo);
+  ASSERT_EQ(chmod((folder / "menger").c_str(), 0770), 0);
+  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { Ask(socket.name(), "x"); }),
+              HasSubstr("0700"));
+  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [] { RunningJobs(); }), HasSubstr("0700"));
+  ASSERT_EQ(chmod((folder / "menger").c_str(), 0700), 0);
 }
 
 TEST_F(JobSocketTest, TheEndDoesNotWaitForAReader) {
