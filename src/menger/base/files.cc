@@ -121,7 +121,11 @@ void WriteFileAtomically(const std::string& path, std::string_view text) {
   SyncFolder(ParentFolder(path));
 }
 
-void CreateFolders(const std::string& path) {
+void CreateFolders(const std::string& path, FileReaders readers) {
+  if (readers == FileReaders::kItsUser) {
+    CreateFolders(ParentFolder(path));
+    if (mkdir(path.c_str(), 0700) == 0) return;
+  }
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) {

@@ -54,8 +54,11 @@ std::string ReadFile(const std::string& path);
 // instead.
 void WriteFileAtomically(const std::string& path, std::string_view text);
 
+// Who may read what is made.
+enum class FileReaders : std::uint8_t { kAll, kItsUser };
+
 // Makes the folder and those above it; it may exist already.
-void CreateFolders(const std::string& path);
+void CreateFolders(const std::string& path, FileReaders readers = FileReaders::kAll);
 
 // Makes the folder for this process alone while the descriptor, of its file `lock`, is open: throws
 // FailedPrecondition if another keeps `what`, for example "a replay store", in it.

@@ -38,9 +38,10 @@ struct FrameFileReader::Header {
 
 // ---- FrameFileWriter
 
-FrameFileWriter::FrameFileWriter(std::string path, std::uint64_t number)
+FrameFileWriter::FrameFileWriter(std::string path, std::uint64_t number, FileReaders readers)
     : path_(std::move(path)), number_(number) {
-  file_ = FileDescriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  const mode_t mode = readers == FileReaders::kItsUser ? 0600 : 0666;
+  file_ = FileDescriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file_.valid()) throw FromErrno(fmt::format("cannot make '{}'", path_), errno);
 }
 

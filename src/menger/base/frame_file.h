@@ -20,7 +20,7 @@ inline constexpr FrameKind kEndFrame = 5;   // Nothing: the file was finished.
 class FrameFileWriter {
  public:
   // Throws FailedPrecondition if there is such a file. `number` tells the files of one log apart.
-  FrameFileWriter(std::string path, std::uint64_t number);
+  FrameFileWriter(std::string path, std::uint64_t number, FileReaders readers = FileReaders::kAll);
   // Goes on with a file of which only the first `bytes` are kept.
   FrameFileWriter(std::string path, std::uint64_t number, std::uint64_t bytes);
 

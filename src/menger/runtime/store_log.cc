@@ -67,6 +67,11 @@ void VisitChanges(std::span<const std::byte> bytes, const StoreLog::Visitor& vis
   }
 }
 
+FileDescriptor LockPrivateFolder(const std::string& folder) {
+  CreateFolders(folder, FileReaders::kItsUser);
+  return LockFolder(folder, "control state");
+}
+
 void Remove(const std::string& path) {
   std::error_code error;
   std::filesystem::remove(path, error);
@@ -78,7 +83,7 @@ void Remove(const std::string& path) {
 StoreLog::StoreLog(StoreLogOptions options, const Visitor& replay, Snapshot snapshot)
     : options_(std::move(options)),
       snapshot_(std::move(snapshot)),
-      lock_(LockFolder(options_.folder, "control state")) {
+      lock_(LockPrivateFolder(options_.folder)) {
   Recover(replay);
   BeginFile();
   thread_ = Thread({.name = "store-log"}, [this] { Run(); });
@@ -148,7 +153,7 @@ void StoreLog::Replay(std::uint64_t number, const Visitor& replay) const {
 void StoreLog::BeginFile() {
   const std::vector<std::uint64_t> before = NumberedFiles(options_.folder, "control-", ".log");
   ++number_;
-  FrameFileWriter file(PathOf(number_), number_);
+  FrameFileWriter file(PathOf(number_), number_, FileReaders::kItsUser);  // It has arguments.
   std::vector<std::byte> payload;
   AppendPlain(kFormatVersion, payload);
   file.Add(kHeadFrame, payload);

@@ -51,6 +51,18 @@ std::string FileOf(const Folder& folder) {
   return files.front();
 }
 
+// Arguments of calls lie in it.
+TEST(StoreLogTest, OnlyItsUserMayReadIt) {
+  const Folder folder;
+  {
+    EmbeddedStore store(Kept(folder));
+    Do(store, Operation::Put(kTable, "a", "1"));
+  }
+  constexpr auto kOthers = fs::perms::group_all | fs::perms::others_all;
+  EXPECT_EQ(fs::status(FileOf(folder)).permissions() & kOthers, fs::perms::none);
+  EXPECT_EQ(fs::status(folder / "store").permissions() & kOthers, fs::perms::none);
+}
+
 TEST(StoreLogTest, AStoreOpenedAgainHoldsTheSameAndVersionsGoOn) {
   const Folder folder;
   StoreVersion version = 0;
