@@ -109,6 +109,15 @@ class Actors(unittest.TestCase):
         with self.assertRaises(ValueError):
             ray.get_actor("nobody")
 
+    def test_who_asks_at_once_gets_the_same(self):
+        @ray.remote(num_cpus=0)
+        def count(name):
+            counter = Counter.options(name=name, get_if_exists=True, lifetime="detached").remote()
+            return get(counter.add.remote())
+
+        for i in range(10):
+            self.assertEqual(sorted(get([count.remote(f"shared {i}") for _ in range(6)])), list(range(1, 7)))
+
     def test_without_handles_it_ends(self):
         counter = Counter.remote()
         process = get(counter.process.remote())

@@ -206,6 +206,22 @@ class Waiting(unittest.TestCase):
         with self.assertRaises(ValueError):
             ray.wait([references[0], references[0]])
 
+    def test_get_of_several_raises_as_soon_as_one_fails(self):
+        bad, slow = fail.remote(), sleep.remote(60)
+        began = time.monotonic()
+        with self.assertRaises(ray.exceptions.RayTaskError):
+            get([slow, bad])
+        self.assertLess(time.monotonic() - began, 30)
+        ray.cancel(slow, force=True)
+
+    def test_one_after_the_other_in_a_loop(self):
+        left = [ray.put(i) for i in range(300)]
+        values = []
+        while left:
+            ready, left = ray.wait(left)
+            values += get(ready)
+        self.assertEqual(values, list(range(300)))
+
     def test_get_has_a_timeout(self):
         reference = sleep.remote(5)
         with self.assertRaises(ray.exceptions.GetTimeoutError):

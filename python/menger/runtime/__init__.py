@@ -10,6 +10,8 @@
 Which of Ray's names there are, and where they differ: docs/runtime.md.
 """
 
+import array
+
 from menger.runtime import exceptions, session, util
 from menger.runtime.driver import init, is_initialized, shutdown
 from menger.runtime.remoting import ActorHandle, find_actor as get_actor, method, remote
@@ -57,13 +59,14 @@ def put(value):
 
 def wait(object_refs, *, num_returns=1, timeout=None, fetch_local=True):
     """(the first `num_returns` that are ready, the others), in their order; after `timeout` seconds perhaps fewer."""
-    if not _are_references(object_refs):
+    if type(object_refs) is not list:
         raise TypeError("wait takes a list of ObjectRefs")
     if not object_refs:
         return [], []
-    handles = [reference.handle for reference in object_refs]
-    if len(set(handles)) != len(handles):
-        raise ValueError("wait takes each ObjectRef once")
+    try:
+        handles = array.array("Q", map(ObjectRef.handle.__get__, object_refs))
+    except TypeError:
+        raise TypeError("wait takes a list of ObjectRefs") from None
     if not 0 < num_returns <= len(handles):
         raise ValueError(f"num_returns is {num_returns}; it must lie between 1 and {len(handles)}, the number of references")
     flags = session.current().wait(handles, num_returns, timeout)

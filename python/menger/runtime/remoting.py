@@ -1,5 +1,6 @@
 """Functions and classes that run on workers: what `remote` makes of them."""
 
+import array
 import ctypes
 import inspect
 import threading
@@ -8,6 +9,7 @@ from menger.runtime import exceptions, library, session, values
 from menger.runtime.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 _UNLIMITED = 65535
+_ATTEMPTS = 10  # To make an actor of a name that others take and leave.
 _CONCURRENCY_MAX = 1000  # And what actors with coroutines have, as in Ray.
 
 # What a call of a function, or the making of an actor, can be told, and what is so if it is not.
@@ -218,12 +220,28 @@ class ActorClass:
     def remote(self, *arguments, **keywords):
         owner, options = session.current(), {**ACTOR_OPTIONS, **self._options}
         name = options["name"] or ""
-        if name:
+        if not name:
+            return self._handle(owner, *self._create(owner, options, "", arguments, keywords), options)
+        for _ in range(_ATTEMPTS):
             found = owner.find(name)
+            if found is None:
+                made = self._create(owner, options, name, arguments, keywords)
+                # The node has heard of it by now. Somebody else may have been first, and gone since.
+                found = owner.find(name) or (None if _is_refused(owner, made[1]) else made)
+                if found and found[0] == made[0]:
+                    return self._handle(owner, *made, options)
             if found and options["get_if_exists"]:
                 return ActorHandle(owner, *found, self._definition.name, self._methods)
             if found:
                 raise ValueError(f"an actor named '{name}' lives already")
+        raise ValueError(f"actors named '{name}' come and go: none was found or could be made")
+
+    def _handle(self, owner, actor, kept, options):
+        if options["lifetime"] == "detached":
+            owner.kept.append(kept)
+        return ActorHandle(owner, actor, kept, self._definition.name, self._methods)
+
+    def _create(self, owner, options, name, arguments, keywords):
         made = _make_callable(
             owner,
             self._definition,
@@ -237,15 +255,23 @@ class ActorClass:
             concurrency=options["max_concurrency"],
         )
         try:
-            actor, kept = owner.create(made, arguments, keywords)
+            return owner.create(made, arguments, keywords)
         finally:
             owner.drop_callable(made)
-        if options["lifetime"] == "detached":
-            owner.kept.append(kept)
-        return ActorHandle(owner, actor, kept, self._definition.name, self._methods)
 
     def __reduce__(self):
         return (ActorClass, (self._definition, self._options, self._methods))
+
+
+def _is_refused(owner, kept):
+    """Whether an actor was not made because one of its name lived."""
+    if not any(owner.wait(array.array("Q", [kept.handle]), 1, 0)):
+        return False
+    try:
+        owner.raise_failure(kept)
+    except exceptions.RayError as error:
+        return "lives already" in str(error)
+    return False
 
 
 class ActorHandle:

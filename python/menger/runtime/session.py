@@ -187,9 +187,8 @@ class Session:
             self.library.drop_batch(batch)
 
     def wait(self, handles, wanted, timeout):
-        """Which are ready, once `wanted` are or the time has passed: a byte each."""
-        packed = array.array("Q", handles)
-        address, count = packed.buffer_info()
+        """Which are ready, of an array of handles, once `wanted` are or the time has passed: a byte each. No more is looked at than that takes."""
+        address, count = handles.buffer_info()
         ready = ctypes.create_string_buffer(count)
         end = time.monotonic() + (_FOREVER if timeout is None else timeout)
         while True:

@@ -1,5 +1,6 @@
 """Futures of references, for those who do not wait themselves: one thread of a session waits for all."""
 
+import array
 import concurrent.futures
 import queue
 import threading
@@ -34,8 +35,11 @@ class Waiter:
             waiting += self._arrived(block=not waiting)
             if self._stopping:
                 return
+            handles = array.array("Q", [reference.handle for reference, _ in waiting])
             try:
-                ready = self._session.wait([reference.handle for reference, _ in waiting], 1, _SLICES_SECONDS[idle])
+                ready = self._session.wait(handles, 1, _SLICES_SECONDS[idle])
+                if any(ready):
+                    ready = self._session.wait(handles, len(handles), 0)
             except Exception as error:
                 for _, made in waiting:
                     made.set_exception(error)

@@ -1,5 +1,7 @@
 """Resources that tasks and actors need together, as ray.util.placement_group."""
 
+import array
+
 from menger.runtime import session
 
 # menger::PlacementStrategy.
@@ -32,7 +34,7 @@ class PlacementGroup:
     def wait(self, timeout_seconds=30):
         """Whether its resources are there in time. Raises what is wrong with a group that can never have them."""
         owner = session.current()
-        if not owner.wait([self.reference.handle], 1, timeout_seconds)[0]:
+        if not owner.wait(array.array("Q", [self.reference.handle]), 1, timeout_seconds)[0]:
             return False
         owner.raise_failure(self.reference)
         return True
