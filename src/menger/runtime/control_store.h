@@ -34,7 +34,7 @@ using StoreVersion = std::uint64_t;
 // Names one lease; a later one has a larger epoch. 0: none.
 using LeaseEpoch = std::uint64_t;
 
-inline constexpr std::size_t kStoreKeyBytesMax = std::size_t{1} << 10;
+inline constexpr std::size_t kStoreKeyBytesMax = std::size_t{2} << 10;
 inline constexpr std::size_t kStoreValueBytesMax = std::size_t{16} << 20;
 
 // One thing for a store to do; make it by one of the functions. Keys and values are any bytes;

@@ -240,7 +240,9 @@ void NodeMachine::ActorDead(Actor& actor, const Payload& death) {
   objects_.Hold(object);  // The last call may be what still held it.
   actor.death = death;
   std::vector<Task*> calls;
-  TakeCalls(actor, calls);
+  const std::vector<Task*> running = TakeCalls(actor, calls);
+  // What they still give is nobody's.
+  for (Task* const task : running) EndRunning(*task, death, /*force=*/false);
   EndLife(actor);
   for (Task* const task : calls) {
     StopWaiting(*task);
@@ -249,8 +251,10 @@ void NodeMachine::ActorDead(Actor& actor, const Payload& death) {
   objects_.Release(object);
 }
 
-// Those that it has not begun; where its worker ends with it, all.
-void NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
+// Those that it has not begun; where its worker is a process, which ends with it, all. Gives the
+// others, which run on.
+std::vector<Task*> NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
+  std::vector<Task*> running;
   Task& construction = *actor.construction;
   const auto take = [&](Task& task) {
     task.state = Task::State::kWaiting;
@@ -264,7 +268,11 @@ void NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
   Task* next = worker != nullptr ? worker->outstanding.front() : nullptr;
   while (next != nullptr) {
     Task& task = *std::exchange(next, next->next);
-    if (task.actor != &actor || (worker->thread && !effects_->Recall(*worker, task))) continue;
+    if (task.actor != &actor) continue;
+    if (worker->thread && !effects_->Recall(*worker, task)) {
+      if (task.header().kind == CallKind::kMethod && !task.cancelled) running.push_back(&task);
+      continue;
+    }
     scheduler_.Done(*worker, task, -1);
     LeaveWorker(task);
     take(task);
@@ -274,6 +282,7 @@ void NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
     while (Task* const task = line.PopFront()) calls.push_back(task);
   }
   if (construction.state == Task::State::kWaiting) calls.push_back(&construction);
+  return running;
 }
 
 // From now on it is nowhere, and its name is free.

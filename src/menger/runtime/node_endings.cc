@@ -196,6 +196,8 @@ std::optional<std::int64_t> NodeMachine::TimeLimitOf(const Worker& worker) {
   const Task* const task = worker.outstanding.front();
   if (task == nullptr || task->header().time_limit == 0 || task->cancelled) return std::nullopt;
   if (task->header().kind == CallKind::kConstruct || IsUpkeep(*task)) return std::nullopt;
+  const std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  if (task->header().time_limit > last - task->offered_at) return std::nullopt;
   return task->offered_at + task->header().time_limit;
 }
 

@@ -360,7 +360,7 @@ class NodeMachine : private ObjectTable::Listener {
   void SettleDead(Task& task, const Actor* actor);
   void ActorDead(Actor& actor, const Payload& death);
   void EndLife(Actor& actor);
-  void TakeCalls(Actor& actor, std::vector<Task*>& calls);
+  std::vector<Task*> TakeCalls(Actor& actor, std::vector<Task*>& calls);
   void ReleaseActor(Actor& actor);
 
   // node_checkpoints.cc
