@@ -1,6 +1,14 @@
 #include "menger/runtime/client.h"
 
+#include <algorithm>
+
 namespace menger {
+
+bool AreKnownReady(std::span<const ObjectHandle> objects) {
+  return std::all_of(objects.begin(), objects.end(), [](const ObjectHandle& object) {
+    return object.valid() && object.reference()->ready.load(std::memory_order_relaxed);
+  });
+}
 
 CallContext*& ThisCall() {
   static thread_local CallContext* call = nullptr;

@@ -79,6 +79,9 @@ struct Fetched {
   std::optional<std::size_t> failed;
 };
 
+// Whether a wait for all of them is over without a question.
+bool AreKnownReady(std::span<const ObjectHandle> objects);
+
 // The call that this thread runs now, or null.
 CallContext*& ThisCall();
 

@@ -68,12 +68,12 @@ TEST(EmbeddedStoreTest, ABatchIsNotATransaction) {
   const auto results =
       RunBatch(store,
                {Operation::Put(kTable, "a", "1"), Operation::PutIf(kTable, "a", 0, "2"),
-                Operation::Put(kTable, std::string(2000, 'x'), ""), Operation::Put(kTable, "", ""),
+                Operation::Put(kTable, std::string(3000, 'x'), ""), Operation::Put(kTable, "", ""),
                 Operation::Delete(kTable, "none"), Operation::Get(kTable, "a")},
                Soon());
   EXPECT_TRUE(results[0].done());
   EXPECT_EQ(results[1].outcome, Outcome::kConflict);
-  EXPECT_THAT(results[2].error->what(), HasSubstr("key of the control store has 2000 bytes"));
+  EXPECT_THAT(results[2].error->what(), HasSubstr("key of the control store has 3000 bytes"));
   EXPECT_EQ(results[3].error->code(), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(results[4].done());
   EXPECT_EQ(results[5].record.value, "1");

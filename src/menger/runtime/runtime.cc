@@ -191,14 +191,6 @@ std::vector<PinnedBytes> Runtime::FetchAll(std::span<const ObjectHandle> objects
   throw TaskError(DecodeFailure(Payload::Copy(fetched.values.front().bytes())));
 }
 
-// Of many that are ready each costs no more than a look at it.
-bool Runtime::AreKnownReady(std::span<const ObjectHandle> objects) {
-  return std::all_of(objects.begin(), objects.end(), [](const ObjectHandle& object) {
-    CheckReference(object);
-    return object.reference()->ready.load(std::memory_order_relaxed);
-  });
-}
-
 std::vector<std::size_t> Runtime::FirstReady(std::span<const ObjectHandle> objects,
                                              const WaitOptions& options) {
   if (options.count > objects.size()) {
@@ -206,6 +198,7 @@ std::vector<std::size_t> Runtime::FirstReady(std::span<const ObjectHandle> objec
                           objects.size());
   }
   const auto ask = [&] {
+    // Of many that are ready each costs no more than a look at it.
     if (AreKnownReady(objects.first(options.count))) {
       client_->CheckOpen();
       std::vector<std::size_t> first(options.count);

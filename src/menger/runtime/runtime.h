@@ -350,7 +350,6 @@ class Runtime {
                                     std::chrono::nanoseconds timeout);
   Fetched FetchAsBefore(CallInputs& inputs, std::span<const ObjectHandle> objects,
                         std::chrono::nanoseconds timeout);
-  static bool AreKnownReady(std::span<const ObjectHandle> objects);
   std::vector<std::size_t> FirstReady(std::span<const ObjectHandle> objects,
                                       const WaitOptions& options);
 

@@ -105,6 +105,40 @@ void WorkerClient::CheckNotCancelled() const {
   if (IsCancelled()) throw Cancelled("the call was cancelled while it waited for objects");
 }
 
+WorkerClient::Request* WorkerClient::FindRequest(std::uint64_t number) const {
+  const auto found = requests_.find(number);
+  return found != requests_.end() ? found->second : nullptr;
+}
+
+void WorkerClient::HandleValue(MessageReader& reader) {
+  const auto message = reader.Take<ValueMessage>();
+  const bool shared = message.value.kind == ObjectValue::Kind::kShared;
+  Request* const request = FindRequest(message.request);
+  if (request == nullptr) {
+    // It has given up waiting.
+    if (shared) SendReference(ToNode::kUnpin, message.object);
+    return;
+  }
+  if (message.request % 2 == 0) {
+    request->order.push_back(message.object);
+    if (request->missing > 0) --request->missing;
+    return;
+  }
+  PinnedBytes value;
+  if (shared) {
+    const SharedExtent extent{message.value.segment, message.value.offset, message.value.bytes};
+    value = PinnedBytes(segments_->Read(extent), *this, Adopt(message.object));
+  } else {
+    value = PinnedBytes(Payload::Copy(reader.TakeBytes(message.value.bytes)));
+  }
+  const bool first = request->values.insert_or_assign(message.object, std::move(value)).second;
+  if (first && request->missing > 0) --request->missing;
+  if (message.value.kind == ObjectValue::Kind::kError && !request->failed.valid()) {
+    request->failed = message.object;
+    request->missing = 0;
+  }
+}
+
 // Whoever waits reads for all.
 void WorkerClient::Await(Request& request, const Deadline& deadline) {
   for (;;) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <type_traits>
 #include <utility>
 
 #include "menger/base/thread.h"
@@ -223,6 +225,24 @@ menger_batch* ToC(menger::Fetched fetched, std::size_t count) {
   return batch;
 }
 
+// The same as handles, which count no more of them: the caller keeps them meanwhile.
+std::span<const ObjectHandle> Borrow(std::span<menger_reference* const> references) {
+  static_assert(sizeof(ObjectHandle) == sizeof(menger_reference*) &&
+                std::is_standard_layout_v<ObjectHandle>);
+  return {reinterpret_cast<const ObjectHandle*>(references.data()), references.size()};
+}
+
+// References that were made one after the other most often lie so in memory.
+void CheckEachOnce(std::span<menger_reference* const> references) {
+  const auto rises = std::adjacent_find(references.begin(), references.end(),
+                                        std::greater_equal<menger_reference*>());
+  if (rises == references.end()) return;
+  std::vector<menger_reference*> sorted(references.begin(), references.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return;
+  throw menger::InvalidArgument("wait takes each ObjectRef once");
+}
+
 }  // namespace
 
 extern "C" {
@@ -403,9 +423,16 @@ int32_t menger_runtime_wait(menger_runtime* runtime, menger_reference* const* re
                             uint8_t* ready) {
   return Guarded<>(-1, [&] {
     std::fill(ready, ready + count, 0);
-    for (const std::size_t place : runtime->runtime->client().Wait(
-             HandlesOf({references, count}), wanted,
-             menger::Deadline::After(menger::Duration(timeout_seconds)))) {
+    CheckEachOnce({references, count});
+    menger::Client& client = runtime->runtime->client();
+    const std::span<const ObjectHandle> objects = Borrow({references, count});
+    if (menger::AreKnownReady(objects.first(std::min(wanted, count)))) {
+      client.CheckOpen();
+      std::fill(ready, ready + wanted, 1);
+      return 0;
+    }
+    const menger::Deadline deadline = menger::Deadline::After(menger::Duration(timeout_seconds));
+    for (const std::size_t place : client.Wait(objects, wanted, deadline)) {
       ready[place] = 1;
     }
     return 0;
