@@ -134,7 +134,7 @@ class Library:
         declare("menger_runtime_error_code", number)
         declare("menger_runtime_open", pointer, ctypes.POINTER(RuntimeOptions))
         declare("menger_runtime_close", None, pointer)
-        declare("menger_runtime_callable", pointer, ctypes.POINTER(CallOptions))
+        declare("menger_runtime_callable", pointer, pointer, ctypes.POINTER(CallOptions))
         declare("menger_runtime_drop_callable", None, pointer)
         declare("menger_runtime_call", pointer, pointer, pointer, text, count, pointer, count, pointer)
         declare("menger_runtime_create", pointer, pointer, pointer, text, count, pointer, count, ctypes.POINTER(Id))

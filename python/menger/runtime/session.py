@@ -212,7 +212,7 @@ class Session:
     # ---- Calls.
 
     def make_callable(self, options):
-        made = self.library.callable(ctypes.byref(options))
+        made = self.library.callable(self.runtime, ctypes.byref(options))
         if not made:
             raise self.library.failure()
         return made

@@ -20,9 +20,13 @@ ObjectWait::~ObjectWait() {
 
 void ObjectWait::await_suspend(std::coroutine_handle<> waiter) {
   if (!object_.valid()) throw InvalidArgument("an ObjectRef that is awaited refers to nothing");
+  owner().CheckOpen();
   AsyncLoop& loop = AsyncLoop::Current();
-  if (!loop.waits_.empty() &&
-      loop.waits_.front()->object_.reference()->owner != object_.reference()->owner) {
+  const auto another = [this](const ObjectWait* wait) {
+    return &wait->owner() != &owner() && wait->owner().open();
+  };
+  if (!loop.waits_.empty() && &loop.waits_.front()->owner() != &owner() &&
+      std::any_of(loop.waits_.begin(), loop.waits_.end(), another)) {
     throw InvalidArgument("the coroutines of one thread wait for objects of two runtimes");
   }
   waiter_ = waiter;
@@ -46,6 +50,17 @@ void AsyncLoop::Step(const Deadline& deadline) {
   if (waits_.empty()) {
     throw FailedPrecondition("an Async that is waited for waits for no object of this thread");
   }
+  // Whose runtime has ended is told so; all others wait for objects of one.
+  auto next = std::find_if(waits_.begin(), waits_.end(),
+                           [](const ObjectWait* wait) { return !wait->owner().open(); });
+  if (next == waits_.end()) next = waits_.begin() + AwaitOne(deadline);
+  ObjectWait& wait = **next;
+  wait.loop_ = nullptr;
+  waits_.erase(next);
+  wait.waiter_.resume();
+}
+
+std::ptrdiff_t AsyncLoop::AwaitOne(const Deadline& deadline) const {
   std::vector<ObjectHandle> objects;
   for (const ObjectWait* const wait : waits_) objects.push_back(wait->object());
   Runtime runtime(*static_cast<Client*>(objects.front().reference()->owner));
@@ -55,10 +70,7 @@ void AsyncLoop::Step(const Deadline& deadline) {
     throw DeadlineExceeded("{} objects that coroutines wait for were not ready in time",
                            objects.size());
   }
-  ObjectWait& wait = *waits_[ready.front()];
-  wait.loop_ = nullptr;
-  waits_.erase(waits_.begin() + static_cast<std::ptrdiff_t>(ready.front()));
-  wait.waiter_.resume();
+  return static_cast<std::ptrdiff_t>(ready.front());
 }
 
 }  // namespace menger

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coroutine>
+#include <cstddef>
 #include <exception>
 #include <optional>
 #include <type_traits>
@@ -43,6 +44,8 @@ class ObjectWait {
 
  private:
   friend class AsyncLoop;
+  const ReferenceOwner& owner() const { return *object_.reference()->owner; }
+
   ObjectHandle object_;
   std::coroutine_handle<> waiter_;
   class AsyncLoop* loop_ = nullptr;  // In which it waits.
@@ -61,12 +64,15 @@ class AsyncLoop {
   // Makes `loop` that of this thread; returns the one before.
   static AsyncLoop* Exchange(AsyncLoop* loop);
 
-  // Waits until some object is there, and resumes those who wait for it. Throws DeadlineExceeded;
-  // FailedPrecondition if nobody waits for an object.
+  // Waits until some object is there, or its runtime has ended, and resumes who waits for it.
+  // Throws DeadlineExceeded; FailedPrecondition if nobody waits for an object.
   void Step(const Deadline& deadline);
 
  private:
   friend class ObjectWait;
+  // Which of those that wait is the first whose object is there.
+  std::ptrdiff_t AwaitOne(const Deadline& deadline) const;
+
   std::vector<ObjectWait*> waits_;
 };
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "menger/base/error.h"
+
 namespace menger {
 
-bool AreKnownReady(std::span<const ObjectHandle> objects) {
-  return std::all_of(objects.begin(), objects.end(), [](const ObjectHandle& object) {
+bool Client::AreKnownReady(std::span<const ObjectHandle> objects) const {
+  return std::all_of(objects.begin(), objects.end(), [this](const ObjectHandle& object) {
+    CheckOwn(object);
     return object.valid() && object.reference()->ready.load(std::memory_order_relaxed);
   });
 }
@@ -18,6 +21,7 @@ CallContext*& ThisCall() {
 ObjectHandle Client::PutAs(ObjectId id, std::size_t bytes,
                            FunctionRef<void(std::span<std::byte>)> fill,
                            std::span<const ObjectHandle> contained) {
+  CheckOwn(contained);
   ObjectHandle object = NewObject(id);
   ObjectValue value;
   const std::span<std::byte> out = Allocate(bytes, value);
@@ -29,6 +33,20 @@ ObjectHandle Client::PutAs(ObjectId id, std::size_t bytes,
   }
   Publish(object, std::move(value), contained);
   return object;
+}
+
+void Client::FailForeign(const ObjectHandle& handle) {
+  handle.reference()->owner->CheckOpen();
+  throw InvalidArgument(
+      "object {} is of another Runtime: Get its value from the one that it is of, and give that "
+      "(of an actor or a placement group, make one here)",
+      ToString(handle.id()));
+}
+
+void Client::FailFork() {
+  throw FailedPrecondition(
+      "this process is a fork of one that has a Runtime, which it cannot use: do this in the "
+      "process that made the Runtime or the call, or start another program instead of a fork");
 }
 
 }  // namespace menger

@@ -12,6 +12,7 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/function_ref.h"
+#include "menger/base/process_mark.h"
 #include "menger/runtime/ids.h"
 #include "menger/runtime/object_ref.h"
 #include "menger/runtime/object_value.h"
@@ -27,6 +28,7 @@ class Client;
 // Who calls: the driver, or one run of a call. Names what it makes by counting it; calls, values
 // and streams of random numbers apart.
 struct CallContext {
+  const Client* client = nullptr;  // Whose call it is; null for a client's own.
   TaskId task;
   TaskId run;                    // RunOf(task, which): what its calls and puts are named after.
   void* execution = nullptr;     // Of whoever runs the call; null for the driver.
@@ -78,9 +80,6 @@ struct Fetched {
   std::vector<PinnedBytes> values;
   std::optional<std::size_t> failed;
 };
-
-// Whether a wait for all of them is over without a question.
-bool AreKnownReady(std::span<const ObjectHandle> objects);
 
 // The call that this thread runs now, or null.
 CallContext*& ThisCall();
@@ -146,22 +145,51 @@ class Client : public ReferenceOwner {
   virtual void Begun() {}
   virtual void PassOn() {}
 
-  // Throws FailedPrecondition if the runtime has ended.
-  virtual void CheckOpen() const {}
-
   // Whether the call that this thread runs should stop.
   virtual bool IsCancelled() const = 0;
 
   // The bytes of a shared value are no longer read.
   virtual void Unpin(const ObjectHandle& object) noexcept = 0;
 
-  CallContext& Caller() { return ThisCall() != nullptr ? *ThisCall() : root_; }
+  // Throws unless the reference is this client's, or refers to nothing: FailedPrecondition if its
+  // runtime has ended, InvalidArgument if it is another's.
+  void CheckOwn(const ObjectHandle& handle) const {
+    if (handle.valid() && handle.reference()->owner != this) FailForeign(handle);
+  }
+  void CheckOwn(std::span<const ObjectHandle> handles) const {
+    for (const ObjectHandle& handle : handles) CheckOwn(handle);
+  }
+
+  // Whether a wait for all of them is over without a question. Checks them as CheckOwn does.
+  bool AreKnownReady(std::span<const ObjectHandle> objects) const;
+
+  // This process is a fork of the one whose client it is. Everything but the dropping of what one
+  // has throws FailedPrecondition then, and nothing reaches the node.
+  bool InFork() const { return mark_.InFork(); }
+
+  // The call of this client that the thread runs, or null.
+  CallContext* RunningCall() const {
+    CallContext* const call = ThisCall();
+    return call != nullptr && call->client == this ? call : nullptr;
+  }
+  CallContext& Caller() {
+    CallContext* const call = RunningCall();
+    return call != nullptr ? *call : root_;
+  }
   TaskId job() const { return job_; }
 
  protected:
   ~Client() = default;
 
+  void CheckProcess() const {
+    if (InFork()) FailFork();
+  }
+
  private:
+  [[noreturn]] static void FailForeign(const ObjectHandle& handle);
+  [[noreturn]] static void FailFork();
+
+  const ProcessMark mark_;
   const TaskId job_;
   CallContext root_;
 };

@@ -1,7 +1,9 @@
 #include "menger/runtime/executor.h"
 
 #include <cxxabi.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -32,11 +34,13 @@ void Cut(std::string& text) {
 
 class Results final : public ResultSink {
  public:
-  Results(CallOutcome& outcome, ResultStore& store) : outcome_(&outcome), store_(&store) {}
+  Results(const Client& client, CallOutcome& outcome, ResultStore& store)
+      : client_(&client), outcome_(&outcome), store_(&store) {}
 
   std::span<std::byte> Allocate(int index, std::size_t size,
                                 std::span<const ObjectHandle> references) override {
     TaskResult& result = outcome_->results.at(static_cast<std::size_t>(index));
+    client_->CheckOwn(references);
     for (const ObjectHandle& handle : references) {
       result.contained.push_back(handle.id());
       outcome_->contained.push_back(handle);
@@ -45,6 +49,7 @@ class Results final : public ResultSink {
   }
 
  private:
+  const Client* client_;
   CallOutcome* outcome_;
   ResultStore* store_;
 };
@@ -114,6 +119,16 @@ void SaveOrLoad(const TaskSpec& spec, std::span<const EncodedValue> by_reference
   type.save(instance.actor, results.Allocate(0, size, references));
 }
 
+// The call has forked, and the process that began it goes on with it: the other has nowhere to
+// return to.
+[[noreturn]] void EndFork(const CallOutcome& outcome) {
+  fmt::print(stderr,
+             "process {} is a fork that has returned from a call of a Runtime{}{}; it ends here: "
+             "what a call forks must end by itself, by _exit for example\n",
+             getpid(), outcome.failed ? ": " : "", outcome.failure.text);
+  _exit(EXIT_FAILURE);
+}
+
 }  // namespace
 
 void ActorInstances::Clear() {
@@ -154,13 +169,14 @@ CallOutcome Execute(const TaskSpec& spec, std::uint32_t run,
                     CallInputs* inputs, ActorInstances& actors, ResultStore& store) {
   CallOutcome outcome;
   outcome.results.resize(spec.header().results);
-  CallContext context{.task = spec.task(),
+  CallContext context{.client = &client,
+                      .task = spec.task(),
                       .run = RunOf(spec.task(), run),
                       .execution = execution,
                       .inputs = inputs};
   const Calling calling(context);
   try {
-    Results results(outcome, store);
+    Results results(client, outcome, store);
     const CallKind kind = spec.header().kind;
     if (kind == CallKind::kSave || kind == CallKind::kLoad) {
       SaveOrLoad(spec, by_reference, client, actors, results);
@@ -184,6 +200,7 @@ CallOutcome Execute(const TaskSpec& spec, std::uint32_t run,
                        .type = ExceptionType(),
                        .text = error.what()};
   }
+  if (client.InFork()) EndFork(outcome);
   if (!outcome.failed) return outcome;
   for (const TaskResult& result : std::exchange(outcome.results, {})) store.Discard(result.value);
   Cut(outcome.failure.type);

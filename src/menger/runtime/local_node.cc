@@ -83,6 +83,7 @@ LocalNode::LocalNode(const RuntimeOptions& options)
 }
 
 void LocalNode::End() {
+  if (InFork()) return;
   socket_.reset();
   {
     // Whoever sends afterwards sees it: nothing is queued any longer.
@@ -106,7 +107,11 @@ void LocalNode::Release() noexcept {
 }
 
 void LocalNode::CheckOpen() const {
-  if (stopping()) throw FailedPrecondition("the runtime has ended");
+  CheckProcess();
+  if (stopping()) {
+    throw FailedPrecondition(
+        "the runtime has ended: of what it gave only pinned values are still of use");
+  }
 }
 
 // ---- What the driver's threads tell.
@@ -121,7 +126,7 @@ void LocalNode::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
   CheckOpen();
   const bool ahead = full_.load(std::memory_order_relaxed) ||
                      queued_.load(std::memory_order_relaxed) >= kMessagesBound;
-  if (ahead && ThisCall() == nullptr) SlowDown();
+  if (ahead && ThisWorker() == nullptr) SlowDown();
   const TaskId task = spec->task();
   for (std::uint32_t i = 0; i < results.size(); ++i) results[i] = NewHandle(ResultOf(task, i));
   const ThreadWorker* const thread = ThisWorker();
@@ -131,6 +136,7 @@ void LocalNode::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
 }
 
 ObjectHandle LocalNode::Adopt(ObjectId id) {
+  CheckProcess();
   Send({.kind = Message::Kind::kAdopt, .object = id});
   return NewHandle(id);
 }
@@ -138,11 +144,13 @@ ObjectHandle LocalNode::Adopt(ObjectId id) {
 void LocalNode::Forget(Reference* reference) noexcept {
   const ObjectId id = reference->id;
   delete reference;
+  if (InFork()) return;
   Send({.kind = Message::Kind::kForget, .object = id});
   Release();
 }
 
 void LocalNode::Unpin(const ObjectHandle& object) noexcept {
+  if (InFork()) return;
   Send({.kind = Message::Kind::kUnpin, .object = object.id()});
 }
 
@@ -174,6 +182,7 @@ void LocalNode::DoPendingWork() {
 }
 
 void LocalNode::Tell(FunctionRef<void(NodeMachine&)> tell) {
+  CheckOpen();
   {
     const std::lock_guard lock(node_mutex_);
     CheckOpen();
@@ -290,6 +299,7 @@ void LocalNode::Yield(std::uint64_t index, ObjectValue value,
 }
 
 void LocalNode::Take(TaskId stream, std::uint64_t count) noexcept {
+  if (InFork()) return;
   Send({.kind = Message::Kind::kTake, .stream = stream, .count = count});
   // The writer may wait for that.
   Work();

@@ -34,7 +34,9 @@ class ThreadWorker;
 // The node that a driver embeds: the machine under one lock, the workers that do its calls, and the
 // driver's way to it.
 //
-// References on its objects may outlive the runtime: the memory stays until the last has gone.
+// References on its objects may outlive the runtime: the memory stays until the last has gone. In a
+// fork of the driver it stays for good, and whatever lies in it as the fork has found it: the
+// threads that would have to be joined, and the owners of the locks, are the parent's.
 //
 // Whoever has something to tell does the node's work there and then if the lock is free; if it is
 // not, the holder does it when he goes. A thread of its own looks after what nobody waits for.
@@ -63,11 +65,12 @@ class LocalNode final : public Client, private NodeEffects {
   void Cancel(const ObjectHandle& object, bool force, bool recursive) override;
   void KillActor(ActorId actor, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
-  void CheckOpen() const override;
   bool IsCancelled() const override;
   void Unpin(const ObjectHandle& object) noexcept override;
   ObjectHandle Adopt(ObjectId id) override;
   void Forget(Reference* reference) noexcept override;
+  bool open() const noexcept override { return !stopping() && !InFork(); }
+  void CheckOpen() const override;
 
   // ---- For the threads that do calls.
 
@@ -160,8 +163,8 @@ class LocalNode final : public Client, private NodeEffects {
   void LineageKept(Task& task) override { control_.Keep(task); }
   void LineageDropped(Task& task) override { control_.Forget(task); }
 
-  // The worker that this thread is; null for the driver's own threads.
-  static ThreadWorker* ThisWorker();
+  // The worker that this thread is; null for the driver's own threads, and another runtime's.
+  ThreadWorker* ThisWorker() const;
 
   ObjectHandle NewHandle(ObjectId id);
   void Release() noexcept;  // One user less; the last one deletes the node.

@@ -17,8 +17,8 @@ constexpr std::size_t kLookAhead = 64;
 
 }  // namespace
 
-ThreadWorker* LocalNode::ThisWorker() {
-  const CallContext* const call = ThisCall();
+ThreadWorker* LocalNode::ThisWorker() const {
+  const CallContext* const call = RunningCall();
   return call != nullptr ? static_cast<ThreadWorker*>(call->execution) : nullptr;
 }
 
@@ -30,12 +30,14 @@ void LocalNode::Publish(const ObjectHandle& object, ObjectValue value,
 }
 
 void LocalNode::Discard(const ObjectValue& value) noexcept {
+  if (InFork()) return;
   const std::lock_guard lock(node_mutex_);
   Free(value);
 }
 
 // Within a process large values need no shared memory.
 std::span<std::byte> LocalNode::Allocate(std::size_t bytes, ObjectValue& value) {
+  CheckOpen();
   if (bytes <= kInlineBytesMax || options_.isolation == Isolation::kThread) {
     value = ObjectValue::Inline(Payload::Allocate(bytes));
     return value.payload.fill();
@@ -177,6 +179,7 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
                                                            std::vector<Object*>& objects,
                                                            Waiter& waiter) {
   auto* const thread = ThisWorker();
+  CheckOpen();
   std::unique_lock lock(node_mutex_);
   CheckOpen();
   WorkLocked();

@@ -34,12 +34,18 @@ class ReferenceOwner {
   // The last handle of this process has gone. Called on any thread.
   virtual void Forget(Reference* reference) noexcept = 0;
 
+  // Whether its references are of any use: neither has its runtime ended, nor is this process a
+  // fork of the one that they were made in. CheckOpen throws FailedPrecondition if they are not.
+  virtual bool open() const noexcept { return true; }
+  virtual void CheckOpen() const {}
+
  protected:
   ~ReferenceOwner() = default;
 };
 
 // Counts as one reference. Copies are cheap and may be made and dropped on any thread; one handle
-// is used by one thread at a time. It may outlive its runtime, and means nothing then.
+// is used by one thread at a time. It means something to its own runtime alone, which it may
+// outlive.
 class ObjectHandle {
  public:
   ObjectHandle() = default;  // Refers to nothing.

@@ -53,9 +53,7 @@ class PlacementGroup {
 
   template <typename Archive>
   friend void Serialize(Archive& archive, PlacementGroup& group) {
-    ObjectRef<void> reservation(std::move(group.reservation_));
-    archive(reservation, group.bundles_);
-    group.reservation_ = reservation.handle();
+    archive(group.reservation_, group.bundles_);
   }
 
  private:

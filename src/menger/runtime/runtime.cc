@@ -1,12 +1,14 @@
 #include "menger/runtime/runtime.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 
 #include "menger/runtime/call_inputs.h"
 #include "menger/runtime/local_node.h"
 #include "menger/runtime/pretty_name.h"
+#include "menger/runtime/worker_identity.h"
 
 namespace menger {
 namespace {
@@ -40,10 +42,6 @@ std::string Scheduling(const Options& options) {
   return options.bundle < 0 ? amounts : fmt::format("{} @{}", amounts, options.bundle);
 }
 
-ObjectId HomeIn(const PlacementGroup& group) {
-  return group.valid() ? group.reservation().id() : ObjectId();
-}
-
 std::uint16_t Count(std::string_view what, int value) {
   if (value < 0 || value > 65535) {
     throw InvalidArgument("{} is {}; it must lie between 0 and 65535", what, value);
@@ -55,16 +53,40 @@ std::uint16_t Count(std::string_view what, int value) {
 constexpr std::uint32_t kAllThere = UINT32_MAX;
 constexpr std::uint32_t kTooLate = UINT32_MAX - 1;
 
+// What one would say of a Runtime inside of a call: its workers would be started by a worker, and
+// wait for CPUs of which nobody knows any longer who has them.
+void CheckPlace() {
+  if (ThisCall() == nullptr && !BecameWorker()) return;
+  throw FailedPrecondition(
+      "a Runtime is made inside of a call, or in a worker's process: a function, method or "
+      "constructor that takes `Runtime&` first gets the runtime that executes it, and may call on");
+}
+
+// How many this process has made, or tried to.
+constinit std::atomic<std::uint64_t> runtimes_so_far{0};
+
+RuntimeOptions Numbered(RuntimeOptions options) {
+  CheckPlace();
+  const std::uint64_t number = runtimes_so_far.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (options.job == 0) options.job = number;
+  return options;
+}
+
 }  // namespace
 
 Runtime::Runtime(const RuntimeOptions& options)
-    : owned_(new LocalNode(options),
+    : owned_(new LocalNode(Numbered(options)),
              [](Client* client) { static_cast<LocalNode*>(client)->End(); }),
       client_(owned_.get()) {}
 
 Runtime::~Runtime() = default;
 
-SpecHeader Runtime::HeaderFor(const CallOptions& options) {
+ObjectId Runtime::HomeIn(const PlacementGroup& group) const {
+  client_->CheckOwn(group.reservation());
+  return group.reservation().id();
+}
+
+SpecHeader Runtime::HeaderFor(const CallOptions& options) const {
   if (options.time_limit.count() < 0) {
     throw InvalidArgument("the time limit of a call is {} ns; it must not be negative",
                           options.time_limit.count());
@@ -91,7 +113,7 @@ std::uint32_t Runtime::StreamAhead(const CallOptions& options) {
 
 std::string Runtime::SchedulingFor(const CallOptions& options) { return Scheduling(options); }
 
-SpecHeader Runtime::HeaderFor(const ActorOptions& options) {
+SpecHeader Runtime::HeaderFor(const ActorOptions& options) const {
   const std::uint32_t every = Count("checkpoint_every", options.checkpoint_every);
   if (options.concurrency < 1 || options.concurrency > kConcurrencyMax) {
     throw InvalidArgument("the concurrency of an actor is {}; it must lie between 1 and {}",
@@ -115,6 +137,10 @@ std::string Runtime::SchedulingFor(const ActorOptions& options) { return Schedul
 void Runtime::Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
                      std::string_view name, std::span<const Argument> arguments,
                      std::span<const ObjectHandle> contained, std::span<ObjectHandle> results) {
+  client_->CheckOwn(contained);
+  for (const Argument& argument : arguments) {
+    if (argument.reference != nullptr) client_->CheckOwn(*argument.reference);
+  }
   CallContext& caller = client_->Caller();
   if (!header.task.valid()) header.task = caller.NextCall();
   header.parent = caller.task;
@@ -171,8 +197,9 @@ PlacementGroup Runtime::CreatePlacementGroup(const std::vector<Bundle>& bundles,
 
 void Runtime::RemovePlacementGroup(const PlacementGroup& group) { Cancel(group.Ready()); }
 
-void Runtime::CheckReference(const ObjectHandle& object) {
+void Runtime::CheckReference(const ObjectHandle& object) const {
   if (!object.valid()) throw InvalidArgument("an ObjectRef that is given refers to nothing");
+  client_->CheckOwn(object);
 }
 
 PinnedBytes Runtime::FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout) {
@@ -199,7 +226,7 @@ std::vector<std::size_t> Runtime::FirstReady(std::span<const ObjectHandle> objec
   }
   const auto ask = [&] {
     // Of many that are ready each costs no more than a look at it.
-    if (AreKnownReady(objects.first(options.count))) {
+    if (client_->AreKnownReady(objects.first(options.count))) {
       client_->CheckOpen();
       std::vector<std::size_t> first(options.count);
       std::iota(first.begin(), first.end(), std::size_t{0});

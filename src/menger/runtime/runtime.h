@@ -104,14 +104,20 @@ class ActorRef;
 
 // A job with its workers, or within a call the way to the job that runs it. Any number of threads
 // may use one, but for its destructor.
+//
+// A process may have several. What one has given (references, actors, placement groups) another
+// refuses with InvalidArgument. A fork of the process can use none that its parent has: whatever it
+// asks for throws FailedPrecondition, and what it drops or ends stays as it is for the parent.
 class Runtime {
  public:
-  // Starts the workers. Throws InvalidArgument for options that make no sense.
+  // Starts the workers. Throws InvalidArgument for options that make no sense, FailedPrecondition
+  // inside of a call: that has one (see above).
   explicit Runtime(const RuntimeOptions& options = {});
   // The runtime of a call that is executed: `client` is borrowed.
   explicit Runtime(Client& client) : client_(&client) {}
   // Ends the workers; what was not fetched is lost. References, actors and pinned values may
-  // outlive it: pinned values stay readable, all else throws FailedPrecondition.
+  // outlive it: pinned values stay readable, all else throws FailedPrecondition. In a fork of the
+  // process that made it, it ends nothing.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -293,9 +299,9 @@ class Runtime {
 
   // ---- For calls that other languages make: their functions are no templates.
 
-  static SpecHeader HeaderFor(const CallOptions& options);
+  SpecHeader HeaderFor(const CallOptions& options) const;
   static std::string SchedulingFor(const CallOptions& options);
-  static SpecHeader HeaderFor(const ActorOptions& options);
+  SpecHeader HeaderFor(const ActorOptions& options) const;
   static std::string SchedulingFor(const ActorOptions& options);
   // Gives the header its ids and its parent, unless it has a task already.
   void Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
@@ -343,7 +349,8 @@ class Runtime {
         arguments...);
   }
 
-  static void CheckReference(const ObjectHandle& object);
+  void CheckReference(const ObjectHandle& object) const;
+  ObjectId HomeIn(const PlacementGroup& group) const;
   std::optional<Client::NamedActor> FindActor(std::string_view name);
   PinnedBytes FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout);
   std::vector<PinnedBytes> FetchAll(std::span<const ObjectHandle> objects,
@@ -419,12 +426,11 @@ class ActorRef {
 
   template <typename Archive>
   friend void Serialize(Archive& archive, ActorRef& actor) {
-    ObjectRef<void> object(std::move(actor.object_));
-    archive(actor.id_, object);
-    actor.object_ = object.handle();
+    archive(actor.id_, actor.object_);
   }
 
  private:
+  friend class Runtime;
   static Client& ClientOf(const ObjectHandle& object);
 
   ActorId id_;
@@ -466,6 +472,7 @@ ActorRef<Actor> Runtime::GetActor(std::string_view name) {
 template <typename Actor>
 void Runtime::Kill(const ActorRef<Actor>& actor, bool may_restart) {
   if (!actor.valid()) FailEmptyActor();
+  client_->CheckOwn(actor.object_);
   client_->KillActor(actor.id(), may_restart);
 }
 

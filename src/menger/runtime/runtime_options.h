@@ -45,7 +45,9 @@ struct RuntimeOptions {
   // never wait: nobody else might do what they wait for.
   std::size_t waiting_calls_max = 1'000'000;                // That are made and not done,
   std::size_t waiting_bytes_max = std::size_t{1024} << 20;  // and the bytes of these.
-  std::uint64_t job = 1;                                    // Names the job: ids follow from it.
+  // Names the job: ids follow from it, and what follows from ids (Runtime::Random). 0: the
+  // how-manyth Runtime of this process it is, so no two have ids in common.
+  std::uint64_t job = 0;
 
   // Of worker processes. With `memory_bytes_max` one may have so much memory of its own (resident,
   // without values in shared memory); looked at four times a second. One that has more is killed:

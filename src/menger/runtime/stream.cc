@@ -49,6 +49,7 @@ ObjectHandle StreamReader::Next(std::chrono::nanoseconds timeout) {
 void StreamWriter::Emit(std::size_t bytes, FunctionRef<void(std::span<std::byte>)> fill,
                         std::span<const ObjectHandle> references) {
   if (ahead_ == 0) throw FailedPrecondition("a call that is no stream emits an item");
+  client_.CheckOwn(references);
   if (next_ == kStreamItemsMax) throw InvalidArgument("a stream of {} items", next_ + 1);
   // Kept all the time, so that the node knows that somebody may wait for it.
   if (!gate_.valid()) gate_ = client_.Adopt(StreamGate(call_));

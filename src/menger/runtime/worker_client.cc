@@ -17,11 +17,12 @@ constexpr std::chrono::nanoseconds kFullPause{20'000};
 
 }  // namespace
 
-WorkerClient::WorkerClient(TaskId job, WorkerIndex index, WorkerChannel channel, Doorbell& node,
+WorkerClient::WorkerClient(const WorkerStart& start, WorkerChannel channel, Doorbell& node,
                            std::unique_ptr<WorkerSegments> segments)
-    // Threads of a worker that are no call's name their calls after the worker.
-    : Client(job, ChildTask(RootTask(0), index)),
-      index_(index),
+    // Threads of a worker that are no call's name their calls as if they were a further run of the
+    // driver: after the job and the worker.
+    : Client(start.job, RunOf(start.job, start.index + 1)),
+      index_(start.index),
       channel_(std::move(channel)),
       node_(node),
       segments_(std::move(segments)),
@@ -31,6 +32,18 @@ WorkerClient::WorkerClient(TaskId job, WorkerIndex index, WorkerChannel channel,
 // ---- Serving.
 
 void WorkerClient::Serve() {
+  DoCalls();
+  call_threads_.reset();
+  actors_.Clear();
+  ended_.store(true, std::memory_order_relaxed);
+}
+
+void WorkerClient::CheckOpen() const {
+  CheckProcess();
+  if (!open()) throw FailedPrecondition("the runtime has ended, and this worker with it");
+}
+
+void WorkerClient::DoCalls() {
   Send(
       sizeof(HelloMessage),
       [](MessageWriter& writer) {
@@ -273,6 +286,7 @@ void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int
 // ---- Writing.
 
 void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, bool ring) {
+  CheckOpen();
   const std::lock_guard lock(writing_);
   bytes = MessagePart(bytes);
   if (bytes > WorkerChannel::kMessageBytesMax) {
@@ -345,11 +359,11 @@ ObjectHandle WorkerClient::Adopt(ObjectId id) {
 void WorkerClient::Forget(Reference* reference) noexcept {
   const ObjectId id = reference->id;
   delete reference;
-  SendReference(ToNode::kForget, id);
+  if (open()) SendReference(ToNode::kForget, id);
 }
 
 void WorkerClient::Unpin(const ObjectHandle& object) noexcept {
-  SendReference(ToNode::kUnpin, object.id());
+  if (open()) SendReference(ToNode::kUnpin, object.id());
 }
 
 void WorkerClient::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
@@ -383,6 +397,7 @@ void WorkerClient::Yield(std::uint64_t index, ObjectValue value,
 }
 
 void WorkerClient::Take(TaskId stream, std::uint64_t count) noexcept {
+  if (!open()) return;
   Send(
       sizeof(TakeMessage),
       [&](MessageWriter& writer) { writer.Add(TakeMessage{.stream = stream, .count = count}); },
@@ -408,6 +423,7 @@ void WorkerClient::KillActor(ActorId actor, bool may_restart) {
 }
 
 std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name) {
+  CheckOpen();
   Request request{.missing = 1};
   const std::uint64_t number = NewRequest(request, false);
   const std::string text(name);

@@ -37,11 +37,11 @@ class WorkerSegments {
 // Lock order: reading_, then writing_.
 class WorkerClient final : public Client, private ResultStore {
  public:
-  // `job`: the root of the job; `index` is the worker's number.
-  WorkerClient(TaskId job, WorkerIndex index, WorkerChannel channel, Doorbell& node,
+  WorkerClient(const WorkerStart& start, WorkerChannel channel, Doorbell& node,
                std::unique_ptr<WorkerSegments> segments);
 
-  // Until the node says that it is enough.
+  // Until the node says that it is enough. Actors are gone then; references that the program still
+  // has may be dropped, and that is all.
   void Serve();
 
   void Submit(SpecPointer spec, std::span<ObjectHandle> results) override;
@@ -65,6 +65,10 @@ class WorkerClient final : public Client, private ResultStore {
   void Unpin(const ObjectHandle& object) noexcept override;
   ObjectHandle Adopt(ObjectId id) override;
   void Forget(Reference* reference) noexcept override;
+  bool open() const noexcept override {
+    return !ended_.load(std::memory_order_relaxed) && !InFork();
+  }
+  void CheckOpen() const override;
 
  private:
   // For what a node answers at once, or when it has made room.
@@ -96,6 +100,7 @@ class WorkerClient final : public Client, private ResultStore {
   SharedExtent RequestRoom(std::size_t bytes);
 
   ObjectHandle NewHandle(ObjectId id);
+  void DoCalls();
   bool AwaitCall(Claimed& call);
   void ReadMessages();
   Claimed ClaimNext();
@@ -125,6 +130,7 @@ class WorkerClient final : public Client, private ResultStore {
   void AwaitReady(Request& request, std::span<const ObjectId> ids, const Deadline& deadline);
 
   const WorkerIndex index_;
+  std::atomic<bool> ended_{false};                           // Nobody listens any longer.
   const std::thread::id main_ = std::this_thread::get_id();  // Serves.
   WorkerChannel channel_;
   Doorbell& node_;

@@ -28,6 +28,8 @@ void EndGroup(int) {
   _exit(1);
 }
 
+bool became_worker = false;  // Before any call is done.
+
 pid_t watched_process = 0;  // For the handler: the worker, not what it forks.
 
 void DoNothingInWorker(int number) {
@@ -44,6 +46,8 @@ void Handle(int number, void (*handler)(int)) {
 }
 
 }  // namespace
+
+bool BecameWorker() { return became_worker; }
 
 bool IsWorker() { return std::getenv(kWorkerVariable) != nullptr; }
 
@@ -64,6 +68,7 @@ WorkerIdentity BecomeWorker() {
   }
   identity.control = FileDescriptor(control);
   unsetenv(kWorkerVariable);
+  became_worker = true;
   fcntl(control, F_SETFD, FD_CLOEXEC);
   prctl(PR_SET_NAME, kWorkerTitle.data());
   WorkerAssignment assignment{.magic = 0};

@@ -26,6 +26,9 @@ inline constexpr int kForgottenWorkerStatus = 113;
 inline constexpr std::string_view kWorkerLine =
     "if (menger::IsWorker()) return menger::WorkerMain();";
 
+// Whether this process has become a worker, or is a fork of one.
+bool BecameWorker();
+
 // Who this process is, once it has become a worker.
 struct WorkerIdentity {
   int worker = -1;         // The number that the node knows it by.

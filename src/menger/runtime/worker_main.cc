@@ -65,10 +65,11 @@ int WorkerMain() {
   std::memcpy(&start, message.bytes.data(), sizeof(start));
   WorkerChannel channel(MapSharedMemory(message.descriptors.at(0).get(), WorkerChannel::kBytes));
   const auto bell = MapSharedMemory(message.descriptors.at(1).get(), 4096);
-  WorkerClient client(start.job, start.index, std::move(channel),
-                      *reinterpret_cast<Doorbell*>(bell->data()),
-                      std::make_unique<MappedSegments>(identity.control, start.segment,
-                                                       std::move(message.descriptors.at(2))));
+  // Never deleted: what the program keeps until it exits may refer to objects, or show them.
+  static WorkerClient& client =
+      *new WorkerClient(start, std::move(channel), *reinterpret_cast<Doorbell*>(bell->data()),
+                        std::make_unique<MappedSegments>(identity.control, start.segment,
+                                                         std::move(message.descriptors.at(2))));
   client.Serve();
   return 0;
 }

@@ -10,6 +10,7 @@
 // await those of others.
 namespace menger {
 std::span<std::byte> WorkerClient::Allocate(std::size_t bytes, ObjectValue& value) {
+  CheckOpen();
   if (bytes <= kInlineBytesMax) {
     value = ObjectValue::Inline(Payload::Allocate(bytes));
     return value.payload.fill();
@@ -63,7 +64,7 @@ SharedExtent WorkerClient::RequestRoom(std::size_t bytes) {
 
 // What was allocated and is not to be a value after all.
 void WorkerClient::Discard(const ObjectValue& value) noexcept {
-  if (value.kind != ObjectValue::Kind::kShared) return;
+  if (value.kind != ObjectValue::Kind::kShared || !open()) return;
   Send(
       sizeof(ReturnMessage),
       [&](MessageWriter& writer) { writer.Add(ReturnMessage{.extent = value.extent}); },
@@ -193,6 +194,7 @@ void WorkerClient::Ask(const WatchMessage& wish, std::span<const ObjectId> ids,
 }
 
 Fetched WorkerClient::Get(std::span<const ObjectHandle> objects, const Deadline& deadline) {
+  CheckOpen();
   std::vector<ObjectId> ids;
   std::unordered_set<ObjectId, IdHash> known;
   for (const ObjectHandle& handle : objects) {
@@ -268,6 +270,7 @@ void WorkerClient::AwaitReady(Request& request, std::span<const ObjectId> ids,
 
 std::vector<std::size_t> WorkerClient::Wait(std::span<const ObjectHandle> objects,
                                             std::size_t count, const Deadline& deadline) {
+  CheckOpen();
   // Of those before the last that is needed the node is asked about what is not known to be ready.
   std::vector<std::size_t> ready;
   std::vector<std::size_t> asked;

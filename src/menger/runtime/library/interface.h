@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "menger/base/error.h"
 #include "menger/runtime/library/menger_runtime.h"
 #include "menger/runtime/runtime.h"
 
@@ -20,6 +21,13 @@ struct menger_pin {
 };
 
 namespace menger {
+
+// What a handle stands for; null is one that was closed.
+inline Runtime& RuntimeOf(menger_runtime* handle) {
+  if (handle == nullptr) throw FailedPrecondition("the runtime was shut down");
+  return *handle->runtime;
+}
+inline Client& ClientOf(menger_runtime* handle) { return RuntimeOf(handle).client(); }
 
 // Of calls that the C interface makes: what a worker of another language does them with.
 const Function& ForeignFunction(int kind);
@@ -53,6 +61,9 @@ struct ForeignValue {
 };
 
 std::vector<ObjectHandle> HandlesOf(std::span<menger_reference* const> references);
+// The same of those that must be the client's.
+std::vector<ObjectHandle> OwnHandles(const Client& client,
+                                     std::span<menger_reference* const> references);
 
 // Notes the exception that is being handled for menger_runtime_error.
 void NoteError() noexcept;

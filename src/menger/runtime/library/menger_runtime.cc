@@ -146,16 +146,27 @@ std::vector<ObjectHandle> HandlesOf(std::span<menger_reference* const> reference
   return handles;
 }
 
+std::vector<ObjectHandle> OwnHandles(const Client& client,
+                                     std::span<menger_reference* const> references) {
+  std::vector<ObjectHandle> handles = HandlesOf(references);
+  client.CheckOwn(handles);
+  return handles;
+}
+
 }  // namespace menger
 
 using menger::Argument;
+using menger::ClientOf;
 using menger::Counted;
 using menger::Guarded;
 using menger::HandleOf;
 using menger::HandlesOf;
 using menger::ObjectHandle;
+using menger::OwnHandles;
+using menger::RuntimeOf;
 
 struct menger_callable {
+  const menger::Client* owner;  // Only compared.
   int kind;
   menger::SpecHeader header;
   std::string scheduling;
@@ -178,6 +189,9 @@ void Submit(menger::Runtime& runtime, const Call& call, menger::SpecHeader& head
     return Argument{.value = bytes.data, .size = bytes.size, .encode = nullptr};
   };
   const menger_callable& callable = call.callable;
+  if (callable.owner != &runtime.client()) {
+    throw menger::InvalidArgument("'{}' was made to be called in another runtime", callable.name);
+  }
   const ObjectHandle definition =
       callable.definition != nullptr ? HandleOf(callable.definition) : ObjectHandle();
   const std::vector<ObjectHandle> references = HandlesOf(call.arguments);
@@ -264,9 +278,11 @@ menger_runtime* menger_runtime_open(const menger_runtime_options* options) {
 
 void menger_runtime_close(menger_runtime* runtime) { delete runtime; }
 
-menger_callable* menger_runtime_callable(const menger_call_options* options) {
+menger_callable* menger_runtime_callable(menger_runtime* runtime,
+                                         const menger_call_options* options) {
   return Guarded<>(static_cast<menger_callable*>(nullptr), [&] {
     auto callable = std::make_unique<menger_callable>();
+    callable->owner = &ClientOf(runtime);
     callable->kind = options->kind;
     callable->name = options->name;
     callable->prefix.assign(static_cast<const char*>(options->prefix.data), options->prefix.size);
@@ -287,7 +303,7 @@ menger_callable* menger_runtime_callable(const menger_call_options* options) {
                                        .restarts = options->restarts,
                                        .call_retries = options->retries,
                                        .concurrency = options->concurrency};
-      callable->header = menger::Runtime::HeaderFor(actor);
+      callable->header = RuntimeOf(runtime).HeaderFor(actor);
       if (callable->name.empty()) callable->name = options->type;
       callable->scheduling = menger::Runtime::SchedulingFor(actor);
     } else if (options->kind == MENGER_FUNCTION) {
@@ -298,12 +314,14 @@ menger_callable* menger_runtime_callable(const menger_call_options* options) {
                                      .retry_errors = options->retry_errors != 0,
                                      .group = group,
                                      .bundle = bundle};
-      callable->header = menger::Runtime::HeaderFor(call);
+      callable->header = RuntimeOf(runtime).HeaderFor(call);
       callable->scheduling = menger::Runtime::SchedulingFor(call);
     } else {
+      const ObjectHandle home = HandleOf(options->actor_object);
+      callable->owner->CheckOwn(home);
       callable->header = {.kind = menger::CallKind::kMethod,
                           .actor = {{.high = options->actor.high, .low = options->actor.low}},
-                          .home = menger::ReferenceOf(options->actor_object)->id};
+                          .home = home.id()};
     }
     if (options->results < 1 || options->results > 65535) {
       throw menger::InvalidArgument("a call has {} results; it must have 1 to 65535",
@@ -324,7 +342,7 @@ menger_reference* menger_runtime_call(menger_runtime* runtime, const menger_call
   return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
     menger::SpecHeader header = callable->header;
     std::vector<ObjectHandle> handles(header.results);
-    Submit(*runtime->runtime, {*callable, {value, bytes}, {arguments, argument_count}}, header,
+    Submit(RuntimeOf(runtime), {*callable, {value, bytes}, {arguments, argument_count}}, header,
            handles);
     menger_reference* const first = Counted(handles[0]);
     if (results != nullptr) {
@@ -341,11 +359,11 @@ menger_reference* menger_runtime_create(menger_runtime* runtime, const menger_ca
                                         menger_id* actor) {
   return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
     menger::SpecHeader header = callable->header;
-    header.task = runtime->runtime->client().Caller().NextCall();
+    header.task = ClientOf(runtime).Caller().NextCall();
     header.actor = menger::ActorOf(header.task);
     *actor = menger::ToC(header.actor);
     ObjectHandle object;
-    Submit(*runtime->runtime, {*callable, {value, bytes}, {arguments, argument_count}}, header,
+    Submit(RuntimeOf(runtime), {*callable, {value, bytes}, {arguments, argument_count}}, header,
            {&object, 1});
     return Counted(object);
   });
@@ -359,7 +377,7 @@ menger_reference* menger_runtime_put(menger_runtime* runtime, const void* head, 
     const menger::ForeignValue value{{static_cast<const std::byte*>(head), bytes},
                                      {buffers, buffer_count},
                                      {references, reference_count}};
-    return Counted(runtime->runtime->client().Put(
+    return Counted(ClientOf(runtime).Put(
         value.size(), [&](std::span<std::byte> out) { value.Write(out); },
         HandlesOf(value.references)));
   });
@@ -376,7 +394,7 @@ menger_reference* menger_runtime_define(menger_runtime* runtime, const void* hea
     std::vector<std::byte> whole(value.size());
     value.Write(whole);
     const XXH128_hash_t hash = XXH3_128bits(whole.data(), whole.size());
-    menger::Client& client = runtime->runtime->client();
+    menger::Client& client = ClientOf(runtime);
     return Counted(client.PutAs(
         menger::DefinitionIn(client.job(), {hash.high64, hash.low64}), whole.size(),
         [&whole](std::span<std::byte> out) { std::copy(whole.begin(), whole.end(), out.begin()); },
@@ -393,17 +411,16 @@ menger_reference* menger_runtime_reserve(menger_runtime* runtime, const char* co
     }
     const menger::PlacementGroupOptions options{
         .strategy = static_cast<menger::PlacementStrategy>(strategy), .name = name};
-    return Counted(runtime->runtime->CreatePlacementGroup(wanted, options).reservation());
+    return Counted(RuntimeOf(runtime).CreatePlacementGroup(wanted, options).reservation());
   });
 }
 
 menger_batch* menger_runtime_get(menger_runtime* runtime, menger_reference* const* references,
                                  uint64_t count, double timeout_seconds) {
   return Guarded<>(static_cast<menger_batch*>(nullptr), [&] {
-    return ToC(
-        runtime->runtime->client().Get(HandlesOf({references, count}),
-                                       menger::Deadline::After(menger::Duration(timeout_seconds))),
-        count);
+    return ToC(ClientOf(runtime).Get(OwnHandles(ClientOf(runtime), {references, count}),
+                                     menger::Deadline::After(menger::Duration(timeout_seconds))),
+               count);
   });
 }
 
@@ -424,13 +441,14 @@ int32_t menger_runtime_wait(menger_runtime* runtime, menger_reference* const* re
   return Guarded<>(-1, [&] {
     std::fill(ready, ready + count, 0);
     CheckEachOnce({references, count});
-    menger::Client& client = runtime->runtime->client();
+    menger::Client& client = ClientOf(runtime);
     const std::span<const ObjectHandle> objects = Borrow({references, count});
-    if (menger::AreKnownReady(objects.first(std::min(wanted, count)))) {
+    if (client.AreKnownReady(objects.first(std::min(wanted, count)))) {
       client.CheckOpen();
       std::fill(ready, ready + wanted, 1);
       return 0;
     }
+    client.CheckOwn(objects);
     const menger::Deadline deadline = menger::Deadline::After(menger::Duration(timeout_seconds));
     for (const std::size_t place : client.Wait(objects, wanted, deadline)) {
       ready[place] = 1;
@@ -451,16 +469,15 @@ void menger_runtime_id(const menger_reference* reference, menger_id* id) {
 }
 
 menger_reference* menger_runtime_adopt(menger_runtime* runtime, const menger_id* id) {
-  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
-    return Counted(runtime->runtime->client().Adopt(menger::ObjectIdOf(*id)));
-  });
+  return Guarded<>(static_cast<menger_reference*>(nullptr),
+                   [&] { return Counted(ClientOf(runtime).Adopt(menger::ObjectIdOf(*id))); });
 }
 
 int32_t menger_runtime_adopt_all(menger_runtime* runtime, const menger_id* ids, uint64_t count,
                                  menger_reference** references) {
   return Guarded<>(-1, [&] {
     for (const menger_id& id : std::span(ids, count)) {
-      *references++ = Counted(runtime->runtime->client().Adopt(menger::ObjectIdOf(id)));
+      *references++ = Counted(ClientOf(runtime).Adopt(menger::ObjectIdOf(id)));
     }
     return 0;
   });
@@ -469,22 +486,23 @@ int32_t menger_runtime_adopt_all(menger_runtime* runtime, const menger_id* ids, 
 int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* reference, int32_t force,
                               int32_t recursive) {
   return Guarded<>(-1, [&] {
-    runtime->runtime->client().Cancel(HandleOf(reference), force != 0, recursive != 0);
+    const ObjectHandle object = HandleOf(reference);
+    ClientOf(runtime).CheckOwn(object);
+    ClientOf(runtime).Cancel(object, force != 0, recursive != 0);
     return 0;
   });
 }
 
 int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor, int32_t may_restart) {
   return Guarded<>(-1, [&] {
-    runtime->runtime->client().KillActor({{.high = actor->high, .low = actor->low}},
-                                         may_restart != 0);
+    ClientOf(runtime).KillActor({{.high = actor->high, .low = actor->low}}, may_restart != 0);
     return 0;
   });
 }
 
 menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor) {
   return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
-    const auto found = runtime->runtime->client().FindActor(name);
+    const auto found = ClientOf(runtime).FindActor(name);
     if (!found) throw menger::NotFound("no actor named '{}' lives", name);
     *actor = menger::ToC(found->id);
     return Counted(found->object);

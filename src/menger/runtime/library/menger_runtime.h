@@ -4,6 +4,9 @@
 // python/menger/runtime calls through ctypes. The driver opens a runtime, its workers serve one;
 // what a function, an argument or a value is, only the language knows: here they are bytes.
 //
+// A runtime may be null, as one that was closed: what needs it fails. So does what is asked of it
+// with references of another one. Those of one that was closed may be dropped, and nothing else.
+//
 // Any thread may call. Functions that can fail say so by null or a negative number; then
 // menger_runtime_error and menger_runtime_error_code of the same thread say why. All that is passed
 // is borrowed for the length of the call, unless said otherwise.
@@ -57,7 +60,8 @@ typedef struct {
 } menger_runtime_options;
 
 menger_runtime* menger_runtime_open(const menger_runtime_options* options);
-// Ends all workers. References and pins of it must not be used any more, not even to drop them.
+// Ends all workers. Its references, callables and pins may outlive it: what is pinned can be read,
+// and all can be dropped.
 void menger_runtime_close(menger_runtime* runtime);
 
 // ---- Calls.
@@ -88,7 +92,8 @@ typedef struct {
 
 // Borrows no reference: the caller keeps `definition`, `actor_object` and `group` for as long as it
 // calls.
-menger_callable* menger_runtime_callable(const menger_call_options* options);
+menger_callable* menger_runtime_callable(menger_runtime* runtime,
+                                         const menger_call_options* options);
 void menger_runtime_drop_callable(menger_callable* callable);
 
 // Calls with one value, or with a reference to it (the first), and further references, whose values

@@ -87,7 +87,7 @@ int32_t menger_runtime_serve(const menger_worker_hooks* hooks) {
 }
 
 int32_t menger_runtime_is_cancelled(menger_runtime* runtime) {
-  return runtime->runtime->IsCancelled() ? 1 : 0;
+  return runtime != nullptr && runtime->runtime->IsCancelled() ? 1 : 0;
 }
 
 int32_t menger_frame_result(menger_frame* frame, int32_t index, const void* head, uint64_t bytes,
