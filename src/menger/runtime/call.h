@@ -147,7 +147,7 @@ struct FunctionCall {
   using Parameters = typename Types::Parameters;
 
   static constexpr const char* name() { return CompilerName<kFunction>(); }
-  static constexpr const ActorType* made_actor() { return nullptr; }
+  static constexpr const ActorType* actor() { return nullptr; }
 
   template <typename... Values>
   static decltype(auto) Invoke(CallFrame& frame, Values&&... values) {
@@ -160,35 +160,11 @@ struct FunctionCall {
   }
 };
 
-// The second: a method of the actor of the frame.
-template <typename Actor, auto kMethod>
-struct MethodCall {
-  using Callable = Signature<decltype(kMethod)>;
-  using Types = CallTypes<Callable>;
-  using Result = typename Types::Result;
-  using Parameters = typename Types::Parameters;
-
-  static constexpr const char* name() { return CompilerName<kMethod>(); }
-  static constexpr const ActorType* made_actor() { return nullptr; }
-
-  template <typename... Values>
-  static decltype(auto) Invoke(CallFrame& frame, Values&&... values) {
-    static_assert(std::is_base_of_v<typename Callable::Class, Actor>,
-                  "menger: this method is not one of the actor's class or of its bases");
-    typename Callable::Class& actor = *static_cast<Actor*>(frame.actor);
-    return Types::Invoke(
-        frame,
-        [&actor](auto&&... all) -> decltype(auto) {
-          return (actor.*kMethod)(std::forward<decltype(all)>(all)...);
-        },
-        std::forward<Values>(values)...);
-  }
-};
-
 // How actors of a class are destroyed, saved and loaded: one with Serialize can be checkpointed.
 template <typename Actor>
 consteval ActorType MakeActorType() {
   ActorType type{.compiler_name = CompilerName<Actor>(),
+                 .type = &typeid(Actor),
                  .destroy = [](void* actor) { delete static_cast<Actor*>(actor); },
                  .state_size = nullptr,
                  .save = nullptr,
@@ -212,6 +188,31 @@ consteval ActorType MakeActorType() {
 template <typename Actor>
 inline constexpr ActorType kActorType = MakeActorType<Actor>();
 
+// The second: a method of the actor of the frame.
+template <typename Actor, auto kMethod>
+struct MethodCall {
+  using Callable = Signature<decltype(kMethod)>;
+  using Types = CallTypes<Callable>;
+  using Result = typename Types::Result;
+  using Parameters = typename Types::Parameters;
+
+  static constexpr const char* name() { return CompilerName<kMethod>(); }
+  static constexpr const ActorType* actor() { return &kActorType<Actor>; }
+
+  template <typename... Values>
+  static decltype(auto) Invoke(CallFrame& frame, Values&&... values) {
+    static_assert(std::is_base_of_v<typename Callable::Class, Actor>,
+                  "menger: this method is not one of the actor's class or of its bases");
+    typename Callable::Class& object = *static_cast<Actor*>(frame.actor);
+    return Types::Invoke(
+        frame,
+        [&object](auto&&... all) -> decltype(auto) {
+          return (object.*kMethod)(std::forward<decltype(all)>(all)...);
+        },
+        std::forward<Values>(values)...);
+  }
+};
+
 // The third: a constructor, which leaves the new actor in the frame. Who runs the call owns it.
 template <typename Actor, typename... Ps>
 struct ConstructorCall {
@@ -219,7 +220,7 @@ struct ConstructorCall {
   using Parameters = TypeList<Ps...>;
 
   static constexpr const char* name() { return CompilerName<Actor>(); }
-  static constexpr const ActorType* made_actor() { return &kActorType<Actor>; }
+  static constexpr const ActorType* actor() { return &kActorType<Actor>; }
 
   template <typename... Values>
   static void Invoke(CallFrame& frame, Values&&... values) {
@@ -307,7 +308,7 @@ void Run(CallFrame& frame) {
 // not depend on the order in which a process opens libraries.
 template <typename Call>
 [[gnu::visibility("hidden")]] inline const Function kFunctionEntry(&Run<Call>, Call::name(),
-                                                                   Call::made_actor());
+                                                                   Call::actor());
 
 // The Function of a callable: an address known to the linker.
 template <typename Call>

@@ -235,7 +235,7 @@ TEST(CallTest, AnActorIsMadeCalledSavedRestoredAndDestroyed) {
   EXPECT_EQ((caller.Run<MethodCall<Counter, &Counter::Double>>().Get<int>(0)), 14);
   EXPECT_EQ((caller.Run<MethodCall<Counter, &Counter::Name>>().Get<std::string>(0)), "name7");
 
-  const ActorType& type = *FunctionOf<Make>().made_actor();
+  const ActorType& type = *FunctionOf<Make>().actor();
   ASSERT_TRUE(type.checkpointable());
   std::vector<std::byte> state(type.state_size(caller.actor, nullptr));
   type.save(caller.actor, state);
@@ -256,7 +256,7 @@ TEST(CallTest, AConstructorMayTakeTheRuntimeAndReferences) {
   caller.Run<Make>(number);
   EXPECT_EQ(static_cast<Plain*>(caller.actor)->number, 7);
   EXPECT_EQ(static_cast<Plain*>(caller.actor)->id, number.id());
-  const ActorType& type = *FunctionOf<Make>().made_actor();
+  const ActorType& type = *FunctionOf<Make>().actor();
   EXPECT_FALSE(type.checkpointable());
   type.destroy(caller.actor);
 }

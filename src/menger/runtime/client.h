@@ -136,6 +136,8 @@ class Client : public ReferenceOwner {
   struct NamedActor {
     ActorId id;
     ObjectHandle object;
+    std::uint64_t actor_class = 0;  // SpecHeader::callee of its construction, which is
+    FunctionId construction;        // a call of this.
   };
   virtual std::optional<NamedActor> FindActor(std::string_view name) = 0;
 

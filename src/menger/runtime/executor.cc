@@ -54,6 +54,13 @@ class Results final : public ResultSink {
   ResultStore* store_;
 };
 
+[[noreturn]] void FailClass(const ActorInstances::Instance& instance, const Function& function) {
+  throw InvalidArgument(
+      "'{}' is called, a method of {}; the actor is of class {}", function.name(),
+      function.actor() != nullptr ? PrettyName(function.actor()->compiler_name) : "no class",
+      PrettyName(instance.type->compiler_name));
+}
+
 class Calling {
  public:
   explicit Calling(CallContext& call)
@@ -94,12 +101,13 @@ void RunCall(const TaskSpec& spec, std::span<const EncodedValue> by_reference, C
                   .items = &items};
   if (header.kind == CallKind::kMethod) {
     const ActorInstances::Instance instance = actors.Get(header.actor);
+    if (instance.actor_class != function.actor_class()) FailClass(instance, function);
     frame.actor = instance.actor;
     if (!instance.type->says_begun) client.Begun();
   }
   function.Run(frame);
   if (header.kind == CallKind::kConstruct) {
-    actors.Insert(header.actor, {frame.actor, function.made_actor()});
+    actors.Insert(header.actor, {frame.actor, function.actor(), function.actor_class()});
   }
 }
 

@@ -42,6 +42,7 @@ class ActorInstances {
   struct Instance {
     void* actor = nullptr;
     const ActorType* type = nullptr;
+    std::uint64_t actor_class = 0;
   };
 
   ~ActorInstances() { Clear(); }

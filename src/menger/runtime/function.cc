@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <atomic>
@@ -70,7 +71,22 @@ FunctionId Identify(const void* address) {
   return module.id;
 }
 
+// Whether another file may have a class of the same name: what is in an unnamed namespace, or in a
+// function that is static. (Also of some that are called so; it does no harm.)
+bool IsOfOneFile(std::string_view mangled) {
+  return mangled.find("_GLOBAL__N_") != std::string_view::npos ||
+         mangled.find("ZL") != std::string_view::npos;
+}
+
 }  // namespace
+
+std::uint64_t ClassIdentity(const ActorType& actor) {
+  const std::string_view name = actor.type->name();
+  const std::uint64_t by_name = XXH3_64bits(name.data(), name.size());
+  if (!IsOfOneFile(name)) return by_name;
+  const FunctionId place = Identify(&actor);
+  return XXH3_64bits_withSeed(&place, sizeof(place), by_name);
+}
 
 std::uint64_t ProgramBuild() {
   static const std::uint64_t build = Identify(&newest_function).module;
@@ -78,10 +94,11 @@ std::uint64_t ProgramBuild() {
 }
 
 Function::Function(void (*run)(CallFrame&), const char* compiler_name,
-                   const ActorType* made_actor) noexcept
+                   const ActorType* actor) noexcept
     : run_(run),
       compiler_name_(compiler_name),
-      made_actor_(made_actor),
+      actor_(actor),
+      actor_class_(actor != nullptr ? ClassIdentity(*actor) : 0),
       // The address of this object, not of `run`: a linker may fold functions of equal code.
       id_(Identify(this)),
       next_(newest_function.load(std::memory_order_relaxed)) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "menger/base/function_ref.h"
@@ -69,6 +70,7 @@ std::uint64_t ProgramBuild();
 // (runtime/serialise.h): to restore an actor, it is constructed as it was, then loaded.
 struct ActorType {
   const char* compiler_name;
+  const std::type_info* type;
   void (*destroy)(void* actor);
   bool says_begun = false;  // Its methods call Client::Begun themselves.
   // Null unless checkpointable.
@@ -79,13 +81,16 @@ struct ActorType {
   bool checkpointable() const { return save != nullptr; }
 };
 
+// Names a class in every process of one build: two classes never agree by accident, however they
+// are called and in how many files.
+std::uint64_t ClassIdentity(const ActorType& actor);
+
 // A callable that calls may name: a function, a lambda without captures, a method or a constructor.
 // There is one for each that the program's text calls; it enters itself in the process's list
 // before main, or when its library is opened, and stays: libraries with callables are never closed.
 class Function {
  public:
-  Function(void (*run)(CallFrame&), const char* compiler_name,
-           const ActorType* made_actor) noexcept;
+  Function(void (*run)(CallFrame&), const char* compiler_name, const ActorType* actor) noexcept;
   Function(const Function&) = delete;
   Function& operator=(const Function&) = delete;
 
@@ -97,15 +102,17 @@ class Function {
   // results.
   void Run(CallFrame& frame) const { run_(frame); }
 
-  // Of a constructor; null otherwise.
-  const ActorType* made_actor() const { return made_actor_; }
+  // Of a constructor or a method: what it makes, or is a method of; otherwise null, and 0.
+  const ActorType* actor() const { return actor_; }
+  std::uint64_t actor_class() const { return actor_class_; }
 
  private:
   friend class FunctionTable;
 
   void (*const run_)(CallFrame&);
   const char* const compiler_name_;
-  const ActorType* const made_actor_;
+  const ActorType* const actor_;
+  const std::uint64_t actor_class_;
   const FunctionId id_;
   const Function* next_;  // In the list.
 };

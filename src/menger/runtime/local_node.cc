@@ -326,7 +326,9 @@ std::optional<Client::NamedActor> LocalNode::FindActor(std::string_view name) {
     const Actor* const actor = machine.FindActor(name);
     if (actor == nullptr) return;
     machine.objects().AddReferrer(kDriver, *actor->object);
-    found = NamedActor{actor->id, NewHandle(actor->object->id)};
+    const SpecHeader& construction = actor->construction->header();
+    found = NamedActor{actor->id, NewHandle(actor->object->id), construction.callee,
+                       construction.function};
   });
   return found;
 }

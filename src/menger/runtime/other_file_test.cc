@@ -1,8 +1,23 @@
-// For function_test.cc, which has a function of the same name.
+// For function_test.cc and runtime_actors_test.cc, which have a function and a class of the same
+// names.
 
-#include "menger/runtime/call.h"
+#include "menger/runtime/runtime.h"
 
 namespace menger {
+namespace {
+
+class Namesake {
+ public:
+  int File() { return 2; }
+};
+
+}  // namespace
+
+int FileOfNamesake(Runtime& runtime, const std::string& name);
+
+int FileOfNamesake(Runtime& runtime, const std::string& name) {
+  return runtime.Get(runtime.GetActor<Namesake>(name).Call<&Namesake::File>());
+}
 
 const Function& SameNameInAnotherFile();
 

@@ -370,6 +370,8 @@ void ProcessWorker::HandleFind(NodeMachine& machine, MessageReader& reader) {
     answer.found = 1;
     answer.actor = actor->id;
     answer.object = actor->object->id;
+    answer.actor_class = actor->construction->header().callee;
+    answer.construction = actor->construction->header().function;
     machine.objects().AddReferrer(index_, *actor->object);
   }
   Send(Message(answer));

@@ -62,6 +62,14 @@ void CheckPlace() {
       "constructor that takes `Runtime&` first gets the runtime that executes it, and may call on");
 }
 
+std::string NameOf(FunctionId construction) {
+  try {
+    return FunctionTable().Find(construction).name();
+  } catch (const Error&) {
+    return "(one that this process does not know)";
+  }
+}
+
 // How many this process has made, or tried to.
 constinit std::atomic<std::uint64_t> runtimes_so_far{0};
 
@@ -145,6 +153,9 @@ void Runtime::Submit(const Function& function, SpecHeader& header, std::string_v
   if (!header.task.valid()) header.task = caller.NextCall();
   header.parent = caller.task;
   header.function = function.id();
+  if (header.kind == CallKind::kConstruct && header.callee == 0) {
+    header.callee = function.actor_class();
+  }
   if (arguments.size() > kArgumentsMax) {
     throw InvalidArgument("a call has {} arguments; at most {} go with one: put them in a vector",
                           arguments.size(), kArgumentsMax);
@@ -291,16 +302,28 @@ std::optional<Client::NamedActor> Runtime::FindActor(std::string_view name) {
   struct Answer {
     ActorId actor;
     ObjectId object;
+    std::uint64_t actor_class = 0;
+    FunctionId construction;
   };
   std::optional<Client::NamedActor> found;
   bool asked = false;
   const Answer answer = inputs->Plain([&] {
     asked = true;
     found = client_->FindActor(name);
-    return found ? Answer{found->id, found->object.id()} : Answer{};
+    return found ? Answer{found->id, found->object.id(), found->actor_class, found->construction}
+                 : Answer{};
   });
   if (asked || !answer.actor.valid()) return found;
-  return Client::NamedActor{answer.actor, client_->Adopt(answer.object)};
+  return Client::NamedActor{answer.actor, client_->Adopt(answer.object), answer.actor_class,
+                            answer.construction};
+}
+
+Client::NamedActor Runtime::FindActor(std::string_view name, const ActorType& wanted) {
+  std::optional<Client::NamedActor> found = FindActor(name);
+  if (!found) throw NotFound("no actor named '{}' lives", name);
+  if (found->actor_class == ClassIdentity(wanted)) return std::move(*found);
+  throw InvalidArgument("actor '{}' is asked for as one of class {}; it is of class {}", name,
+                        PrettyName(wanted.compiler_name), NameOf(found->construction));
 }
 
 std::chrono::nanoseconds Runtime::Now() {

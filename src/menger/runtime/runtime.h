@@ -165,7 +165,7 @@ class Runtime {
   template <typename Actor, typename... Arguments>
   ActorRef<Actor> CreateActor(const ActorOptions& options, const Arguments&... arguments);
 
-  // The living actor of that name. Throws NotFound.
+  // The living actor of that name. Throws NotFound; InvalidArgument if it is of another class.
   template <typename Actor>
   ActorRef<Actor> GetActor(std::string_view name);
 
@@ -352,6 +352,7 @@ class Runtime {
   void CheckReference(const ObjectHandle& object) const;
   ObjectId HomeIn(const PlacementGroup& group) const;
   std::optional<Client::NamedActor> FindActor(std::string_view name);
+  Client::NamedActor FindActor(std::string_view name, const ActorType& wanted);
   PinnedBytes FetchOne(const ObjectHandle& object, std::chrono::nanoseconds timeout);
   std::vector<PinnedBytes> FetchAll(std::span<const ObjectHandle> objects,
                                     std::chrono::nanoseconds timeout);
@@ -464,9 +465,8 @@ ActorRef<Actor> Runtime::CreateActor(const ActorOptions& options, const Argument
 
 template <typename Actor>
 ActorRef<Actor> Runtime::GetActor(std::string_view name) {
-  std::optional<Client::NamedActor> found = FindActor(name);
-  if (!found) throw NotFound("no actor named '{}' lives", name);
-  return ActorRef<Actor>(found->id, std::move(found->object));
+  Client::NamedActor found = FindActor(name, kActorType<Actor>);
+  return ActorRef<Actor>(found.id, std::move(found.object));
 }
 
 template <typename Actor>

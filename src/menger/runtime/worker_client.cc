@@ -441,7 +441,8 @@ std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name)
   }
   if (request.missing > 0) throw DeadlineExceeded("the node does not say who is '{}'", name);
   if (request.named.found == 0) return std::nullopt;
-  return NamedActor{request.named.actor, NewHandle(request.named.object)};
+  const NamedMessage& named = request.named;
+  return NamedActor{named.actor, NewHandle(named.object), named.actor_class, named.construction};
 }
 
 void WorkerClient::Begun() {

@@ -104,6 +104,8 @@ struct NamedMessage {
   std::uint64_t request = 0;
   ActorId actor;
   ObjectId object;
+  std::uint64_t actor_class = 0;  // As of Client::NamedActor.
+  FunctionId construction;
 };
 
 // The process runs and may be given calls.

@@ -30,6 +30,7 @@ void DestroyActor(void* actor) {
 }
 
 constexpr ActorType kForeignActor{.compiler_name = "actor of another language",
+                                  .type = &typeid(ForeignActor),
                                   .destroy = &DestroyActor,
                                   .says_begun = true,
                                   .state_size = nullptr,
@@ -62,7 +63,8 @@ const Function kForeignFunction(&RunForeign<MENGER_FUNCTION>, "function of anoth
                                 nullptr);
 const Function kForeignConstruct(&RunForeign<MENGER_CONSTRUCT>, "class of another language",
                                  &kForeignActor);
-const Function kForeignMethod(&RunForeign<MENGER_METHOD>, "method of another language", nullptr);
+const Function kForeignMethod(&RunForeign<MENGER_METHOD>, "method of another language",
+                              &kForeignActor);
 
 }  // namespace
 
