@@ -5,11 +5,13 @@ import ctypes
 import os
 import pathlib
 import sys
+import uuid
 
 from menger.runtime import exceptions, library, session
 from menger.runtime.output import Lines
 
 PATH_VARIABLE = "MENGER_RUNTIME_PYTHON_PATH"
+NAME_VARIABLE = "MENGER_RUNTIME_NAME"
 ENVIRONMENT_OPTIONS = ("env_vars", "working_dir")
 
 
@@ -42,6 +44,7 @@ def init(
         raise ValueError(f"num_cpus is {num_cpus}; it must not be negative")
     functions = library.load()
     variables, folder = _environment(runtime_env or {}, functions)
+    name = variables[NAME_VARIABLE] = uuid.uuid4().hex
     cpus = num_cpus if num_cpus is not None else len(os.sched_getaffinity(0))
     lines = Lines(shown=log_to_driver)
     options = library.RuntimeOptions(
@@ -60,7 +63,7 @@ def init(
     runtime = functions.open(ctypes.byref(options))
     if not runtime:
         raise functions.failure()
-    opened = session.Session(functions, runtime)
+    opened = session.Session(functions, runtime, name)
     opened.lines = lines  # What C calls must live as long as it may.
     opened.resources = {"CPU": float(cpus), "GPU": float(num_gpus or 0), **(resources or {})}
     session.set_current(opened)

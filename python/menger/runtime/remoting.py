@@ -178,6 +178,8 @@ class RemoteFunction:
         self._results = self._options.get("num_returns", 1)
 
     def _make_callable(self, owner):
+        self._drop_callable()
+        self._session = None
         options = {**FUNCTION_OPTIONS, **self._options}
         retried = options["retry_exceptions"]
         self._callable = _make_callable(
@@ -193,9 +195,11 @@ class RemoteFunction:
         )
         self._session = owner
 
-    def __del__(self):
+    def _drop_callable(self):
         if getattr(self, "_session", None) is not None:
             self._session.drop_callable(self._callable)
+
+    __del__ = _drop_callable
 
     def __reduce__(self):
         return (RemoteFunction, (self._definition, self._options))

@@ -2,6 +2,7 @@
 
 import array
 import ctypes
+import os
 import struct
 import threading
 import time
@@ -54,7 +55,7 @@ class ObjectRef:
         if collected is not None:
             return collected
         self._session.kept.append(self)  # Nobody will say when the copy is gone.
-        return (_adopt, (self.binary(),))
+        return (_adopt, (self.binary(), self._session.name))
 
     def future(self):
         """A concurrent.futures.Future of the value."""
@@ -68,16 +69,18 @@ class ObjectRef:
         return asyncio.wrap_future(self.future()).__await__()
 
 
-def _adopt(identity):
-    return current().adopt(identity)
+def _adopt(identity, name):
+    if _current is None or _current.name != name:
+        raise exceptions.RaySystemError("a pickled ObjectRef is of another runtime, or of one that was shut down")
+    return _current.adopt(identity)
 
 
 class Session:
-    """One open runtime. `drop`, `drop_callable` and `unpin` may be called at any moment, after its end too."""
+    """One open runtime, in all its processes of the same name. Of a closed one nothing can be asked; what it gave can be dropped."""
 
-    def __init__(self, functions, runtime, in_worker=False):
+    def __init__(self, functions, runtime, name, in_worker=False):
         self.in_worker = in_worker
-        self.library, self.runtime = functions, runtime
+        self.library, self.runtime, self.name = functions, runtime, name
         self.drop, self.unpin = functions.drop, functions.unpin
         self.drop_callable = functions.drop_callable
         self._call, self._get = functions.call, functions.get
@@ -89,7 +92,6 @@ class Session:
         self._slice = _FOREVER if self.in_worker else _SLICE_SECONDS
 
     def close(self):
-        self.drop = self.unpin = self.drop_callable = _do_nothing
         self.kept.clear()
         self._closing = True
         if self.waiter is not None:
@@ -98,6 +100,11 @@ class Session:
             time.sleep(0.001)
         runtime, self.runtime = self.runtime, None
         self.library.close(runtime)
+
+    def forget_threads(self):
+        """In a fork, which has none but the one that made it: the library says to whatever is asked for that it is one."""
+        self.waiter = None
+        self._waiting = set()
 
     def _wait_inside(self, wait, *arguments):
         """Calls a function of the library that waits for a slice."""
@@ -297,11 +304,15 @@ def c_value(encoded):
     return encoded, (head, len(head), table, len(buffers), handles, len(references))
 
 
-def _do_nothing(_handle):
-    pass
-
-
 _current = None
+
+
+def _begin_fork():
+    if _current is not None:
+        _current.forget_threads()
+
+
+os.register_at_fork(after_in_child=_begin_fork)
 
 
 def current():

@@ -5,11 +5,16 @@ import concurrent.futures
 import queue
 import threading
 
+from menger.runtime import exceptions
+
 _SLICES_SECONDS = (0.0, 0.0005, 0.001, 0.002, 0.005)  # Longer and longer while nothing is ready.
 
 
 def future(reference, session):
     made = concurrent.futures.Future()
+    if session.runtime is None:
+        made.set_exception(_ended())
+        return made
     if session.waiter is None:
         session.waiter = Waiter(session)
     session.waiter.queue.put((reference, made))
@@ -24,7 +29,7 @@ class Waiter:
         self._thread.start()
 
     def stop(self):
-        """Ends it; what it waited for stays unknown."""
+        """Ends it; whoever waits for its futures is told."""
         self._stopping = True
         self.queue.put(None)
         self._thread.join()
@@ -34,16 +39,16 @@ class Waiter:
         while True:
             waiting += self._arrived(block=not waiting)
             if self._stopping:
-                return
+                return _fail(waiting, _ended())
             handles = array.array("Q", [reference.handle for reference, _ in waiting])
             try:
                 ready = self._session.wait(handles, 1, _SLICES_SECONDS[idle])
                 if any(ready):
                     ready = self._session.wait(handles, len(handles), 0)
             except Exception as error:
-                for _, made in waiting:
-                    made.set_exception(error)
-                return
+                _fail(waiting, error)
+                waiting = []
+                continue
             idle = 0 if any(ready) else min(idle + 1, len(_SLICES_SECONDS) - 1)
             for (reference, made), done in zip(waiting, ready):
                 if done:
@@ -54,7 +59,7 @@ class Waiter:
         arrived = [self.queue.get()] if block else []
         while not self.queue.empty():
             arrived.append(self.queue.get())
-        return arrived
+        return [pair for pair in arrived if pair is not None]  # None only wakes.
 
     def _settle(self, reference, made):
         if not made.set_running_or_notify_cancel():
@@ -62,4 +67,14 @@ class Waiter:
         try:
             made.set_result(self._session.get([reference])[0])
         except BaseException as error:
+            made.set_exception(error)
+
+
+def _ended():
+    return exceptions.RaySystemError("the runtime was shut down")
+
+
+def _fail(waiting, error):
+    for _, made in waiting:
+        if made.set_running_or_notify_cancel():
             made.set_exception(error)

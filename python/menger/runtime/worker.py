@@ -210,11 +210,17 @@ class Worker:
     # ---- Being cancelled.
 
     def _begin(self, runtime):
-        self._session = session.Session(self._library, runtime, in_worker=True)
+        self._session = session.Session(self._library, runtime, os.environ.pop(driver.NAME_VARIABLE, ""), in_worker=True)
         session.set_current(self._session)
         os.environ.pop("MENGER_WORKER", None)  # What a call starts is no worker.
         signal.signal(signal.SIGINT, self._interrupted)
+        os.register_at_fork(after_in_child=self._begin_fork)
         threading.Thread(target=self._look, args=(threading.get_ident(),), name="menger look", daemon=True).start()
+
+    def _begin_fork(self):
+        """What a call forks is no worker."""
+        self._running = False
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _look(self, main):
         told = 0
