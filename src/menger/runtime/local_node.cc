@@ -21,13 +21,8 @@ constexpr std::chrono::milliseconds kLookAfter{1};
 constexpr std::chrono::milliseconds kLookAfterIdle{100};
 constexpr std::chrono::nanoseconds kGatherEvery{100'000'000};
 constexpr std::chrono::hours kForever{24 * 365};
-constexpr int kWorkersMax = 4096;
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
-  if (options.workers < 0 || options.workers > kWorkersMax) {
-    throw InvalidArgument("a runtime of {} workers; there may be from 0 (one a CPU) to {}",
-                          options.workers, kWorkersMax);
-  }
   NodeMachineOptions machine;
   machine.workers = options.workers > 0 ? options.workers : AvailableCpus();
   if (options.workers_max < 1 || options.workers_max > kWorkersMax) {
@@ -36,9 +31,6 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
   }
   machine.pool_max = options.workers_max;
   machine.threads = options.isolation == Isolation::kThread;
-  for (const Resources::Named& resource : options.resources.amounts()) {
-    Resources::CheckName(resource.name);
-  }
   machine.resources = options.resources;
   if (machine.resources.Get("cpu") == 0) machine.resources.Set("cpu", machine.workers);
   machine.job = options.job;

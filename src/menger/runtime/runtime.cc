@@ -75,6 +75,7 @@ constinit std::atomic<std::uint64_t> runtimes_so_far{0};
 
 RuntimeOptions Numbered(RuntimeOptions options) {
   CheckPlace();
+  CheckOptions(options);
   const std::uint64_t number = runtimes_so_far.fetch_add(1, std::memory_order_relaxed) + 1;
   if (options.job == 0) options.job = number;
   return options;

@@ -68,4 +68,7 @@ struct RuntimeOptions {
   std::string control_folder;
 };
 
+// Throws InvalidArgument, naming the option, for what no runtime can do.
+void CheckOptions(const RuntimeOptions& options);
+
 }  // namespace menger
