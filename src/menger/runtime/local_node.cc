@@ -25,10 +25,6 @@ constexpr std::chrono::hours kForever{24 * 365};
 NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
   NodeMachineOptions machine;
   machine.workers = options.workers > 0 ? options.workers : AvailableCpus();
-  if (options.workers_max < 1 || options.workers_max > kWorkersMax) {
-    throw InvalidArgument("workers_max is {}; it may be from 1 to {}", options.workers_max,
-                          kWorkersMax);
-  }
   machine.pool_max = options.workers_max;
   machine.threads = options.isolation == Isolation::kThread;
   machine.resources = options.resources;

@@ -22,6 +22,7 @@ void CheckRange(const char* option, std::int64_t value, std::uint64_t min, std::
 
 void CheckOptions(const RuntimeOptions& options) {
   CheckRange("workers", options.workers, 0, kWorkersMax);
+  CheckRange("workers_max", options.workers_max, 1, kWorkersMax);
   CheckRange("workers_ahead", options.workers_ahead, 0, kWorkersMax);
   CheckRange("isolation", static_cast<int>(options.isolation), 0, 1);
   if (options.store_bytes_max > kStoreBytesMax) {
