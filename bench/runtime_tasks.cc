@@ -1,14 +1,16 @@
 // What does a call cost? Empty calls a second, in one process and across processes; how long one
 // call takes from the wish to its result, beside a bare wake of a thread and back after the same
-// pause; whether memory stays flat over many calls.
+// pause; whether memory stays flat over many calls; what actors cost that do nothing.
 //
-//   bench_runtime_tasks [--parts rate latency soak] [--isolation process thread] [--seconds S]
-//                       [--calls N] [--control-folder FOLDER]
+//   bench_runtime_tasks [--parts rate latency soak idle] [--isolation process thread] [--seconds S]
+//                       [--calls N] [--control-folder FOLDER] [--actors N...] [--actor-calls N]
 //
 // By the default options, with reference counting. One driver thread; results are fetched.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -37,9 +39,15 @@ struct Settings {
   int workers = 0;
   std::int64_t calls = 10'000'000;
   std::string control_folder;
+  std::vector<int> actors{0, 40, 200, 1000};
+  std::int64_t actor_calls = 0;
 };
 
 int Nothing(int x) { return x; }
+
+struct Idler {
+  int Nothing(int x) { return x; }
+};
 
 void CallBatch(Runtime& runtime) {
   std::vector<ObjectRef<int>> results;
@@ -153,20 +161,104 @@ void MeasureMemory(Runtime& runtime, const std::string& isolation, const Setting
       isolation, settings.calls, static_cast<double>(settings.calls) / watch.seconds(), samples));
 }
 
+// The driver and its workers.
+std::vector<std::string> Family() {
+  std::vector<std::string> family{"self"};
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream children(thread.path() / "children");
+    for (std::string child; children >> child;) family.push_back(child);
+  }
+  return family;
+}
+
+// Seconds of a CPU that all of them have used, to the nanosecond.
+double CpuSeconds() {
+  double nanoseconds = 0;
+  for (const std::string& process : Family()) {
+    std::error_code gone;
+    for (const auto& thread :
+         std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+      double used = 0;
+      std::ifstream(thread.path() / "schedstat") >> used;
+      nanoseconds += used;
+    }
+  }
+  return nanoseconds * 1e-9;
+}
+
+// MiB of shared memory that this process has touched: rings, above all.
+double SharedMemoryMib() {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    double kilobytes = 0;
+    if (word == "RssShmem:" && file >> kilobytes) return kilobytes / 1024;
+  }
+  return 0;
+}
+
+double MedianOfCalls(Runtime& runtime, double seconds) {
+  std::vector<double> times;
+  for (const Stopwatch watch; watch.seconds() < 2 * seconds;) {
+    const Stopwatch call;
+    runtime.Get(runtime.Call<Nothing>(1));
+    if (watch.seconds() > seconds) times.push_back(static_cast<double>(call.nanoseconds()));
+  }
+  return Percentile(times, 0.5) * 1e-3;
+}
+
+// So long nothing happens before it is measured what that costs.
+constexpr std::chrono::seconds kRest{10};
+constexpr std::chrono::seconds kIdle{20};
+
+void MeasureIdle(const Settings& settings, int count) {
+  Runtime runtime({.workers = settings.workers});
+  std::vector<ActorRef<Idler>> actors;
+  std::vector<ObjectRef<int>> results;
+  const Stopwatch start;
+  for (int i = 0; i < count; ++i) {
+    actors.push_back(runtime.CreateActor<Idler>({}));
+    results.push_back(actors.back().Call<&Idler::Nothing>(i));
+  }
+  runtime.Get(results);
+  const double start_seconds = start.seconds();
+  for (ActorRef<Idler>& actor : actors) {
+    for (std::int64_t done = 0; done < settings.actor_calls; done += kBatch) {
+      results.clear();
+      for (int i = 0; i < kBatch; ++i) results.push_back(actor.Call<&Idler::Nothing>(i));
+      runtime.Get(results);
+    }
+  }
+  results.clear();
+  const double busy_mib = SharedMemoryMib();
+  const double p50_us = MedianOfCalls(runtime, settings.seconds);
+  std::this_thread::sleep_for(kRest);
+  const double cpu_before = CpuSeconds();
+  const Stopwatch idle;
+  std::this_thread::sleep_for(kIdle);
+  const double cpu_percent = 100 * (CpuSeconds() - cpu_before) / idle.seconds();
+  PrintResult(fmt::format(
+      R"("part": "idle", "actors": {}, "start_s": {:.3g}, "calls_each": {}, "p50_us": {:.4g}, "cpu_percent": {:.3g}, "shared_mib": {:.4g}, "shared_idle_mib": {:.4g})",
+      count, start_seconds, settings.actor_calls, p50_us, cpu_percent, busy_mib,
+      SharedMemoryMib()));
+}
+
 int Main(int argc, char** argv) {
   Settings settings;
   CLI::App app("Measures what a call costs.");
-  app.add_option("--parts", settings.parts, "rate, latency, soak")
-      ->check(CLI::IsMember({"rate", "latency", "soak"}));
+  app.add_option("--parts", settings.parts, "rate, latency, soak, idle")
+      ->check(CLI::IsMember({"rate", "latency", "soak", "idle"}));
   app.add_option("--isolation", settings.isolations, "process, thread")
       ->check(CLI::IsMember({"process", "thread"}));
   app.add_option("--seconds", settings.seconds, "of each measurement");
   app.add_option("--workers", settings.workers, "0: one a CPU");
   app.add_option("--calls", settings.calls, "of the soak");
   app.add_option("--control-folder", settings.control_folder, "keep the control state on the disk");
+  app.add_option("--actors", settings.actors, "that do nothing, of idle");
+  app.add_option("--actor-calls", settings.actor_calls, "that each of them did before");
   CLI11_PARSE(app, argc, argv);
   for (const std::string& isolation : settings.isolations) {
     for (const std::string& part : settings.parts) {
+      if (part == "idle") continue;
       Runtime runtime(
           {.workers = settings.workers,
            .isolation = isolation == "thread" ? Isolation::kThread : Isolation::kProcess,
@@ -175,6 +267,10 @@ int Main(int argc, char** argv) {
        : part == "latency" ? MeasureLatency
                            : MeasureMemory)(runtime, isolation, settings);
     }
+  }
+  // Threads have no idle actors: these take turns on those of the pool.
+  if (std::count(settings.parts.begin(), settings.parts.end(), "idle") > 0) {
+    for (const int count : settings.actors) MeasureIdle(settings, count);
   }
   return 0;
 }
