@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,6 +75,14 @@ uint64_t FileSize(const FileDescriptor& file, const std::string& path) {
   }
   if (!S_ISREG(status.st_mode)) throw FailedPrecondition("'{}' is not a regular file", path);
   return static_cast<uint64_t>(status.st_size);
+}
+
+void RaiseDescriptorLimit() {
+  constexpr rlim_t kEnough = 131'072;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kEnough) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kEnough);
+  setrlimit(RLIMIT_NOFILE, &limit);  // Where it may not, it has what it had.
 }
 
 void SyncFile(const FileDescriptor& file, const std::string& path) {

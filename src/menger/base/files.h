@@ -43,6 +43,12 @@ void ReadAllAt(const FileDescriptor& file, uint64_t offset, std::span<std::byte>
 
 uint64_t FileSize(const FileDescriptor& file, const std::string& path);
 
+// Lets this process have as many descriptors open as it may (its hard limit), but no more than
+// 131,072: there are programs that close every number up to the limit when they start another. What
+// it starts from now on inherits that; one that uses select(), which knows the numbers below 1,024
+// alone, lowers its own soft limit again.
+void RaiseDescriptorLimit();
+
 // Returns when the content is on the disk. A folder's content is its list of names.
 void SyncFile(const FileDescriptor& file, const std::string& path);
 void SyncFolder(const std::string& path);

@@ -18,26 +18,32 @@ struct ControlBuffer {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMessageDescriptorsMax * sizeof(int))> bytes{};
 };
 
+[[noreturn]] void ThrowGone(const char* what) {
+  throw Unavailable("cannot {} descriptors: the other end of the socket has gone", what);
+}
+
 // Calls `attempt` (a system call that does not wait) until it does something else than EAGAIN.
 template <typename Attempt>
-ssize_t WithDeadline(const FileDescriptor& socket, short events, const Deadline& deadline,
-                     const char* what, Attempt attempt) {
+ssize_t WithDeadline(const FileDescriptor& socket, const Deadline& deadline, Attempt attempt) {
   for (;;) {
     const ssize_t result = attempt();
     if (result >= 0) return result;
-    if (errno == EPIPE || errno == ECONNRESET) {
-      throw Unavailable("cannot {} descriptors: the other end of the socket has gone", what);
-    }
     if (errno == EINTR) continue;
-    if (errno != EAGAIN) throw FromErrno(fmt::format("cannot {} descriptors", what), errno);
+    if (errno == EPIPE || errno == ECONNRESET) ThrowGone("receive");
+    if (errno != EAGAIN) throw FromErrno("cannot receive descriptors", errno);
     if (deadline.expired()) {
-      throw DeadlineExceeded("could not {} descriptors before the deadline", what);
+      throw DeadlineExceeded("could not receive descriptors before the deadline");
     }
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
-    pollfd poll_entry{.fd = socket.get(), .events = events, .revents = 0};
+    pollfd poll_entry{.fd = socket.get(), .events = POLLIN, .revents = 0};
     // Every outcome is handled by trying again.
     poll(&poll_entry, 1, static_cast<int>(std::min<int64_t>(wait.count(), 60'000)));
   }
+}
+
+// The socket is full, or the user has as many descriptors under way as he may have open.
+bool MayPass(int error) {
+  return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == ETOOMANYREFS;
 }
 
 std::vector<FileDescriptor> TakeDescriptors(msghdr& message) {
@@ -57,8 +63,8 @@ std::vector<FileDescriptor> TakeDescriptors(msghdr& message) {
 
 }  // namespace
 
-void SendDescriptors(const FileDescriptor& socket, std::span<const std::byte> bytes,
-                     std::span<const int> descriptors, const Deadline& deadline) {
+bool TrySendDescriptors(const FileDescriptor& socket, std::span<const std::byte> bytes,
+                        std::span<const int> descriptors) {
   if (bytes.empty() || descriptors.size() > kMessageDescriptorsMax) {
     throw InvalidArgument(
         "a message has at least one byte and at most {} descriptors, not {} and {}",
@@ -78,8 +84,13 @@ void SendDescriptors(const FileDescriptor& socket, std::span<const std::byte> by
     header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
     std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
   }
-  WithDeadline(socket, POLLOUT, deadline, "send",
-               [&] { return sendmsg(socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL); });
+  while (sendmsg(socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+    if (errno == EINTR) continue;
+    if (MayPass(errno)) return false;
+    if (errno == EPIPE || errno == ECONNRESET) ThrowGone("send");
+    throw FromErrno("cannot send descriptors", errno);
+  }
+  return true;
 }
 
 DescriptorMessage ReceiveDescriptors(const FileDescriptor& socket, std::size_t bytes_max,
@@ -89,7 +100,7 @@ DescriptorMessage ReceiveDescriptors(const FileDescriptor& socket, std::size_t b
   ControlBuffer control;
   iovec part{.iov_base = result.bytes.data(), .iov_len = bytes_max};
   msghdr message{};
-  const ssize_t received = WithDeadline(socket, POLLIN, deadline, "receive", [&] {
+  const ssize_t received = WithDeadline(socket, deadline, [&] {
     message = {};
     message.msg_iov = &part;
     message.msg_iovlen = 1;

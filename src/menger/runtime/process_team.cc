@@ -3,9 +3,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <utility>
 
+#include "menger/base/files.h"
 #include "menger/runtime/descriptors.h"
 
 namespace menger {
@@ -20,7 +22,10 @@ bool WasKilled(const ChildEnd& end) {
   return WIFSIGNALED(end.wait_status) && WTERMSIG(end.wait_status) == SIGKILL;
 }
 
-constexpr std::chrono::seconds kSendDeadline{10};
+// A start that follows failed ones waits: the first, and at most.
+constexpr std::chrono::milliseconds kStartPause{10};
+constexpr std::chrono::milliseconds kStartPauseMax{1000};
+
 // What a worker gets ahead is not more than one such part of what is free.
 constexpr std::uint64_t kAheadShare = 16;
 constexpr std::uint64_t kAheadBytesMin = std::uint64_t{256} << 10;
@@ -46,6 +51,7 @@ ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, Va
                 }
                 wake_();
               }}) {
+  RaiseDescriptorLimit();
   if (options.workers_ahead > 0) {
     processes_->StartAhead(options.workers_ahead, options.worker_program);
   }
@@ -56,49 +62,50 @@ void ProcessTeam::Stop() {
   members_.clear();
 }
 
+// Where starts fail, they would go on failing as fast as they are asked for.
 void ProcessTeam::StartWorker() {
   if (!broken_.empty()) return;
-  const WorkerIndex index = machine_.NewWorkerIndex();
-  Member& member = members_[index];
-  if (free_segments_.empty()) free_segments_.push_back(store_.AddSegment());
-  member.segment = free_segments_.back();
-  free_segments_.pop_back();
-  try {
-    member.host = std::make_unique<ProcessWorker>(
-        static_cast<WorkerOwner&>(*this), machine_, index,
-        processes_->Start(static_cast<int>(index), options_.worker_program));
-  } catch (const Error& error) {
-    const std::lock_guard lock(deaths_mutex_);
-    deaths_.push_back({index, 0, {.cause = fmt::format("could not begin: {}", error.what())}});
-    return;
-  }
-  const WorkerStart start{.job = RootTask(options_.job), .index = index, .segment = member.segment};
-  const int descriptors[] = {member.host->channel_descriptor(), bell_descriptor_,
-                             store_.segment(member.segment).descriptor()};
-  OrKill(index, [&] {
-    SendDescriptors(member.host->control(), std::as_bytes(std::span(&start, 1)), descriptors,
-                    Deadline::After(kSendDeadline));
-  });
+  ++delayed_starts_;
+  StartDelayed();
 }
 
-// Most often the worker has died, which is told soon. What it has been given comes back then.
-template <typename Step>
-void ProcessTeam::OrKill(WorkerIndex index, const Step& step) {
+void ProcessTeam::StartDelayed() {
+  while (delayed_starts_ > 0 && (failed_starts_ == 0 || next_start_.expired())) {
+    --delayed_starts_;
+    next_start_ = Deadline::After(kStartPause);
+    Start();
+  }
+}
+
+void ProcessTeam::Start() {
+  const WorkerIndex index = machine_.NewWorkerIndex();
   try {
-    step();
-  } catch (const Error& error) {
-    KillWorker(index, error.what());
+    Member& member = members_[index];
+    WorkerChannel channel(
+        AllocateSharedMemory(fmt::format("menger-worker-{}", index), WorkerChannel::kBytes));
+    FileDescriptor control = processes_->Start(static_cast<int>(index), options_.worker_program);
+    member.host = std::make_unique<ProcessWorker>(static_cast<WorkerOwner&>(*this), machine_, index,
+                                                  std::move(channel), std::move(control));
+    Hand(member, {.kind = Handing::Kind::kChannel});
+  } catch (...) {
+    const std::string cause = TranslateCurrentException().what();
+    const std::lock_guard lock(deaths_mutex_);
+    deaths_.push_back({index, 0, {.cause = fmt::format("could not begin: {}", cause)}});
   }
 }
 
 void ProcessTeam::Drain() {
-  for (auto& [index, member] : members_) DrainMember(index, member);
+  for (auto& [index, member] : members_) {
+    if (!member.unsent.empty()) SendWaiting(member);
+    DrainMember(index, member);
+  }
   std::vector<Death> deaths;
   {
     const std::lock_guard lock(deaths_mutex_);
     deaths.swap(deaths_);
   }
   for (const Death& death : deaths) Bury(death);
+  if (delayed_starts_ > 0) StartDelayed();
 }
 
 void ProcessTeam::DrainMember(WorkerIndex index, Member& member) {
@@ -116,12 +123,7 @@ void ProcessTeam::Bury(const Death& death) {
   Member& member = found->second;
   DrainMember(death.index, member);  // Its last words count.
   if (member.host == nullptr || member.host->worker() == nullptr) {
-    failed_starts_ += WasKilled(death.end) ? kKilledStart : 1;
-    const bool alone = machine_.workers() == 0;
-    if (alone && failed_starts_ >= kFailedStartsMax) {
-      broken_ =
-          fmt::format("workers cannot be started: worker {} {}", death.index, death.end.cause);
-    }
+    CountFailedStart(fmt::format("worker {} {}", death.index, death.end.cause), death.end);
     machine_.StartFailed(death.end.cause);
   } else if (Worker* const worker = machine_.FindWorker(death.index)) {
     machine_.WorkerDied(
@@ -135,9 +137,21 @@ void ProcessTeam::Bury(const Death& death) {
     const std::lock_guard lock(names_mutex_);
     names_.erase(death.index);
   }
-  store_.DropGrants(member.segment);
-  free_segments_.push_back(member.segment);
+  if (member.segment) {
+    store_.DropGrants(*member.segment);
+    free_segments_.push_back(*member.segment);
+  }
   members_.erase(found);
+}
+
+// Where others live, the program can be a worker, and what this one lacked may come free.
+void ProcessTeam::CountFailedStart(const std::string& cause, const ChildEnd& end) {
+  failed_starts_ += WasKilled(end) ? kKilledStart : 1;
+  next_start_ = Deadline::After(std::min<std::chrono::nanoseconds>(
+      kStartPause * static_cast<int>(std::exp2(std::min(failed_starts_, 10.0))), kStartPauseMax));
+  if (machine_.workers() == 0 && failed_starts_ >= kFailedStartsMax) {
+    broken_ = fmt::format("workers cannot be started: {}", cause);
+  }
 }
 
 // By the watching thread.
@@ -165,7 +179,7 @@ void ProcessTeam::NameWorker(WorkerIndex index, std::string_view name) {
 }
 
 void ProcessTeam::Connected(WorkerIndex index) {
-  failed_starts_ = 0;
+  failed_starts_ = 0;  // Those that waited begin with the next Drain.
   Member& member = members_.at(index);
   processes_->Connected(static_cast<int>(index));
   Worker& worker = machine_.AddWorker(index);
@@ -184,8 +198,18 @@ void ProcessTeam::RequestExtent(WorkerIndex index, std::uint64_t request, std::u
     const std::uint64_t share = (store_.bytes_max() - store_.bytes_used()) / kAheadShare;
     bytes = std::min(bytes, share / ExtentAllocator::kPage * ExtentAllocator::kPage);
   }
+  std::uint32_t segment = 0;
+  try {
+    segment = SegmentOf(member);
+  } catch (const Error& error) {
+    const TaskFailure failure{
+        .kind = FailureKind::kOutOfMemory,
+        .code = ErrorCode::kUnavailable,
+        .text = fmt::format("no room for a value of {} bytes: {}", bytes, error.what())};
+    return member.host->Grant(request, nullptr, &failure);
+  }
   SharedExtent extent;
-  if (!(ahead && bytes < kAheadBytesMin) && store_.Allocate(member.segment, bytes, extent)) {
+  if (!(ahead && bytes < kAheadBytesMin) && store_.Allocate(segment, bytes, extent)) {
     store_.Grant(extent);
     return member.host->Grant(request, &extent, nullptr);
   }
@@ -193,7 +217,7 @@ void ProcessTeam::RequestExtent(WorkerIndex index, std::uint64_t request, std::u
     const TaskFailure scarcity = store_.Full(bytes);
     return member.host->Grant(request, nullptr, &scarcity);
   }
-  spiller_.Request(index, member.segment, bytes,
+  spiller_.Request(index, segment, bytes,
                    [this, index, request](const SharedExtent* room, const TaskFailure* refusal) {
                      const auto found = members_.find(index);
                      if (found == members_.end()) {
@@ -213,18 +237,68 @@ bool ProcessTeam::PublishExtent(WorkerIndex index, const SharedExtent& extent) {
   return extent.segment == members_.at(index).segment && store_.Publish(extent);
 }
 
+// ---- Descriptors.
+
+// The segment that it writes. Most workers never have a value that needs one.
+std::uint32_t ProcessTeam::SegmentOf(Member& member) {
+  if (!member.segment) {
+    if (free_segments_.empty()) free_segments_.push_back(store_.AddSegment());
+    member.segment = free_segments_.back();
+    free_segments_.pop_back();
+    Hand(member, {.kind = Handing::Kind::kOwnSegment, .segment = *member.segment});
+  }
+  return *member.segment;
+}
+
 void ProcessTeam::SendSegment(WorkerIndex index, std::uint32_t segment) {
   Member& member = members_.at(index);
   if (segment == member.segment) return;
   if (member.has_segment.size() <= segment) member.has_segment.resize(segment + 1);
   if (member.has_segment[segment]) return;
   member.has_segment[segment] = true;
-  OrKill(index, [&] {
-    const FileDescriptor descriptor = store_.segment(segment).OpenReadOnly();
-    const int descriptors[] = {descriptor.get()};
-    SendDescriptors(member.host->control(), std::as_bytes(std::span(&segment, 1)), descriptors,
-                    Deadline::After(kSendDeadline));
-  });
+  Hand(member, {.kind = Handing::Kind::kSegment, .segment = segment});
+}
+
+void ProcessTeam::Hand(Member& member, const Handing& handing) {
+  member.unsent.push_back(handing);
+  SendWaiting(member);
+}
+
+void ProcessTeam::SendWaiting(Member& member) {
+  try {
+    while (!member.unsent.empty() && TrySend(member, member.unsent.front())) {
+      member.unsent.pop_front();
+    }
+  } catch (const Error&) {
+    member.unsent.clear();  // It has died, which is told soon.
+  }
+}
+
+bool ProcessTeam::TrySend(Member& member, const Handing& handing) {
+  const FileDescriptor& control = member.host->control();
+  if (handing.kind == Handing::Kind::kChannel) {
+    const WorkerStart start{.job = RootTask(options_.job), .index = member.host->index()};
+    WorkerChannel& channel = member.host->channel();
+    const int descriptors[] = {channel.descriptor(), bell_descriptor_};
+    if (!TrySendDescriptors(control, std::as_bytes(std::span(&start, 1)), descriptors)) {
+      return false;
+    }
+    channel.CloseDescriptor();
+    return true;
+  }
+  const WritableSegment& segment = store_.segment(handing.segment);
+  const bool own = handing.kind == Handing::Kind::kOwnSegment;
+  FileDescriptor readable;
+  if (!own) {
+    try {
+      readable = segment.OpenReadOnly();
+    } catch (const Error&) {
+      return false;  // There may be no descriptor now.
+    }
+  }
+  const SegmentHanding message{.segment = handing.segment, .own = own ? 1U : 0U};
+  const int descriptors[] = {own ? segment.descriptor() : readable.get()};
+  return TrySendDescriptors(control, std::as_bytes(std::span(&message, 1)), descriptors);
 }
 
 }  // namespace menger

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/base/clock.h"
 #include "menger/runtime/process_worker.h"
 #include "menger/runtime/runtime_options.h"
 #include "menger/runtime/spiller.h"
@@ -21,7 +23,11 @@ namespace menger {
 // Workers that are processes: starts them, hands them what they share with the node, and tells the
 // machine of their ends.
 //
-// All but what is said is called under the node's lock.
+// All but what is said is called under the node's lock, so nothing here waits for a worker: what
+// its socket has no room for is sent later, and the worker waits for it where it needs it.
+//
+// A worker costs the node three descriptors: its control socket, what it prints, its end. A segment
+// for its values is one more, made when it first has a large one.
 class ProcessTeam final : public WorkerTeam, private WorkerOwner {
  public:
   // `wake` is called on another thread, without the lock, when there is something to drain.
@@ -41,6 +47,11 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
     pid_t process;
     ChildEnd end;
   };
+  // A descriptor that a member is to be sent.
+  struct Handing {
+    enum class Kind : std::uint8_t { kChannel, kOwnSegment, kSegment } kind = Kind::kChannel;
+    std::uint32_t segment = 0;
+  };
 
   void Connected(WorkerIndex index) override;
   void KillWorker(WorkerIndex index, std::string_view why) override;
@@ -51,15 +62,21 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   void NameWorker(WorkerIndex index, std::string_view name) override;
 
   struct Member {
-    std::unique_ptr<ProcessWorker> host;  // None if the process could not be started.
-    std::uint32_t segment = 0;            // That it writes.
-    std::vector<bool> has_segment;        // By segment: it was sent.
+    std::unique_ptr<ProcessWorker> host;   // None if the process could not be started.
+    std::optional<std::uint32_t> segment;  // That it writes, once it has needed one.
+    std::vector<bool> has_segment;         // By segment: it was sent, or waits to be.
+    std::deque<Handing> unsent;            // In order; at most one a segment.
   };
+  void Start();
+  void StartDelayed();
   void Bury(const Death& death);
+  void CountFailedStart(const std::string& cause, const ChildEnd& end);
   void TellLine(int worker, pid_t process, std::string_view text);
-  template <typename Step>
-  void OrKill(WorkerIndex index, const Step& step);
   void DrainMember(WorkerIndex index, Member& member);
+  std::uint32_t SegmentOf(Member& member);
+  void Hand(Member& member, const Handing& handing);
+  void SendWaiting(Member& member);
+  bool TrySend(Member& member, const Handing& handing);
 
   const RuntimeOptions options_;
   NodeMachine& machine_;
@@ -67,8 +84,10 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   Spiller& spiller_;
   const int bell_descriptor_;
   std::map<WorkerIndex, Member> members_;
-  std::vector<std::uint32_t> free_segments_;  // Of dead workers.
-  double failed_starts_ = 0;                  // One after the other.
+  std::vector<std::uint32_t> free_segments_;   // Of dead workers.
+  double failed_starts_ = 0;                   // One after the other:
+  Deadline next_start_ = Deadline::After({});  // after these the next waits,
+  int delayed_starts_ = 0;                     // and so do so many.
 
   std::mutex deaths_mutex_;
   std::vector<Death> deaths_;  // Guarded by deaths_mutex_.

@@ -22,12 +22,12 @@ std::vector<std::byte> Message(const T& head, std::span<const std::byte> tail = 
 }  // namespace
 
 ProcessWorker::ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index,
-                             FileDescriptor control)
+                             WorkerChannel channel, FileDescriptor control)
     : owner_(owner),
       machine_(machine),
       index_(index),
       control_(std::move(control)),
-      channel_(AllocateSharedMemory(fmt::format("menger-worker-{}", index), WorkerChannel::kBytes)),
+      channel_(std::move(channel)),
       out_(channel_.to_worker()),
       in_(channel_.to_node()) {}
 

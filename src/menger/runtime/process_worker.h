@@ -42,7 +42,7 @@ class WorkerOwner {
 // broke the protocol and must be ended.
 class ProcessWorker final : public WorkerHost {
  public:
-  ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index,
+  ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index, WorkerChannel channel,
                 FileDescriptor control);
 
   WorkerIndex index() const { return index_; }
@@ -50,7 +50,7 @@ class ProcessWorker final : public WorkerHost {
   void set_worker(Worker* worker) { worker_ = worker; }  // Once it is connected.
   const FileDescriptor& control() const { return control_; }
   bool ended() const { return ended_; }  // Its end was wished for.
-  int channel_descriptor() const { return channel_.descriptor(); }
+  WorkerChannel& channel() { return channel_; }
 
   bool Offer(const Task& task) override;
   bool Recall(const Task& task) override;

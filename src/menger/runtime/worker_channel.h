@@ -28,6 +28,8 @@ class WorkerChannel {
   explicit WorkerChannel(std::unique_ptr<SharedMemory> memory) : memory_(std::move(memory)) {}
 
   int descriptor() const { return memory_->descriptor(); }
+  // The other end has been given it.
+  void CloseDescriptor() { memory_->CloseDescriptor(); }
   EpochCounter& worker_bell() { return *reinterpret_cast<EpochCounter*>(memory_->data()); }
   // Has the number of that lease if its call should stop. Leases that are out at the same time have
   // places of their own.

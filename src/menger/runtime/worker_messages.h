@@ -63,11 +63,15 @@ struct ValueHeader {
   std::uint64_t bytes = 0;
 };
 
-// With the first descriptors that a worker is sent: its channel, the node's bell, its segment.
+// With the first descriptors that a worker is sent: its channel and the node's bell.
 struct WorkerStart {
   TaskId job;  // Its root.
   std::uint32_t index = 0;
-  std::uint32_t segment = 0;  // That it writes.
+};
+// With the descriptor of a segment.
+struct SegmentHanding {
+  std::uint32_t segment = 0;
+  std::uint32_t own = 0;  // The worker writes it; any other it reads.
 };
 
 // A call that the worker may claim. The parts that follow lie in this order.

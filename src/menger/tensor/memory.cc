@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "menger/base/error.h"
 
@@ -33,7 +34,7 @@ class MappedMemory final : public SharedMemory {
   }
   ~MappedMemory() override {
     munmap(data_, MappedSize(size_));
-    if (descriptor_ >= 0) close(descriptor_);
+    CloseDescriptor();
   }
   MappedMemory(const MappedMemory&) = delete;
   MappedMemory& operator=(const MappedMemory&) = delete;
@@ -41,10 +42,13 @@ class MappedMemory final : public SharedMemory {
   std::byte* data() override { return data_; }
   std::size_t size() const override { return size_; }
   int descriptor() const override { return descriptor_; }
+  void CloseDescriptor() override {
+    if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
+  }
 
  private:
   const std::size_t size_;
-  const int descriptor_;
+  int descriptor_;
   std::byte* data_ = nullptr;
 };
 

@@ -26,8 +26,10 @@ using MemoryAllocator = std::function<std::unique_ptr<Memory>(std::size_t bytes)
 // system (memfd), so it vanishes with its last user however that user dies.
 class SharedMemory : public Memory {
  public:
-  virtual int descriptor()
-      const = 0;  // Owned by this object; pass it to a child to share the segment.
+  // Owned by this object; pass it to a child to share the segment. -1 once it is closed.
+  virtual int descriptor() const = 0;
+  // Whoever shares the segment has it: the memory stays, and nobody else can be given it.
+  virtual void CloseDescriptor() = 0;
 };
 std::unique_ptr<SharedMemory> AllocateSharedMemory(const std::string& label, std::size_t bytes);
 
