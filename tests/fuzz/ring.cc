@@ -17,6 +17,7 @@ namespace menger::fuzz {
 namespace {
 
 constexpr std::size_t kCapacity = 1024;
+constexpr std::size_t kNear = 128;  // Where it begins again when it is empty.
 
 struct Step {
   std::uint64_t number = 0;
@@ -33,15 +34,15 @@ struct alignas(64) Line {
 
 class Ends {
  public:
-  Ends() : memory_((RingBytes(kCapacity) + 63) / 64), writer_(bytes()), reader_(bytes()) {}
+  Ends() : memory_((RingBytes(kCapacity) + 63) / 64), writer_(bytes(), kNear), reader_(bytes()) {}
 
   void Do(const Step& step) {
     const std::size_t where = std::size_t{step.where} / 8 * 8;
     if (where < bytes().size()) std::memcpy(bytes().data() + where, &step.number, 8);
-    switch (step.action % 7) {
+    switch (step.action % 8) {
       case 0:
       case 1: {
-        const auto kind = step.action % 7 == 0 ? RingEntryKind::kPlain : RingEntryKind::kClaimable;
+        const auto kind = step.action % 8 == 0 ? RingEntryKind::kPlain : RingEntryKind::kClaimable;
         const std::span<std::byte> room = writer_.Reserve(step.bytes % (kCapacity / 4 + 1), kind);
         std::fill(room.begin(), room.end(), std::byte{1});
         break;
@@ -58,9 +59,12 @@ class Ends {
       case 5:
         if (entry_) reader_.TryClaim(entry_);
         break;
-      default:
+      case 6:
         reader_.Release();
         entry_ = {};
+        break;
+      default:
+        writer_.GiveMemoryBack();
     }
   }
 

@@ -12,7 +12,7 @@ constexpr std::chrono::microseconds kPatience{200};
 // After so many looks that found nothing the watcher sleeps until there is a call.
 constexpr int kQuietLooks = 50;
 // No wait is endless; nothing but a notification ends one.
-constexpr std::chrono::seconds kLookAround{1};
+constexpr std::chrono::minutes kLookAround{1};
 
 }  // namespace
 

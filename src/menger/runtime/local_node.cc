@@ -17,9 +17,14 @@ namespace {
 constexpr std::size_t kMessagesMax = 64;
 // And so many calls of the driver at the most, whoever has the lock and does not come to them.
 constexpr std::size_t kMessagesBound = 2 * kMessagesMax;
-constexpr std::chrono::milliseconds kLookAfter{1};
-constexpr std::chrono::milliseconds kLookAfterIdle{100};
+// The caretaker looks so soon after news, then twice as late each time.
+constexpr std::chrono::nanoseconds kLookAfter{1'000'000};
+constexpr std::chrono::nanoseconds kLookAfterMost{100'000'000};
 constexpr std::chrono::nanoseconds kGatherEvery{100'000'000};
+// Workers that have not said that they have something are looked at all the same: one that went
+// astray may have taken their flags down.
+constexpr std::chrono::nanoseconds kLookAtAllEvery{100'000'000};
+constexpr std::chrono::nanoseconds kLookAtAllIdle{2'000'000'000};
 constexpr std::chrono::hours kForever{24 * 365};
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
@@ -48,7 +53,7 @@ LocalNode::LocalNode(const RuntimeOptions& options)
       machine_(MachineOptions(options), *this),
       store_(StoreBytes(options)),
       losses_([](std::string_view line) { LogWarning("{}", line); }),
-      bell_memory_(AllocateSharedMemory("menger-bell", 4096)),
+      bell_memory_(AllocateSharedMemory("menger-bell", sizeof(NodeBell))),
       spiller_(std::make_unique<Spiller>(
           Spiller::Options{.folder = options.spill_folder,
                            .bytes_max = options.spill_bytes_max,
@@ -59,7 +64,7 @@ LocalNode::LocalNode(const RuntimeOptions& options)
     team_ = std::make_unique<ThreadTeam>(*this, machine_);
   } else {
     store_.AddSegment();  // The driver's.
-    team_ = std::make_unique<ProcessTeam>(options, machine_, store_, *spiller_,
+    team_ = std::make_unique<ProcessTeam>(options, machine_, store_, *spiller_, shared_bell().flags,
                                           bell_memory_->descriptor(), [this] { bell().Ring(); });
   }
   {
@@ -152,7 +157,11 @@ void LocalNode::Send(Message message) {
     queued = queue_.size();
     queued_.store(queued, std::memory_order_release);
   }
-  if (queued >= kMessagesMax || (submit && idle_workers_.load(std::memory_order_relaxed))) Work();
+  if (queued >= kMessagesMax || (submit && idle_workers_.load(std::memory_order_relaxed))) {
+    Work();
+  } else if (queued == 1 && resting_.load(std::memory_order_relaxed)) {
+    bell().Ring();
+  }
 }
 
 void LocalNode::Work() {
@@ -176,15 +185,16 @@ void LocalNode::Tell(FunctionRef<void(NodeMachine&)> tell) {
     CheckOpen();
     machine_.SetTime(MonotonicNanoseconds());
     DeliverMessages();
+    ++news_;
     tell(machine_);
     RunMachine();
   }
 }
 
-void LocalNode::WorkLocked() {
+void LocalNode::WorkLocked(bool all) {
   if (stopping()) return;
   machine_.SetTime(MonotonicNanoseconds());
-  team_->Drain();
+  if (team_->Drain(all)) ++news_;
   DeliverMessages();
   RunMachine();
 }
@@ -192,6 +202,7 @@ void LocalNode::WorkLocked() {
 void LocalNode::RunMachine() {
   machine_.Run();
   while (spiller_->has_work() && spiller_->Work()) machine_.Run();
+  team_->Announce();
   LookAround();
 }
 
@@ -228,6 +239,7 @@ void LocalNode::DeliverMessages() {
     std::swap(queue_, delivering_);
     queued_.store(0, std::memory_order_release);
   }
+  ++news_;
   for (Message& message : delivering_) {
     if (message.kind == Message::Kind::kSubmit) {
       Worker* const caller = message.caller != 0 ? machine_.FindWorker(message.caller) : nullptr;
@@ -334,23 +346,44 @@ NodeMachine::Counts LocalNode::Counts() {
 // For what nobody waits for: messages left by a thread that does other things since, results of
 // short calls that a worker keeps while it does a long one.
 void LocalNode::LookAfter() {
-  auto pause = std::chrono::nanoseconds(kLookAfter);
-  std::int64_t now = 0;
+  std::chrono::nanoseconds pause = kLookAfter;
   while (!stopping()) {
+    resting_.store(false, std::memory_order_relaxed);
     const std::uint32_t seen = bell().value();
     if (stopping()) return;
     Work();
     DestroyActors();
+    const std::int64_t now = MonotonicNanoseconds();
     {
       const std::lock_guard lock(node_mutex_);
-      pause = machine_.live_tasks() > 0 ? kLookAfter : kLookAfterIdle;
-      now = MonotonicNanoseconds();
+      pause = NextPause(pause, now);
       finished_rate_.Look(now, machine_.counts().finished);
       losses_.Tend(now);
     }
     KeepControlState(now);
+    resting_.store(pause > kLookAfter, std::memory_order_seq_cst);
+    // Whoever left a message before that has not seen it.
+    if (queued_.load(std::memory_order_seq_cst) > 0) pause = kLookAfter;
     bell().Wait(DoorbellRole::kNode, seen, Deadline::After(pause));
   }
+}
+
+// As long again as nothing has been told: so whatever is found late had been there for no longer
+// than all had been quiet before. What limits of time ask for comes in time. Under the lock.
+std::chrono::nanoseconds LocalNode::NextPause(std::chrono::nanoseconds before, std::int64_t now) {
+  const bool waiting = machine_.waiting_calls() > 0;
+  const std::chrono::nanoseconds every = waiting ? kLookAtAllEvery : kLookAtAllIdle;
+  if (now - looked_at_all_at_ >= every.count()) {
+    looked_at_all_at_ = now;
+    WorkLocked(/*all=*/true);
+  }
+  const bool news = std::exchange(seen_news_, news_) != news_;
+  std::chrono::nanoseconds pause = news ? kLookAfter : std::min(2 * before, kLookAfterMost);
+  if (!waiting) pause = kLookAfterMost;
+  if (const std::optional<std::int64_t> deadline = machine_.next_deadline()) {
+    pause = std::clamp(std::chrono::nanoseconds(*deadline - now), kLookAfter, pause);
+  }
+  return pause;
 }
 
 void LocalNode::KeepControlState(std::int64_t now) {

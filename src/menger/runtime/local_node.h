@@ -23,6 +23,7 @@
 #include "menger/runtime/runtime_options.h"
 #include "menger/runtime/spiller.h"
 #include "menger/runtime/value_store.h"
+#include "menger/runtime/worker_flags.h"
 #include "menger/runtime/worker_host.h"
 #include "menger/runtime/worker_team.h"
 #include "menger/tensor/memory.h"
@@ -170,7 +171,8 @@ class LocalNode final : public Client, private NodeEffects {
   void Release() noexcept;  // One user less; the last one deletes the node.
   void Send(Message message);
   void DoPendingWork();
-  void WorkLocked();
+  // `all`: looks at all workers, also at those that have not said that they have something.
+  void WorkLocked(bool all = false);
   void DeliverMessages();
   void RunMachine();
   SharedExtent AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lock);
@@ -191,11 +193,13 @@ class LocalNode final : public Client, private NodeEffects {
   void AwaitSignal(Waiter& waiter, const Deadline& deadline);
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
+  std::chrono::nanoseconds NextPause(std::chrono::nanoseconds before, std::int64_t now);
   void KeepControlState(std::int64_t now);
   void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
   void StartAnswering();
   void DestroyActors();
-  Doorbell& bell() { return *reinterpret_cast<Doorbell*>(bell_memory_->data()); }
+  NodeBell& shared_bell() { return *reinterpret_cast<NodeBell*>(bell_memory_->data()); }
+  Doorbell& bell() { return shared_bell().doorbell; }
 
   const RuntimeOptions options_;
   const std::int64_t started_at_ = MonotonicNanoseconds();
@@ -210,6 +214,8 @@ class LocalNode final : public Client, private NodeEffects {
   FunctionTable functions_;          // Likewise; for their names.
   LossLog losses_;                   // Likewise.
   RateMeter finished_rate_;          // Likewise.
+  std::uint64_t news_ = 0;           // Likewise: times that somebody had something to tell.
+  std::uint64_t seen_news_ = 0;      // By the caretaker. Likewise.
   std::mutex queue_mutex_;
   std::vector<Message> queue_;                      // Guarded by queue_mutex_.
   std::atomic<std::size_t> queued_{0};              // Messages in queue_.
@@ -224,6 +230,8 @@ class LocalNode final : public Client, private NodeEffects {
   std::mutex getting_;                         // Of the thread that listens to the bell.
   std::unique_ptr<WorkerTeam> team_;           // Guarded by node_mutex_.
   std::int64_t gathered_at_ = 0;               // The caretaker's.
+  std::int64_t looked_at_all_at_ = 0;          // Likewise.
+  std::atomic<bool> resting_{false};           // It looks again only after a while.
   Thread caretaker_;
   std::unique_ptr<JobSocket> socket_;  // None where there is no place for one.
 };

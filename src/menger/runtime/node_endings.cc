@@ -7,6 +7,16 @@
 // The part of the node's logic that ends calls before their time: because their worker is lost,
 // somebody cancels them, or they take too long.
 namespace menger {
+namespace {
+
+// Limits may be as long as anybody likes.
+std::int64_t After(std::int64_t now, std::int64_t nanoseconds) {
+  return nanoseconds > std::numeric_limits<std::int64_t>::max() - now
+             ? std::numeric_limits<std::int64_t>::max()
+             : now + nanoseconds;
+}
+
+}  // namespace
 
 // ---- Lost workers.
 
@@ -171,11 +181,30 @@ void NodeMachine::EndRunning(Task& task, const Payload& error, bool force) {
                       .text = "the worker was ended for another call's sake"});
 }
 
+// No run ends before the shortest limit has passed since it began, so the next look at what runs
+// is due no sooner: however many workers there are, looks cost little.
+void NodeMachine::CountLimited(std::int64_t time_limit, bool begins) {
+  if (!begins) {
+    if (--limited_calls_ == 0) shortest_limit_ = kNever;
+    return;
+  }
+  if (limited_calls_++ == 0) limits_due_ = kNever;
+  shortest_limit_ = std::min(shortest_limit_, time_limit);
+  limits_due_ = std::min(limits_due_, After(now_, shortest_limit_));
+}
+
 void NodeMachine::CheckTimeLimits() {
+  if (limited_calls_ == 0 || now_ < limits_due_) return;
+  limits_due_ = After(now_, shortest_limit_);
   std::vector<WorkerIndex> over;
   for (const auto& [index, worker] : workers_) {
     const std::optional<std::int64_t> limit = TimeLimitOf(*worker);
-    if (limit && now_ >= *limit) over.push_back(index);
+    if (!limit) continue;
+    if (now_ >= *limit) {
+      over.push_back(index);
+    } else {
+      limits_due_ = std::min(limits_due_, *limit);
+    }
   }
   for (const WorkerIndex index : over) {
     const Worker* const worker = FindWorker(index);
@@ -204,9 +233,7 @@ std::optional<std::int64_t> NodeMachine::TimeLimitOf(const Worker& worker) {
 std::optional<std::int64_t> NodeMachine::next_deadline() const {
   std::optional<std::int64_t> next;
   const auto at = [&next](std::int64_t time) { next = std::min(next.value_or(time), time); };
-  for (const auto& [index, worker] : workers_) {
-    if (const std::optional<std::int64_t> limit = TimeLimitOf(*worker)) at(*limit);
-  }
+  if (limited_calls_ > 0) at(limits_due_);
   if (const std::optional<std::int64_t> turn = scheduler_.NextTurn()) at(*turn);
   if (const std::optional<std::int64_t> patience = PatienceEnds()) at(*patience);
   for (const auto& [index, peer] : peers_) {

@@ -130,6 +130,7 @@ void NodeMachine::CountWaiting(const Task& task, bool begins) {
   const std::size_t bytes = sizeof(Task) + task.spec->bytes().size();
   waiting_calls_ += begins ? 1 : -1;
   waiting_bytes_ += begins ? bytes : -bytes;
+  if (task.header().time_limit != 0) CountLimited(task.header().time_limit, begins);
 }
 
 std::uint16_t NodeMachine::RetriesOf(const Task& task) {

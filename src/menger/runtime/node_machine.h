@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -290,6 +291,7 @@ class NodeMachine : private ObjectTable::Listener {
   void CancelTask(Task& task, bool force);
   void Retire(Worker& worker, std::string_view cause);
   void RunAgain(Task& task, bool begun, const TaskFailure& cause);
+  void CountLimited(std::int64_t time_limit, bool begins);
   void CheckTimeLimits();
 
   // node_watching.cc
@@ -405,6 +407,10 @@ class NodeMachine : private ObjectTable::Listener {
   Counts counts_;
   NodeEvents events_;
   std::uint64_t last_wait_ = 0;
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  std::size_t limited_calls_ = 0;  // That are not done and may take so long only:
+  std::int64_t shortest_limit_ = kNever;
+  std::int64_t limits_due_ = kNever;  // When it is next looked whether one has taken longer.
   std::size_t waiting_calls_ = 0;
   std::size_t waiting_bytes_ = 0;
 };

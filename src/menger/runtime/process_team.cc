@@ -33,11 +33,13 @@ constexpr std::uint64_t kAheadBytesMin = std::uint64_t{256} << 10;
 }  // namespace
 
 ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, ValueStore& store,
-                         Spiller& spiller, int bell_descriptor, std::function<void()> wake)
+                         Spiller& spiller, WorkerFlags& flags, int bell_descriptor,
+                         std::function<void()> wake)
     : options_(options),
       machine_(machine),
       store_(store),
       spiller_(spiller),
+      flags_(flags),
       bell_descriptor_(bell_descriptor),
       wake_(std::move(wake)),
       processes_(WorkerEvents{
@@ -81,6 +83,8 @@ void ProcessTeam::Start() {
   const WorkerIndex index = machine_.NewWorkerIndex();
   try {
     Member& member = members_[index];
+    member.place = NewPlace();
+    places_[*member.place] = {index, &member};
     WorkerChannel channel(
         AllocateSharedMemory(fmt::format("menger-worker-{}", index), WorkerChannel::kBytes));
     FileDescriptor control = processes_->Start(static_cast<int>(index), options_.worker_program);
@@ -94,10 +98,37 @@ void ProcessTeam::Start() {
   }
 }
 
-void ProcessTeam::Drain() {
-  for (auto& [index, member] : members_) {
-    if (!member.unsent.empty()) SendWaiting(member);
-    DrainMember(index, member);
+// Those of the dead are used again, so that there are few flags to look at.
+std::uint32_t ProcessTeam::NewPlace() {
+  if (free_places_.empty()) {
+    if (places_.size() >= WorkerFlags::kWorkersMax) {
+      throw Unavailable("a node has {} worker processes at most", WorkerFlags::kWorkersMax);
+    }
+    free_places_.push_back(static_cast<std::uint32_t>(places_.size()));
+    places_.emplace_back();
+  }
+  const std::uint32_t place = free_places_.back();
+  free_places_.pop_back();
+  return place;
+}
+
+bool ProcessTeam::Drain(bool all) {
+  bool any = false;
+  if (all) {
+    for (auto& [index, member] : members_) {
+      any |= DrainMember(index, member);
+      if (member.host != nullptr) member.host->Rest();
+    }
+  } else {
+    flags_.TakeDown(places_.size(), [&](std::size_t place) {
+      const auto [index, member] = places_[place];
+      if (member != nullptr) any |= DrainMember(index, *member);
+    });
+    // What one has said may add others.
+    for (std::size_t i = 0; i < attended_.size(); ++i) {
+      const auto found = members_.find(attended_[i]);
+      if (found != members_.end()) any |= DrainMember(found->first, found->second);
+    }
   }
   std::vector<Death> deaths;
   {
@@ -106,14 +137,26 @@ void ProcessTeam::Drain() {
   }
   for (const Death& death : deaths) Bury(death);
   if (delayed_starts_ > 0) StartDelayed();
+  return any || !deaths.empty();
 }
 
-void ProcessTeam::DrainMember(WorkerIndex index, Member& member) {
-  if (member.host == nullptr) return;
+void ProcessTeam::Announce() {
+  std::erase_if(attended_, [this](WorkerIndex index) {
+    const auto found = members_.find(index);
+    if (found == members_.end()) return true;
+    const Member& member = found->second;
+    return !member.host->Settle(!member.unsent.empty());
+  });
+}
+
+bool ProcessTeam::DrainMember(WorkerIndex index, Member& member) {
+  if (member.host == nullptr) return false;
+  if (!member.unsent.empty()) SendWaiting(member);
   try {
-    member.host->Drain(machine_);
+    return member.host->Drain(machine_);
   } catch (const Error& error) {
     KillWorker(index, fmt::format("it broke the protocol: {}", error.what()));
+    return true;
   }
 }
 
@@ -140,6 +183,10 @@ void ProcessTeam::Bury(const Death& death) {
   if (member.segment) {
     store_.DropGrants(*member.segment);
     free_segments_.push_back(*member.segment);
+  }
+  if (member.place) {
+    places_[*member.place] = {};
+    free_places_.push_back(*member.place);
   }
   members_.erase(found);
 }
@@ -272,12 +319,14 @@ void ProcessTeam::SendWaiting(Member& member) {
   } catch (const Error&) {
     member.unsent.clear();  // It has died, which is told soon.
   }
+  if (!member.unsent.empty()) member.host->Attend();
 }
 
 bool ProcessTeam::TrySend(Member& member, const Handing& handing) {
   const FileDescriptor& control = member.host->control();
   if (handing.kind == Handing::Kind::kChannel) {
-    const WorkerStart start{.job = RootTask(options_.job), .index = member.host->index()};
+    const WorkerStart start{
+        .job = RootTask(options_.job), .index = member.host->index(), .place = *member.place};
     WorkerChannel& channel = member.host->channel();
     const int descriptors[] = {channel.descriptor(), bell_descriptor_};
     if (!TrySendDescriptors(control, std::as_bytes(std::span(&start, 1)), descriptors)) {

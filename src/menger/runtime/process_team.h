@@ -15,6 +15,7 @@
 #include "menger/runtime/runtime_options.h"
 #include "menger/runtime/spiller.h"
 #include "menger/runtime/value_store.h"
+#include "menger/runtime/worker_flags.h"
 #include "menger/runtime/worker_process.h"
 #include "menger/runtime/worker_team.h"
 
@@ -32,10 +33,12 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
  public:
   // `wake` is called on another thread, without the lock, when there is something to drain.
   ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, ValueStore& store,
-              Spiller& spiller, int bell_descriptor, std::function<void()> wake);
+              Spiller& spiller, WorkerFlags& flags, int bell_descriptor,
+              std::function<void()> wake);
 
   void StartWorker() override;
-  void Drain() override;
+  bool Drain(bool all) override;
+  void Announce() override;
   void Stop() override;
   pid_t ProcessOf(WorkerIndex index) override {
     return processes_ ? processes_->ProcessOf(static_cast<int>(index)) : 0;
@@ -60,8 +63,10 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   bool PublishExtent(WorkerIndex index, const SharedExtent& extent) override;
   void SendSegment(WorkerIndex index, std::uint32_t segment) override;
   void NameWorker(WorkerIndex index, std::string_view name) override;
+  void Attend(WorkerIndex index) override { attended_.push_back(index); }
 
   struct Member {
+    std::optional<std::uint32_t> place;    // Of its flag.
     std::unique_ptr<ProcessWorker> host;   // None if the process could not be started.
     std::optional<std::uint32_t> segment;  // That it writes, once it has needed one.
     std::vector<bool> has_segment;         // By segment: it was sent, or waits to be.
@@ -72,7 +77,8 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   void Bury(const Death& death);
   void CountFailedStart(const std::string& cause, const ChildEnd& end);
   void TellLine(int worker, pid_t process, std::string_view text);
-  void DrainMember(WorkerIndex index, Member& member);
+  std::uint32_t NewPlace();
+  bool DrainMember(WorkerIndex index, Member& member);
   std::uint32_t SegmentOf(Member& member);
   void Hand(Member& member, const Handing& handing);
   void SendWaiting(Member& member);
@@ -82,8 +88,16 @@ class ProcessTeam final : public WorkerTeam, private WorkerOwner {
   NodeMachine& machine_;
   ValueStore& store_;
   Spiller& spiller_;
+  WorkerFlags& flags_;
   const int bell_descriptor_;
   std::map<WorkerIndex, Member> members_;
+  struct Place {
+    WorkerIndex index = 0;
+    Member* member = nullptr;
+  };
+  std::vector<Place> places_;  // Of flags; those that are nobody's have no member.
+  std::vector<std::uint32_t> free_places_;
+  std::vector<WorkerIndex> attended_;          // Each once: who waits for room, or for being woken.
   std::vector<std::uint32_t> free_segments_;   // Of dead workers.
   double failed_starts_ = 0;                   // One after the other:
   Deadline next_start_ = Deadline::After({});  // after these the next waits,

@@ -117,6 +117,7 @@ void ProcessWorker::Send(std::vector<std::byte> message) {
   if (ended_) return;
   waiting_.push_back(std::move(message));
   SendWaiting();
+  Attend();
   if (waiting_.size() > kWaitingMax) {
     End(fmt::format("it does not read its messages: {} wait", waiting_.size()));
   }
@@ -147,17 +148,36 @@ void ProcessWorker::MakeRoom(NodeMachine& machine) {
 
 // ---- From the worker.
 
-void ProcessWorker::Drain(NodeMachine& machine) {
-  if (ended_) return;
+bool ProcessWorker::Drain(NodeMachine& machine) {
+  if (ended_) return false;
   if (!waiting_.empty()) MakeRoom(machine);
   bool any = false;
   while (const RingEntry entry = in_.Next()) {
     any = true;
     Handle(machine, entry.bytes);
-    if (ended_) return;
+    if (ended_) return true;
   }
   if (any) in_.Release();
   if (std::exchange(announce_, false)) Announce();
+  return any;
+}
+
+void ProcessWorker::Attend() {
+  if (!std::exchange(attended_, true)) owner_.Attend(index_);
+}
+
+bool ProcessWorker::Settle(bool more) {
+  if (std::exchange(announce_, false)) Announce();
+  attended_ = (more || !waiting_.empty()) && !ended_;
+  return attended_;
+}
+
+void ProcessWorker::Rest() {
+  if (ended_) return;
+  Try([&] {
+    out_.GiveMemoryBack();
+    return true;
+  });
 }
 
 void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> bytes) {

@@ -30,6 +30,8 @@ class WorkerOwner {
   virtual bool PublishExtent(WorkerIndex index, const SharedExtent& extent) = 0;
   // Makes sure that the worker can map the segment.
   virtual void SendSegment(WorkerIndex index, std::uint32_t segment) = 0;
+  // Something for the worker waits for room, or for being announced: see ProcessWorker::Settle.
+  virtual void Attend(WorkerIndex) {}
   // An actor comes to live there: what the process prints is that actor's.
   virtual void NameWorker(WorkerIndex, std::string_view) {}
 
@@ -59,7 +61,14 @@ class ProcessWorker final : public WorkerHost {
   void End(std::string_view why) override;
   void Ready(std::uint64_t request, Object& object) override;
   void Refuse(std::uint64_t request, const Object& object, const Payload& error) override;
-  void Drain(NodeMachine& machine) override;
+  bool Drain(NodeMachine& machine) override;
+  // Its owner shall look after it (WorkerOwner::Attend): Drain whenever it works, then Settle.
+  void Attend();
+  // Wakes the worker if there is something for it. True as long as the owner must look after it:
+  // messages wait for room, or `more`.
+  bool Settle(bool more);
+  // Gives memory back that the way to an idle worker took in busier times.
+  void Rest();
   // Room for a value, or why there is none.
   void Grant(std::uint64_t request, const SharedExtent* extent, const TaskFailure* refusal);
 
@@ -100,6 +109,7 @@ class ProcessWorker final : public WorkerHost {
   std::deque<std::vector<std::byte>> waiting_;
   std::vector<std::byte> parts_;  // Of a message that is not complete yet.
   bool announce_ = false;
+  bool attended_ = false;  // The owner knows.
   bool ended_ = false;
 };
 

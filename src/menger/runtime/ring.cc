@@ -1,7 +1,11 @@
 #include "menger/runtime/ring.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "menger/base/error.h"
 
@@ -10,6 +14,8 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 16;
 constexpr std::size_t kCapacityMin = 1024;
+// Whether it is empty is the other end's to say, so it costs a cache miss: seldom asked.
+constexpr std::uint64_t kLookBytes = 4096;
 
 enum State : std::uint32_t { kPlain, kOffered, kClaimed, kRecalled, kPadding };
 
@@ -58,10 +64,11 @@ std::size_t RingBytes(std::size_t capacity) {
   return sizeof(RingWords) + capacity;
 }
 
-RingWriter::RingWriter(std::span<std::byte> memory)
+RingWriter::RingWriter(std::span<std::byte> memory, std::size_t near_bytes)
     : words_(WordsOf(memory)),
       data_(memory.data() + sizeof(RingWords)),
-      capacity_(CapacityOf(memory)) {}
+      capacity_(CapacityOf(memory)),
+      near_(near_bytes) {}
 
 RingHeader& RingWriter::HeaderAt(RingPosition position) const {
   return HeaderIn(data_, capacity_, position);
@@ -87,8 +94,7 @@ std::span<std::byte> RingWriter::Reserve(std::size_t bytes, RingEntryKind kind) 
                           capacity_, max_bytes());
   }
   const std::uint64_t size = EntrySize(bytes);
-  const std::uint64_t to_end = capacity_ - (reserved_ & (capacity_ - 1));
-  const std::uint64_t padding = size > to_end ? to_end : 0;
+  const std::uint64_t padding = PaddingBefore(size);
   if (!HasRoom(padding + size)) return {};
   if (padding > 0) {
     WriteHeader(HeaderAt(reserved_), padding - sizeof(RingHeader), kPadding, reserved_);
@@ -98,7 +104,33 @@ std::span<std::byte> RingWriter::Reserve(std::size_t bytes, RingEntryKind kind) 
   WriteHeader(header, bytes, kind == RingEntryKind::kClaimable ? kOffered : kPlain, reserved_);
   last_ = reserved_;
   reserved_ += size;
+  touched_ = std::max(touched_, (last_ & (capacity_ - 1)) + size);
   return {reinterpret_cast<std::byte*>(&header + 1), bytes};
+}
+
+// What is left to the end, if the entry does not fit there or begins the ring again. The reader
+// gives padding back as soon as it comes to it; until then there is room for as much as lies before
+// it, so what is longer goes on behind.
+std::uint64_t RingWriter::PaddingBefore(std::uint64_t size) {
+  const std::uint64_t offset = reserved_ & (capacity_ - 1);
+  const std::uint64_t to_end = capacity_ - offset;
+  if (size > to_end) return to_end;
+  if (offset < near_ || size > offset || reserved_ < look_at_) return 0;
+  look_at_ = reserved_ + kLookBytes;
+  return ReadReleased() == reserved_ ? to_end : 0;
+}
+
+// The reader is past all of it, and the writer begins again at the start.
+void RingWriter::GiveMemoryBack() {
+  if (std::exchange(rested_at_, reserved_) != reserved_ || touched_ <= near_) return;
+  if (ReadReleased() != reserved_) return;
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto data = reinterpret_cast<std::uintptr_t>(data_);
+  const std::uintptr_t begin = (data + near_ + page - 1) / page * page;
+  const std::uintptr_t end = (data + touched_) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_REMOVE);
+  touched_ = near_;
+  look_at_ = reserved_;
 }
 
 // Only the writer overwrites a header, and only after it was released. So the state of a claimed
@@ -143,13 +175,16 @@ RingEntry RingReader::Next() {
     const std::uint64_t position = header.position.load(std::memory_order_relaxed);
     const std::uint64_t size = EntrySize(bytes);
     const std::uint64_t to_end = capacity_ - (next_ & (capacity_ - 1));
-    if (position != next_ || bytes > capacity_ / 4 || size > published_ - next_ || size > to_end ||
+    const bool too_long = bytes > capacity_ / 4 && state != kPadding;
+    if (position != next_ || too_long || size > published_ - next_ || size > to_end ||
         state > kPadding) {
       throw DataLoss(
           "a ring's entry at {} says that it is {} bytes at {} in state {}: the ring ends at {}",
           next_, bytes, position, state, published_);
     }
+    const bool nothing_before = released_ == next_;
     next_ += size;
+    if (state == kPadding && nothing_before) Release();
     if (state == kRecalled || state == kPadding) continue;
     const auto kind = state == kPlain ? RingEntryKind::kPlain : RingEntryKind::kClaimable;
     return {{reinterpret_cast<const std::byte*>(&header + 1), bytes}, position, kind};

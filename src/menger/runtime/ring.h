@@ -20,6 +20,11 @@ namespace menger {
 //
 // The memory is RingBytes(capacity) long, aligned to a cache line, zeroed, used for one ring: each
 // incarnation of a worker has a new one. One thread at a time an end.
+//
+// A ring that runs empty begins again at its start, once it has used kRingNearBytes: a peer with
+// few entries under way has few pages, which stay warm. What a burst took beyond these
+// GiveMemoryBack returns to the system, where the memory is a shared mapping.
+inline constexpr std::size_t kRingNearBytes = 64 * 1024;
 
 // `capacity` is a power of two of at least 1 KiB; throws InvalidArgument else.
 std::size_t RingBytes(std::size_t capacity);
@@ -56,7 +61,8 @@ static_assert(sizeof(RingHeader) == 16 && std::atomic<std::uint64_t>::is_always_
 // The writing end. One thread at a time; throws DataLoss for what the other end cannot have said.
 class RingWriter {
  public:
-  explicit RingWriter(std::span<std::byte> memory);
+  // It begins again at its start once it is empty and has used `near_bytes`.
+  explicit RingWriter(std::span<std::byte> memory, std::size_t near_bytes = kRingNearBytes);
 
   // Room for an entry of exactly `bytes` (0 or more) bytes, 16-byte aligned, to be filled before
   // Publish; data() is null if the ring is full. Throws InvalidArgument for more than max_bytes(),
@@ -75,15 +81,24 @@ class RingWriter {
   // The reader has released all entries before this position. Throws DataLoss as Reserve does.
   RingPosition ReadReleased();
 
+  // For whoever has nothing to write now: if the ring is empty, and has been written nothing since
+  // this was last called. Throws DataLoss as Reserve does.
+  void GiveMemoryBack();
+
   std::size_t max_bytes() const { return capacity_ / 4; }
 
  private:
   RingHeader& HeaderAt(RingPosition position) const;
   bool HasRoom(std::uint64_t bytes);
+  std::uint64_t PaddingBefore(std::uint64_t size);
 
   RingWords* const words_;
   std::byte* const data_;
   const std::uint64_t capacity_;
+  const std::uint64_t near_;
+  std::uint64_t touched_ = 0;  // So many bytes from the start may have memory.
+  std::uint64_t look_at_ = 0;  // Beyond this position it looks again whether it is empty.
+  std::uint64_t rested_at_ = 0;
   std::uint64_t reserved_ = 0;  // Private: what the writer believes, whatever the memory says.
   std::uint64_t released_ = 0;  // As last read.
   RingPosition last_ = 0;

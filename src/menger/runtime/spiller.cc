@@ -17,7 +17,7 @@ constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(10);
 // More is spilled than is needed at once, so that the disk is busy while the next value is made.
 constexpr std::uint64_t kAheadShare = 16;  // Of the store one part,
 constexpr std::uint64_t kAheadBytesMax = std::uint64_t{64} << 20;
-constexpr std::chrono::seconds kLookAround{1};
+constexpr std::chrono::minutes kLookAround{1};
 
 }  // namespace
 

@@ -23,8 +23,10 @@ class ThreadTeam final : public WorkerTeam {
 
   pid_t ProcessOf(WorkerIndex) override { return getpid(); }
 
-  void Drain() override {
-    for (const auto& worker : workers_) worker->Drain(machine_);
+  bool Drain(bool) override {
+    bool any = false;
+    for (const auto& worker : workers_) any |= worker->Drain(machine_);
+    return any;
   }
 
   void Stop() override { workers_.clear(); }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "menger/runtime/local_node.h"
+#include "menger/runtime/look_around.h"
 
 namespace menger {
 namespace {
@@ -10,7 +11,6 @@ namespace {
 // A call that takes longer must not keep the results of others waiting.
 constexpr double kBriefNanoseconds = 20'000;
 constexpr std::size_t kReportsMax = 64;
-constexpr std::chrono::milliseconds kLookAround{100};
 
 class InlineStore final : public ResultStore {
  public:
@@ -42,17 +42,19 @@ void ThreadWorker::Interrupt(const Task& task) {
 }
 
 void ThreadWorker::Serve() {
+  LookAround idle;
   while (!node_.stopping()) {
     const std::uint32_t seen = bell_.value();
     if (const Task* const task = queue_.Claim()) {
       Do(*task);
+      idle.Reset();
       continue;
     }
     has_reports_ = false;
     // Whatever it has not told yet; that may bring new calls at once.
     node_.Work();
     if (queue_.HasMore()) continue;
-    bell_.TryWaitFor(seen + 1, kLookAround);
+    bell_.TryWaitFor(seen + 1, idle.Next());
   }
 }
 
@@ -82,10 +84,10 @@ void ThreadWorker::Do(const Task& task) {
   if (reports >= kReportsMax || nanoseconds > kBriefNanoseconds) node_.Work();
 }
 
-void ThreadWorker::Drain(NodeMachine& machine) {
+bool ThreadWorker::Drain(NodeMachine& machine) {
   {
     const std::lock_guard lock(reports_mutex_);
-    if (reports_.empty()) return;
+    if (reports_.empty()) return false;
     std::swap(reports_, delivering_);
   }
   for (Report& report : delivering_) {
@@ -98,6 +100,7 @@ void ThreadWorker::Drain(NodeMachine& machine) {
     }
   }
   delivering_.clear();
+  return true;
 }
 
 }  // namespace menger

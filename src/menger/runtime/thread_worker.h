@@ -31,7 +31,7 @@ class ThreadWorker final : public WorkerHost {
   void Interrupt(const Task& task) override;
   void End(std::string_view) override {}
   void Ready(std::uint64_t, Object&) override {}
-  void Drain(NodeMachine& machine) override;
+  bool Drain(NodeMachine& machine) override;
 
  private:
   struct Report {

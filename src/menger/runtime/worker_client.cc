@@ -17,7 +17,7 @@ constexpr std::chrono::nanoseconds kFullPause{20'000};
 
 }  // namespace
 
-WorkerClient::WorkerClient(const WorkerStart& start, WorkerChannel channel, Doorbell& node,
+WorkerClient::WorkerClient(const WorkerStart& start, WorkerChannel channel, NodeBell& node,
                            std::unique_ptr<WorkerSegments> segments)
     // Threads of a worker that are no call's name their calls as if they were a further run of the
     // driver: after the job and the worker.
@@ -25,6 +25,7 @@ WorkerClient::WorkerClient(const WorkerStart& start, WorkerChannel channel, Door
       index_(start.index),
       channel_(std::move(channel)),
       node_(node),
+      place_(start.place),
       segments_(std::move(segments)),
       in_(channel_.to_worker()),
       out_(channel_.to_node()) {}
@@ -65,11 +66,19 @@ bool WorkerClient::AwaitCall(Claimed& call) {
     call = ClaimNext();
     if (call.memory == nullptr && stop_) return false;
   }
-  if (call.memory == nullptr) {
-    RingNode();
-    channel_.worker_bell().TryWaitFor(seen + 1, kLookAround);
+  if (call.memory != nullptr) {
+    idle_.Reset();
+    return true;
   }
+  RingNode();
+  if (!channel_.worker_bell().TryWaitFor(seen + 1, idle_.Next())) Rest();
   return true;
+}
+
+// Nothing has happened for a while.
+void WorkerClient::Rest() {
+  const std::lock_guard lock(writing_);
+  out_.GiveMemoryBack();
 }
 
 // Handles the answers that have come; calls stay the node's until they are claimed.
@@ -294,18 +303,24 @@ void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fil
   } else {
     MessageWriter writer(Reserve(bytes));
     fill(writer);
-    out_.Publish();
+    PublishMessage();
   }
   if (!ring && ++untold_ < kUntoldMax) return;
   untold_ = 0;
-  node_.Ring();
+  node_.doorbell.Ring();
+}
+
+void WorkerClient::PublishMessage() {
+  out_.Publish();
+  node_.flags.Raise(place_);
 }
 
 std::span<std::byte> WorkerClient::Reserve(std::size_t bytes) {
   std::span<std::byte> out = out_.Reserve(bytes);
   while (out.data() == nullptr) {
     // The node is behind: it must be awake, and needs the processor perhaps.
-    node_.Ring();
+    node_.flags.Raise(place_);
+    node_.doorbell.Ring();
     timespec pause{.tv_nsec = kFullPause.count()};
     nanosleep(&pause, nullptr);
     out = out_.Reserve(bytes);
@@ -331,13 +346,13 @@ void WorkerClient::SendParts(std::size_t bytes, FunctionRef<void(MessageWriter&)
     MessageWriter writer(Reserve(MessagePart(sizeof(PartMessage)) + part.size()));
     writer.Add(PartMessage{.last = rest.empty() ? 1U : 0U});
     writer.AddBytes(part);
-    out_.Publish();
+    PublishMessage();
   }
 }
 
 void WorkerClient::RingNode() {
   const std::lock_guard lock(writing_);
-  if (std::exchange(untold_, 0) > 0) node_.Ring();
+  if (std::exchange(untold_, 0) > 0) node_.doorbell.Ring();
 }
 
 void WorkerClient::SendReference(ToNode kind, ObjectId id) {

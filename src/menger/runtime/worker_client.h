@@ -13,9 +13,11 @@
 #include "menger/runtime/call_threads.h"
 #include "menger/runtime/client.h"
 #include "menger/runtime/executor.h"
+#include "menger/runtime/look_around.h"
 #include "menger/runtime/ring.h"
 #include "menger/runtime/room_ahead.h"
 #include "menger/runtime/worker_channel.h"
+#include "menger/runtime/worker_flags.h"
 #include "menger/runtime/worker_messages.h"
 
 namespace menger {
@@ -37,7 +39,7 @@ class WorkerSegments {
 // Lock order: reading_, then writing_.
 class WorkerClient final : public Client, private ResultStore {
  public:
-  WorkerClient(const WorkerStart& start, WorkerChannel channel, Doorbell& node,
+  WorkerClient(const WorkerStart& start, WorkerChannel channel, NodeBell& node,
                std::unique_ptr<WorkerSegments> segments);
 
   // Until the node says that it is enough. Actors are gone then; references that the program still
@@ -73,8 +75,6 @@ class WorkerClient final : public Client, private ResultStore {
  private:
   // For what a node answers at once, or when it has made room.
   static constexpr std::chrono::seconds kAnswer{60};
-  // Between two looks at whether there is something to do.
-  static constexpr std::chrono::milliseconds kLookAround{100};
 
   // A call that was claimed: a copy of its message.
   using CallBuffer = std::unique_ptr<std::byte[]>;
@@ -118,7 +118,9 @@ class WorkerClient final : public Client, private ResultStore {
   void SendParts(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill);
   std::span<std::byte> Reserve(std::size_t bytes);
   std::vector<PinnedBytes> FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers);
+  void PublishMessage();
   void RingNode();
+  void Rest();
   void Await(Request& request, const Deadline& deadline);
   void CheckNotCancelled() const;
   std::uint64_t NewRequest(Request& request, bool with_values);
@@ -133,7 +135,8 @@ class WorkerClient final : public Client, private ResultStore {
   std::atomic<bool> ended_{false};                           // Nobody listens any longer.
   const std::thread::id main_ = std::this_thread::get_id();  // Serves.
   WorkerChannel channel_;
-  Doorbell& node_;
+  NodeBell& node_;
+  const std::size_t place_;  // Of its flag.
   std::unique_ptr<WorkerSegments> segments_;
   ActorInstances actors_;
 
@@ -151,6 +154,7 @@ class WorkerClient final : public Client, private ResultStore {
   std::size_t untold_ = 0;  // Messages since the node's bell was rung. Guarded by writing_.
   // Of the actor that lives here, if it has concurrency.
   std::unique_ptr<CallThreads> call_threads_;
+  LookAround idle_;  // Of the thread that awaits calls.
   std::atomic<CallThreads*> threads_{
       nullptr};                            // The same, for threads that its constructor starts.
   std::atomic<std::uint64_t> running_{0};  // The lease of the call that the main thread does.

@@ -23,8 +23,8 @@ class WorkerHost {
   // One whose value it watches is on the disk, and there is no room for it.
   virtual void Refuse(std::uint64_t, const Object&, const Payload&) {}
 
-  // Tells the machine what the worker has reported since.
-  virtual void Drain(NodeMachine& machine) = 0;
+  // Tells the machine what the worker has reported since; false if that is nothing.
+  virtual bool Drain(NodeMachine& machine) = 0;
 };
 
 }  // namespace menger

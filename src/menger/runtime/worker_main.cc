@@ -89,11 +89,12 @@ int WorkerMain() {
       ReceiveDescriptors(identity.control, sizeof(start), Deadline::After(kReceiveDeadline));
   std::memcpy(&start, message.bytes.data(), sizeof(start));
   WorkerChannel channel(MapSharedMemory(message.descriptors.at(0).get(), WorkerChannel::kBytes));
-  static SharedMemory& bell = *MapSharedMemory(message.descriptors.at(1).get(), 4096).release();
-  Doorbell& node = *reinterpret_cast<Doorbell*>(bell.data());
+  static SharedMemory& bell =
+      *MapSharedMemory(message.descriptors.at(1).get(), sizeof(NodeBell)).release();
+  NodeBell& node = *reinterpret_cast<NodeBell*>(bell.data());
   static WorkerClient& client =
       *new WorkerClient(start, std::move(channel), node,
-                        std::make_unique<MappedSegments>(identity.control, node));
+                        std::make_unique<MappedSegments>(identity.control, node.doorbell));
   client.Serve();
   return 0;
 }

@@ -67,6 +67,7 @@ struct ValueHeader {
 struct WorkerStart {
   TaskId job;  // Its root.
   std::uint32_t index = 0;
+  std::uint32_t place = 0;  // Of its flag.
 };
 // With the descriptor of a segment.
 struct SegmentHanding {

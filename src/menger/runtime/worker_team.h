@@ -16,8 +16,11 @@ class WorkerTeam {
   // One more worker, now or soon: it is then added to the machine.
   virtual void StartWorker() = 0;
 
-  // Tells the machine what the workers have reported since.
-  virtual void Drain() = 0;
+  // Tells the machine what the workers have reported since, and whether there was anything. `all`:
+  // also those are looked at that have not said that they had something.
+  virtual bool Drain(bool all) = 0;
+  // Wakes those who were told something since.
+  virtual void Announce() {}
 
   // The process of a worker; 0 if there is none. Of threads the driver's.
   virtual pid_t ProcessOf(WorkerIndex index) = 0;

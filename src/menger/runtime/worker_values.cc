@@ -142,6 +142,7 @@ void WorkerClient::HandleValue(MessageReader& reader) {
 
 // Whoever waits reads for all.
 void WorkerClient::Await(Request& request, const Deadline& deadline) {
+  LookAround idle;
   for (;;) {
     const std::uint32_t seen = channel_.worker_bell().value();
     {
@@ -150,8 +151,7 @@ void WorkerClient::Await(Request& request, const Deadline& deadline) {
       if (request.missing == 0 || deadline.expired() || IsCancelled()) return;
     }
     RingNode();
-    channel_.worker_bell().TryWaitFor(
-        seen + 1, std::min<std::chrono::nanoseconds>(deadline.remaining(), kLookAround));
+    channel_.worker_bell().TryWaitFor(seen + 1, std::min(deadline.remaining(), idle.Next()));
   }
 }
 
