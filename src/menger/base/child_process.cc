@@ -1,14 +1,15 @@
 #include "menger/base/child_process.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -23,8 +24,10 @@ namespace {
 constexpr std::size_t kPieceBytesMax = 4096;  // Of a line.
 constexpr int kReadsARound = 16;  // So that one that prints a lot leaves time for others.
 constexpr int kReadsAtEnd = 1024;
-constexpr std::chrono::milliseconds kLookEvery{250};  // Also finds ends where there is no pidfd.
-constexpr std::chrono::seconds kStopAtMost{10};       // One that waits in the kernel stays.
+constexpr std::chrono::milliseconds kLookEvery{250};  // At memory, and where there is no pidfd.
+constexpr std::chrono::minutes kLongest{1};
+constexpr std::size_t kEventsAtOnce = 64;
+constexpr std::chrono::seconds kStopAtMost{10};  // One that waits in the kernel stays.
 
 }  // namespace
 
@@ -37,6 +40,7 @@ struct ChildProcesses::Child {
   FileDescriptor pidfd;  // None where the kernel has no such thing.
   std::string line;      // What has no end yet.
   bool over_memory = false;
+  Deadline next_memory_look = Deadline::After({});
 
   // Guarded by mutex_.
   pid_t process =
@@ -68,8 +72,10 @@ struct ChildProcesses::Child {
   }
 };
 
-ChildProcesses::ChildProcesses() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+ChildProcesses::ChildProcesses()
+    : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), events_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!wake_.valid()) throw FromErrno("cannot make an eventfd", errno);
+  if (!events_.valid() || !Listen(0, wake_.get())) throw FromErrno("cannot make an epoll", errno);
   watcher_ = Thread({.name = "child watcher"}, [this] { Watch(); });
 }
 
@@ -77,7 +83,10 @@ ChildProcesses::~ChildProcesses() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    for (auto& [id, child] : children_) child->kill_at = Deadline::After({});
+    for (auto& [id, child] : children_) {
+      child->kill_at = Deadline::After({});
+      timed_.insert(id);
+    }
   }
   Wake();
 }
@@ -101,6 +110,7 @@ ChildId ChildProcesses::Start(ChildProgram program, ChildEvents events) {
     const std::lock_guard lock(mutex_);
     id = next_++;
     children_.emplace(id, std::move(child));
+    fresh_.insert(id);
   }
   Wake();
   return id;
@@ -122,6 +132,7 @@ void ChildProcesses::KillAfter(ChildId child, std::chrono::nanoseconds delay, st
     if (found->kill_at.has_value() && found->kill_at->remaining() <= at.remaining()) return;
     found->kill_at = at;
     found->because = std::move(because);
+    timed_.insert(child);
   }
   Wake();
 }
@@ -129,11 +140,18 @@ void ChildProcesses::KillAfter(ChildId child, std::chrono::nanoseconds delay, st
 void ChildProcesses::CancelKill(ChildId child) {
   const std::lock_guard lock(mutex_);
   if (Child* const found = Find(child); found != nullptr) found->kill_at.reset();
+  timed_.erase(child);
 }
 
 void ChildProcesses::LimitMemory(ChildId child, std::uint64_t bytes_max) {
-  const std::lock_guard lock(mutex_);
-  if (Child* const found = Find(child); found != nullptr) found->memory_max = bytes_max;
+  {
+    const std::lock_guard lock(mutex_);
+    Child* const found = Find(child);
+    if (found == nullptr || found->memory_max == bytes_max) return;
+    found->memory_max = bytes_max;
+    if (!looked_.insert(child).second) return;
+  }
+  Wake();
 }
 
 bool ChildProcesses::WaitForEnd(ChildId child, std::chrono::nanoseconds timeout) {
@@ -142,17 +160,15 @@ bool ChildProcesses::WaitForEnd(ChildId child, std::chrono::nanoseconds timeout)
 }
 
 void ChildProcesses::Watch() {
-  std::vector<pollfd> sources;
   std::optional<Deadline> stop;
   for (;;) {
-    const std::chrono::nanoseconds patience = Round(sources);
+    Round();
     {
       const std::lock_guard lock(mutex_);
       if (stopping_ && !stop.has_value()) stop = Deadline::After(kStopAtMost);
       if (stopping_ && (children_.empty() || stop->expired())) break;
     }
-    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
-    poll(sources.data(), sources.size(), static_cast<int>(milliseconds));
+    AwaitEvents(Patience());
   }
   for (const auto& [id, child] : children_) {
     LogWarning("process {} ('{}') does not end: it waits in the kernel", child->process,
@@ -160,49 +176,97 @@ void ChildProcesses::Watch() {
   }
 }
 
-// Everything that is due for every child. Leaves in `sources` what to poll, returns for how long.
-std::chrono::nanoseconds ChildProcesses::Round(std::vector<pollfd>& sources) {
+// Everything that is due.
+void ChildProcesses::Round() {
   std::uint64_t wakes = 0;
   [[maybe_unused]] const auto got = read(wake_.get(), &wakes, sizeof(wakes));
-  std::vector<std::pair<ChildId, Child*>> children;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [id, child] : children_) children.emplace_back(id, child.get());
+  for (const ChildId id : TakeDue()) {
+    Child* child = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      child = Find(id);
+    }
+    if (child != nullptr) child->process == 0 ? Launch(id, *child) : Tend(id, *child);
   }
-  const bool look = next_look_.expired();
-  if (look) next_look_ = Deadline::After(kLookEvery);
-  for (const auto& [id, child] : children) Tend(id, *child, look);
+}
 
+std::set<ChildId> ChildProcesses::TakeDue() {
+  std::set<ChildId> due = std::exchange(ready_, {});
   const std::lock_guard lock(mutex_);
-  std::chrono::nanoseconds patience = kLookEvery;
-  sources.assign(1, {.fd = wake_.get(), .events = POLLIN});
-  for (const auto& [id, child] : children_) {
-    sources.push_back({.fd = child->output.get(), .events = POLLIN});  // poll leaves -1 out.
-    sources.push_back({.fd = child->pidfd.get(), .events = POLLIN});
-    if (child->kill_at.has_value()) patience = std::min(patience, child->kill_at->remaining());
+  due.merge(fresh_);
+  fresh_.clear();
+  for (const ChildId id : timed_) {
+    const std::optional<Deadline>& kill_at = children_.at(id)->kill_at;
+    if (kill_at.has_value() && kill_at->expired()) due.insert(id);
+  }
+  if (next_look_.expired()) {
+    next_look_ = Deadline::After(kLookEvery);
+    due.insert(looked_.begin(), looked_.end());
+  }
+  return due;
+}
+
+std::chrono::nanoseconds ChildProcesses::Patience() {
+  const std::lock_guard lock(mutex_);
+  std::chrono::nanoseconds patience = kLongest;
+  if (!fresh_.empty()) return {};
+  if (!looked_.empty() || stopping_) patience = next_look_.remaining();
+  for (const ChildId id : timed_) {
+    const std::optional<Deadline>& kill_at = children_.at(id)->kill_at;
+    if (kill_at.has_value()) patience = std::min(patience, kill_at->remaining());
   }
   return patience;
 }
 
-void ChildProcesses::Tend(ChildId id, Child& child, bool look) {
-  if (child.process == 0) return Launch(id, child);
-  if (look && child.memory_max != 0) {
-    const std::uint64_t used = OwnMemory(child.process);
-    if (used > child.memory_max) {
-      child.over_memory = true;
-      KillAfter(id, {},
-                fmt::format("it held {:.1f} MiB of memory, more than the {:.1f} MiB of its budget",
-                            static_cast<double>(used) / (1 << 20),
-                            static_cast<double>(child.memory_max) / (1 << 20)));
-    }
+void ChildProcesses::AwaitEvents(std::chrono::nanoseconds patience) {
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
+  std::array<epoll_event, kEventsAtOnce> found;
+  const int count = epoll_wait(events_.get(), found.data(), static_cast<int>(found.size()),
+                               static_cast<int>(milliseconds));
+  for (int i = 0; i < count; ++i) {
+    const auto id = static_cast<ChildId>(found[static_cast<std::size_t>(i)].data.u64);
+    if (id != 0) ready_.insert(id);
   }
-  KillWhereDue(child);
-  if (child.output.valid() && !child.Read(kReadsARound)) child.output.Close();
+}
+
+bool ChildProcesses::Listen(ChildId id, int descriptor) const {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = static_cast<std::uint64_t>(id)}};
+  return epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+// Taken out first: where this process has forked, the copy would keep it in.
+void ChildProcesses::CloseOutput(Child& child) const {
+  if (!child.output.valid()) return;
+  epoll_ctl(events_.get(), EPOLL_CTL_DEL, child.output.get(), nullptr);
+  child.output.Close();
+}
+
+void ChildProcesses::Tend(ChildId id, Child& child) {
+  CheckMemory(id, child);
+  KillWhereDue(id, child);
+  if (child.output.valid() && !child.Read(kReadsARound)) CloseOutput(child);
   // An error means that somebody else has waited for it, or that SIGCHLD is ignored.
   siginfo_t info{};
   const bool ours =
       waitid(P_PID, static_cast<id_t>(child.process), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
   if (!ours || info.si_pid != 0) Finish(id, child, /*zombie=*/ours);
+}
+
+void ChildProcesses::CheckMemory(ChildId id, Child& child) {
+  std::uint64_t memory_max = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    memory_max = child.memory_max;
+  }
+  if (memory_max == 0 || !child.next_memory_look.expired()) return;
+  child.next_memory_look = Deadline::After(kLookEvery);
+  const std::uint64_t used = OwnMemory(child.process);
+  if (used <= memory_max) return;
+  child.over_memory = true;
+  KillAfter(id, {},
+            fmt::format("it held {:.1f} MiB of memory, more than the {:.1f} MiB of its budget",
+                        static_cast<double>(used) / (1 << 20),
+                        static_cast<double>(memory_max) / (1 << 20)));
 }
 
 void ChildProcesses::Launch(ChildId id, Child& child) {
@@ -220,9 +284,12 @@ void ChildProcesses::Launch(ChildId id, Child& child) {
     fcntl(child.output.get(), F_SETFL, O_NONBLOCK);
     const pid_t process = LaunchChild(child.program, input.get());
     child.pidfd = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+    const bool heard =
+        Listen(id, child.output.get()) && child.pidfd.valid() && Listen(id, child.pidfd.get());
     {
       const std::lock_guard lock(mutex_);
       child.process = process;
+      if (!heard) looked_.insert(id);
     }
     if (child.events.on_start) child.events.on_start(process);
   } catch (...) {
@@ -230,10 +297,11 @@ void ChildProcesses::Launch(ChildId id, Child& child) {
   }
 }
 
-void ChildProcesses::KillWhereDue(Child& child) {
+void ChildProcesses::KillWhereDue(ChildId id, Child& child) {
   const std::lock_guard lock(mutex_);
   if (!child.kill_at.has_value() || !child.kill_at->expired()) return;
   child.kill_at.reset();
+  timed_.erase(id);
   child.killed_because = std::move(child.because);
   kill(child.process, SIGKILL);  // It may have left its group.
   kill(-child.process, SIGKILL);
@@ -262,10 +330,13 @@ void ChildProcesses::Finish(ChildId id, Child& child, bool zombie) {
 
 void ChildProcesses::Erase(ChildId id, Child& child, const ChildEnd& end) {
   if (child.events.on_end) child.events.on_end(end);
+  CloseOutput(child);
+  if (child.pidfd.valid()) epoll_ctl(events_.get(), EPOLL_CTL_DEL, child.pidfd.get(), nullptr);
   decltype(children_)::node_type gone;  // Destroyed outside the lock: the events are the owner's.
   {
     const std::lock_guard lock(mutex_);
     gone = children_.extract(id);
+    for (std::set<ChildId>* const ids : {&fresh_, &timed_, &looked_}) ids->erase(id);
   }
   ended_.notify_all();
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,8 +18,6 @@
 #include "menger/base/clock.h"
 #include "menger/base/files.h"
 #include "menger/base/thread.h"
-
-struct pollfd;
 
 namespace menger {
 
@@ -42,10 +41,10 @@ using ChildId = std::int64_t;
 
 // Processes that this one starts (see child_launch.h for what they are like), reads and outlives.
 //
-// One thread starts and watches them all. What they print is told line by line. When one ends, by
-// itself or not, what it has left in its process group is killed and it is waited for: there are no
-// zombies. Functions may be called on any thread; a child that has ended, or never was, is none of
-// their business.
+// One thread starts and watches them all; those that do nothing cost it nothing. What they print is
+// told line by line. When one ends, by itself or not, what it has left in its process group is
+// killed and it is waited for: there are no zombies. Functions may be called on any thread; a child
+// that has ended, or never was, is none of their business.
 class ChildProcesses {
  public:
   ChildProcesses();
@@ -77,23 +76,34 @@ class ChildProcesses {
   Child* Find(ChildId child);
   void Wake();
   void Watch();
-  std::chrono::nanoseconds Round(std::vector<pollfd>& sources);
-  void Tend(ChildId id, Child& child, bool look);
+  void Round();
+  std::set<ChildId> TakeDue();
+  std::chrono::nanoseconds Patience();
+  void AwaitEvents(std::chrono::nanoseconds patience);
+  bool Listen(ChildId id, int descriptor) const;
+  void CloseOutput(Child& child) const;
+  void Tend(ChildId id, Child& child);
+  void CheckMemory(ChildId id, Child& child);
   void Launch(ChildId id, Child& child);
-  void KillWhereDue(Child& child);
+  void KillWhereDue(ChildId id, Child& child);
   void Finish(ChildId id, Child& child, bool zombie);
   void Erase(ChildId id, Child& child, const ChildEnd& end);
 
-  const FileDescriptor wake_;  // An eventfd: there is something to do before the next look.
+  const FileDescriptor wake_;    // An eventfd: there is something to do before the next look.
+  const FileDescriptor events_;  // An epoll of it, and of what children print and their ends.
   std::mutex mutex_;
   std::condition_variable ended_;  // Signalled when a child leaves children_.
   // Guarded by mutex_; only the watching thread removes. What that thread alone uses of a child
   // needs no lock.
   std::map<ChildId, std::unique_ptr<Child>> children_;
-  ChildId next_ = 1;       // Guarded by mutex_.
-  bool stopping_ = false;  // Guarded by mutex_.
+  ChildId next_ = 1;          // Guarded by mutex_.
+  bool stopping_ = false;     // Guarded by mutex_.
+  std::set<ChildId> fresh_;   // To be started. Guarded by mutex_.
+  std::set<ChildId> timed_;   // Have a time to be killed at. Guarded by mutex_.
+  std::set<ChildId> looked_;  // To be looked at now and then. Guarded by mutex_.
   Deadline next_look_ = Deadline::After({});
-  Thread watcher_;  // Starts them, too: the kernel takes its end for that of this process.
+  std::set<ChildId> ready_;  // Of the watching thread: something was heard of them.
+  Thread watcher_;           // Starts them, too: the kernel takes its end for that of this process.
 };
 
 // Memory of a process that it alone has (resident, not shared with files or others); 0 if it is
