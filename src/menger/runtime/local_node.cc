@@ -24,7 +24,7 @@ constexpr std::chrono::nanoseconds kGatherEvery{100'000'000};
 // Workers that have not said that they have something are looked at all the same: one that went
 // astray may have taken their flags down.
 constexpr std::chrono::nanoseconds kLookAtAllEvery{100'000'000};
-constexpr std::chrono::nanoseconds kLookAtAllIdle{2'000'000'000};
+constexpr std::chrono::nanoseconds kLookAtAllIdle{10'000'000'000};
 constexpr std::chrono::hours kForever{24 * 365};
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
