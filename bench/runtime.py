@@ -70,13 +70,17 @@ def spread(row):
 
 
 def tasks(options):
-    results = ours("tasks", "--seconds", options.seconds)
+    parts = ("rate", "latency", "soak", "idle")
+    results = ours("tasks", "--parts", *parts, "--seconds", options.seconds)
     show(["empty calls", "a second"], [[row["isolation"], spread(row)] for row in results if row["part"] == "rate"])
     show(["one call", "its peer is", "p50, us", "p99, us", "a bare wake and back, p50, us"],
          [[row["isolation"], row["peer"], row["p50_us"], row["p99_us"], row["wake_p50_us"]] for row in results if row["part"] == "latency"])  # fmt: skip
     show(["many calls", "how many", "a second", "MiB of the driver after each tenth"],
          [[row["isolation"], measure.short(row["calls"]), measure.short(row["per_second"]),
            " ".join(f"{each:.0f}" for each in row["driver_mib"])] for row in results if row["part"] == "soak"])  # fmt: skip
+    show(["idle actors", "p50 of a call, us", "CPU of all processes when idle", "shared memory, MiB", "when idle"],
+         [[row["actors"], row["p50_us"], f"{row['cpu_percent']:.2f}%", row["shared_mib"], row["shared_idle_mib"]]
+          for row in results if row["part"] == "idle"])  # fmt: skip
 
 
 def objects(options):

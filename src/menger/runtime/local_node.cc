@@ -22,9 +22,9 @@ constexpr std::chrono::nanoseconds kLookAfter{1'000'000};
 constexpr std::chrono::nanoseconds kLookAfterMost{100'000'000};
 constexpr std::chrono::nanoseconds kGatherEvery{100'000'000};
 // Workers that have not said that they have something are looked at all the same: one that went
-// astray may have taken their flags down.
-constexpr std::chrono::nanoseconds kLookAtAllEvery{100'000'000};
-constexpr std::chrono::nanoseconds kLookAtAllIdle{10'000'000'000};
+// astray may have taken their flags down. So often while calls are not done, else ever less.
+constexpr std::chrono::nanoseconds kLookAtAll{100'000'000};
+constexpr std::chrono::nanoseconds kLookAtAllMost{10'000'000'000};
 constexpr std::chrono::hours kForever{24 * 365};
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
@@ -52,7 +52,7 @@ LocalNode::LocalNode(const RuntimeOptions& options)
       control_(options.job, options.control_folder),
       machine_(MachineOptions(options), *this),
       store_(StoreBytes(options)),
-      losses_([](std::string_view line) { LogWarning("{}", line); }),
+      losses_([this](std::string_view line) { KeepLine(line); }),
       bell_memory_(AllocateSharedMemory("menger-bell", sizeof(NodeBell))),
       spiller_(std::make_unique<Spiller>(
           Spiller::Options{.folder = options.spill_folder,
@@ -89,6 +89,7 @@ void LocalNode::End() {
   }
   bell().Ring();
   caretaker_.Join();
+  WriteLines();
   control_.Finish();
   team_->Stop();
   actors_.Clear();
@@ -347,6 +348,7 @@ NodeMachine::Counts LocalNode::Counts() {
 // short calls that a worker keeps while it does a long one.
 void LocalNode::LookAfter() {
   std::chrono::nanoseconds pause = kLookAfter;
+  look_at_all_pause_ = kLookAtAll;
   while (!stopping()) {
     resting_.store(false, std::memory_order_relaxed);
     const std::uint32_t seen = bell().value();
@@ -360,6 +362,7 @@ void LocalNode::LookAfter() {
       finished_rate_.Look(now, machine_.counts().finished);
       losses_.Tend(now);
     }
+    WriteLines();
     KeepControlState(now);
     resting_.store(pause > kLookAfter, std::memory_order_seq_cst);
     // Whoever left a message before that has not seen it.
@@ -372,12 +375,13 @@ void LocalNode::LookAfter() {
 // than all had been quiet before. What limits of time ask for comes in time. Under the lock.
 std::chrono::nanoseconds LocalNode::NextPause(std::chrono::nanoseconds before, std::int64_t now) {
   const bool waiting = machine_.waiting_calls() > 0;
-  const std::chrono::nanoseconds every = waiting ? kLookAtAllEvery : kLookAtAllIdle;
-  if (now - looked_at_all_at_ >= every.count()) {
+  if (now - looked_at_all_at_ >= (waiting ? kLookAtAll : look_at_all_pause_).count()) {
     looked_at_all_at_ = now;
+    look_at_all_pause_ = std::min(2 * look_at_all_pause_, kLookAtAllMost);
     WorkLocked(/*all=*/true);
   }
   const bool news = std::exchange(seen_news_, news_) != news_;
+  if (news) look_at_all_pause_ = kLookAtAll;
   std::chrono::nanoseconds pause = news ? kLookAfter : std::min(2 * before, kLookAfterMost);
   if (!waiting) pause = kLookAfterMost;
   if (const std::optional<std::int64_t> deadline = machine_.next_deadline()) {

@@ -194,6 +194,8 @@ class LocalNode final : public Client, private NodeEffects {
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
   std::chrono::nanoseconds NextPause(std::chrono::nanoseconds before, std::int64_t now);
+  void KeepLine(std::string_view line);
+  void WriteLines();
   void KeepControlState(std::int64_t now);
   void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
   void StartAnswering();
@@ -213,6 +215,7 @@ class LocalNode final : public Client, private NodeEffects {
   std::vector<Message> delivering_;  // Likewise; kept for its memory.
   FunctionTable functions_;          // Likewise; for their names.
   LossLog losses_;                   // Likewise.
+  std::vector<std::string> lines_;   // Likewise: of the log, to be written without the lock.
   RateMeter finished_rate_;          // Likewise.
   std::uint64_t news_ = 0;           // Likewise: times that somebody had something to tell.
   std::uint64_t seen_news_ = 0;      // By the caretaker. Likewise.
@@ -225,13 +228,14 @@ class LocalNode final : public Client, private NodeEffects {
   std::map<WorkerIndex, Waiter*> waiting_threads_;  // Those whose calls wait. Likewise.
   std::vector<ActorId> ended_actors_;  // Of threads, not destroyed yet. Guarded by node_mutex_.
   std::atomic<bool> stopping_{false};
-  std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
-  std::unique_ptr<Spiller> spiller_;           // Guarded by node_mutex_.
-  std::mutex getting_;                         // Of the thread that listens to the bell.
-  std::unique_ptr<WorkerTeam> team_;           // Guarded by node_mutex_.
-  std::int64_t gathered_at_ = 0;               // The caretaker's.
-  std::int64_t looked_at_all_at_ = 0;          // Likewise.
-  std::atomic<bool> resting_{false};           // It looks again only after a while.
+  std::unique_ptr<SharedMemory> bell_memory_;      // What worker processes ring.
+  std::unique_ptr<Spiller> spiller_;               // Guarded by node_mutex_.
+  std::mutex getting_;                             // Of the thread that listens to the bell.
+  std::unique_ptr<WorkerTeam> team_;               // Guarded by node_mutex_.
+  std::int64_t gathered_at_ = 0;                   // The caretaker's.
+  std::int64_t looked_at_all_at_ = 0;              // Likewise,
+  std::chrono::nanoseconds look_at_all_pause_{0};  // and the pause until the next time.
+  std::atomic<bool> resting_{false};               // It looks again only after a while.
   Thread caretaker_;
   std::unique_ptr<JobSocket> socket_;  // None where there is no place for one.
 };

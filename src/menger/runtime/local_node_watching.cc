@@ -13,6 +13,7 @@ namespace menger {
 namespace {
 
 constexpr std::size_t kEventsAtOnce = 4096;  // Copied under the lock: some microseconds.
+constexpr std::size_t kLinesMax = 1000;      // Kept for a log that nobody reads.
 
 // "was killed by SIGSEGV" of "its worker was killed by SIGSEGV".
 std::string_view WithoutSubject(std::string_view cause) {
@@ -44,6 +45,21 @@ void LocalNode::WorkerLost(const Worker& worker, const Task* ran, const TaskFail
                         actor->restarts > 0 ? "is made again" : "is dead");
   }
   losses_.Add(MonotonicNanoseconds(), subject, text);
+}
+
+// Under the lock. Whoever reads the log may be slow: the caretaker waits for him, and nobody else.
+void LocalNode::KeepLine(std::string_view line) {
+  if (lines_.size() < kLinesMax) lines_.emplace_back(line);
+}
+
+void LocalNode::WriteLines() {
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(node_mutex_);
+    lines.swap(lines_);
+  }
+  for (const std::string& line : lines) LogWarning("{}", line);
+  if (lines.size() == kLinesMax) LogWarning("further losses were not written down");
 }
 
 NodeStatus LocalNode::Status() {

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +7,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "menger/base/clock.h"
@@ -112,6 +116,120 @@ TEST(RuntimeWorkersTest, WorkersThatCannotStartDoNotEndTheJob) {
   }
   Serve(runtime, 10);
   EXPECT_EQ(runtime.Get(runtime.Call<Twice>(5), kPatience), 10);
+}
+
+// Processes that this one has started.
+std::vector<std::string> Children() {
+  std::vector<std::string> children;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(thread.path() / "children");
+    for (std::string child; file >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+// The number behind a word of one of the files of /proc that have a word a line.
+long NumberOf(const std::filesystem::path& file, const std::string& name) {
+  std::ifstream lines(file);
+  for (std::string word; lines >> word;) {
+    long number = 0;
+    if (word == name && lines >> number) return number;
+  }
+  return 0;
+}
+
+// How often the driver's caretaker and the workers' main threads have slept.
+long Sleeps() {
+  long sleeps = 0;
+  const auto count = [&](const std::filesystem::path& status) {
+    sleeps += NumberOf(status, "voluntary_ctxt_switches:");
+  };
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::ifstream(thread.path() / "comm") >> name;
+    if (name == "node") count(thread.path() / "status");
+  }
+  for (const std::string& child : Children()) count(fmt::format("/proc/{}/status", child));
+  return sleeps;
+}
+
+// A look a millisecond by the caretaker and ten a second by each worker would be 6,000.
+TEST(RuntimeWorkersSlowTest, ActorsThatDoNothingLetEverybodySleep) {
+  Runtime runtime({.workers = 1});
+  const Servers servers = Serve(runtime, 100);
+  sleep(1);
+  const long before = Sleeps();
+  sleep(3);
+  EXPECT_LT(Sleeps() - before, 600);
+}
+
+// The rings of an actor may hold 16 MiB; their pages are this process's, too.
+TEST(RuntimeWorkersSlowTest, WhatABurstOfCallsTookIsGivenBack) {
+  constexpr int kCalls = 60'000;
+  constexpr long kKilobytesMax = 8 * 1024;
+  const auto shared = [] { return NumberOf("/proc/self/status", "RssShmem:"); };
+  Runtime runtime({.workers = 1});
+  Servers servers = Serve(runtime, 4);
+  const long before = shared();
+  for (ActorRef<Server>& server : servers) {
+    std::vector<ObjectRef<int>> results;
+    for (int i = 0; i < kCalls; ++i) results.push_back(server.Call<&Server::Twice>(i));
+    EXPECT_EQ(runtime.Get(results, kPatience).back(), 2 * (kCalls - 1));
+  }
+  const Deadline deadline = Deadline::After(kPatience);
+  while (shared() - before > kKilobytesMax && !deadline.expired()) usleep(10'000);
+  EXPECT_LE(shared() - before, kKilobytesMax);
+}
+
+int EndProcess(int status) { _exit(status); }
+
+// A pipe that is full, in the place of standard error, until it is drained or goes.
+class BlockedLog {
+ public:
+  BlockedLog() : before_(dup(STDERR_FILENO)) {
+    EXPECT_EQ(pipe(ends_), 0);
+    fcntl(ends_[1], F_SETFL, O_NONBLOCK);
+    const std::string text(4096, 'x');
+    while (write(ends_[1], text.data(), text.size()) > 0) {
+    }
+    fcntl(ends_[1], F_SETFL, 0);
+    dup2(ends_[1], STDERR_FILENO);
+  }
+  ~BlockedLog() {
+    dup2(before_, STDERR_FILENO);
+    fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+    char text[4096];
+    while (read(ends_[0], text, sizeof(text)) > 0) {
+    }
+    for (const int end : {ends_[1], before_})
+      close(end);  // Who waits to write still needs a reader.
+  }
+  BlockedLog(const BlockedLog&) = delete;
+  BlockedLog& operator=(const BlockedLog&) = delete;
+
+ private:
+  int before_;
+  int ends_[2];
+};
+
+// The end of a worker is written to the log.
+TEST(RuntimeWorkersTest, ALogThatNobodyReadsKeepsNoCallWaiting) {
+  Runtime runtime({.workers = 2});
+  EXPECT_EQ(runtime.Get(runtime.Call<Twice>(1)), 2);
+  auto log = std::make_unique<BlockedLog>();
+  std::promise<void> done;
+  std::future<void> is_done = done.get_future();
+  bool in_time = false;
+  std::thread impatient([&] {
+    in_time = is_done.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+    log.reset();
+  });
+  const ObjectRef<int> lost = runtime.CallWith<EndProcess>({.retries = 0}, 3);
+  EXPECT_THROW(runtime.Get(lost, kPatience), TaskError);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(runtime.Get(runtime.Call<Twice>(i), kPatience), 2 * i);
+  done.set_value();
+  impatient.join();
+  EXPECT_TRUE(in_time);
 }
 
 // More segments than its socket has room for, all while it does something else.

@@ -235,7 +235,6 @@ void Spiller::Read(Job& job) {
     machine_.Restored(object, job.extent);
   } else {
     ++counts_.lost;
-    LogWarning("object {} is lost: {}", ToString(object.id), job.error);
     store_.Free(job.extent);
     machine_.Lose(object);
   }
@@ -305,6 +304,10 @@ void Spiller::Do(Job& job) {
     disk_bytes_.store(files().used_bytes(), std::memory_order_relaxed);
   } catch (...) {
     job.error = TranslateCurrentException().what();
+    // Here, where whoever reads the log may be slow. The object is pinned, and its name its own.
+    if (job.kind == Job::Kind::kRead) {
+      LogWarning("object {} is lost: {}", ToString(job.object->id), job.error);
+    }
   }
 }
 
