@@ -52,7 +52,7 @@ LocalNode::LocalNode(const RuntimeOptions& options)
       control_(options.job, options.control_folder),
       machine_(MachineOptions(options), *this),
       store_(StoreBytes(options)),
-      losses_([this](std::string_view line) { KeepLine(line); }),
+      losses_([this](std::string_view line) { Warn(line); }),
       bell_memory_(AllocateSharedMemory("menger-bell", sizeof(NodeBell))),
       spiller_(std::make_unique<Spiller>(
           Spiller::Options{.folder = options.spill_folder,
@@ -273,8 +273,6 @@ void LocalNode::ActorReleased(ActorId actor) {
   control_.ActorChanged(actor);
   if (options_.isolation == Isolation::kThread) ended_actors_.push_back(actor);
 }
-
-void LocalNode::Warn(std::string_view text) { LogWarning("{}", text); }
 
 // What they do then is the user's affair: without the lock.
 void LocalNode::DestroyActors() {

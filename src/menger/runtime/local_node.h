@@ -194,7 +194,6 @@ class LocalNode final : public Client, private NodeEffects {
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
   std::chrono::nanoseconds NextPause(std::chrono::nanoseconds before, std::int64_t now);
-  void KeepLine(std::string_view line);
   void WriteLines();
   void KeepControlState(std::int64_t now);
   void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);

@@ -48,8 +48,8 @@ void LocalNode::WorkerLost(const Worker& worker, const Task* ran, const TaskFail
 }
 
 // Under the lock. Whoever reads the log may be slow: the caretaker waits for him, and nobody else.
-void LocalNode::KeepLine(std::string_view line) {
-  if (lines_.size() < kLinesMax) lines_.emplace_back(line);
+void LocalNode::Warn(std::string_view text) {
+  if (lines_.size() < kLinesMax) lines_.emplace_back(text);
 }
 
 void LocalNode::WriteLines() {
@@ -59,7 +59,8 @@ void LocalNode::WriteLines() {
     lines.swap(lines_);
   }
   for (const std::string& line : lines) LogWarning("{}", line);
-  if (lines.size() == kLinesMax) LogWarning("further losses were not written down");
+  if (lines.size() == kLinesMax)
+    LogWarning("further warnings of the runtime were not written down");
 }
 
 NodeStatus LocalNode::Status() {

@@ -156,7 +156,8 @@ RingHeader& RingReader::HeaderAt(RingPosition position) const {
 
 bool RingReader::HasEntry() {
   if (next_ != published_) return true;
-  const std::uint64_t published = words_->published.load(std::memory_order_acquire);
+  // In one order with what a writer may do beside publishing (WorkerFlags).
+  const std::uint64_t published = words_->published.load(std::memory_order_seq_cst);
   // `released_` is what this end has given back, so no writer can be further ahead than that.
   if (published - published_ > capacity_ - (published_ - released_) ||
       published % kAlignment != 0) {

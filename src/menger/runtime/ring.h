@@ -72,8 +72,10 @@ class RingWriter {
   // Of the entry reserved last.
   RingPosition last() const { return last_; }
 
-  // Makes all reserved entries visible, with one store.
-  void Publish() { words_->published.store(reserved_, std::memory_order_release); }
+  // Makes all reserved entries visible, with one store; in what order with other words.
+  void Publish(std::memory_order order = std::memory_order_release) {
+    words_->published.store(reserved_, order);
+  }
 
   // Takes a published claimable entry back. False if the reader has claimed or released it.
   bool TryRecall(RingPosition position);

@@ -311,7 +311,7 @@ void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fil
 }
 
 void WorkerClient::PublishMessage() {
-  out_.Publish();
+  out_.Publish(std::memory_order_seq_cst);  // See WorkerFlags.
   node_.flags.Raise(place_);
 }
 

@@ -43,13 +43,13 @@ TEST(WorkerFlagsTest, NothingThatWasPublishedBeforeIsMissed) {
   for (std::size_t place = 0; place < kWorkers; ++place) {
     workers.emplace_back([&flags, &published, place] {
       for (std::uint64_t number = 1; number <= kLast; ++number) {
-        published[place].store(number, std::memory_order_release);
+        published[place].store(number, std::memory_order_seq_cst);
         flags->Raise(place);
       }
     });
   }
   const auto look = [&](std::size_t place) {
-    seen[place] = published[place].load(std::memory_order_acquire);
+    seen[place] = published[place].load(std::memory_order_seq_cst);
   };
   for (int i = 0; i < 10'000; ++i) flags->TakeDown(kWorkers, look);
   for (std::thread& worker : workers) worker.join();
