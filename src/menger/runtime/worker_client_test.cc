@@ -27,7 +27,7 @@ class WorkerClientTest : public testing::Test {
   WorkerChannel node_{MapSharedMemory(memory_->descriptor(), WorkerChannel::kBytes)};
   RingWriter to_worker_{node_.to_worker()};
   RingReader to_node_{node_.to_node()};
-  Doorbell bell_;
+  NodeBell bell_;
 };
 
 template <typename T>
@@ -40,7 +40,8 @@ void Tell(RingWriter& ring, const T& message) {
 // The worker has given up waiting for it, or was never told why it should come.
 TEST_F(WorkerClientTest, RoomThatNobodyWaitsForIsReturned) {
   const SharedExtent extent{.segment = 3, .offset = 8192, .bytes = 4096};
-  WorkerClient client(RootTask(1), 1, Channel(), bell_, std::make_unique<NoSegments>());
+  WorkerClient client({.job = RootTask(1), .index = 1}, Channel(), bell_,
+                      std::make_unique<NoSegments>());
   Tell(to_worker_, GrantMessage{.granted = 1, .request = 42, .extent = extent});
   Tell(to_worker_, GrantMessage{.granted = 0, .request = 44});
   Tell(to_worker_, ToWorker::kStop);
