@@ -118,7 +118,7 @@ double MetricOf(const Metrics& metrics, const std::string& name) {
   return 0;
 }
 
-DqnConfig ConfigOf(const std::string& variant) {
+DqnConfig ConfigOfVariant(const std::string& variant) {
   DqnConfig config{.n_step = 3, .target_every = 1'000'000, .importance_exponent = 0.5};
   config.double_q = variant.find("double") != std::string::npos;
   config.duelling = variant.find("duelling") != std::string::npos;
@@ -137,7 +137,7 @@ class DqnVariantTest : public testing::TestWithParam<std::string> {};
 // With a target network that stays, the loss reported before and after a parameter was moved is the
 // loss as a function of that parameter alone: a target that let a gradient through would show.
 TEST_P(DqnVariantTest, TheGradientIsThatOfTheLossWithItsTargetsHeldFast) {
-  DqnConfig config = ConfigOf(GetParam());
+  DqnConfig config = ConfigOfVariant(GetParam());
   config.double_q = false;  // The choice of the next action would move with the parameter.
   Dqn dqn(config, Context());
   const RandomBatch batch(3);
@@ -160,7 +160,7 @@ TEST_P(DqnVariantTest, TheGradientIsThatOfTheLossWithItsTargetsHeldFast) {
 }
 
 TEST_P(DqnVariantTest, TheTargetNetworkChangesOnScheduleOnly) {
-  DqnConfig config = ConfigOf(GetParam());
+  DqnConfig config = ConfigOfVariant(GetParam());
   config.target_every = 3;
   Dqn dqn(config, Context());
   const RandomBatch batch(3);
@@ -181,7 +181,7 @@ TEST_P(DqnVariantTest, TheTargetNetworkChangesOnScheduleOnly) {
 }
 
 TEST_P(DqnVariantTest, LearningFromOneBatchLowersItsLoss) {
-  Dqn dqn(ConfigOf(GetParam()), Context());
+  Dqn dqn(ConfigOfVariant(GetParam()), Context());
   const RandomBatch batch(3);
   const auto update = MakeLocalUpdateRule({}, dqn.parameter_count());
   const double first = MetricOf(dqn.Learn(batch.view(), *update, 0), "loss");
@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(Variants, DqnVariantTest,
 // Targets and errors written out from the values of the two networks, in float64.
 TEST(DqnTest, PrioritiesAreTheAbsoluteErrorsOfDoubleNStepTargets) {
   for (const bool double_q : {false, true}) {
-    DqnConfig config = ConfigOf("");
+    DqnConfig config = ConfigOfVariant("");
     config.double_q = double_q;
     Dqn dqn(config, Context());
     const auto update = MakeLocalUpdateRule({}, dqn.parameter_count());
@@ -228,7 +228,7 @@ TEST(DqnTest, PrioritiesAreTheAbsoluteErrorsOfDoubleNStepTargets) {
 }
 
 TEST(DqnTest, NoisyUpdatesDrawNewNoiseAndEvaluationHasNone) {
-  DqnConfig config = ConfigOf("double_duelling_c51");
+  DqnConfig config = ConfigOfVariant("double_duelling_c51");
   config.noisy = true;
   Dqn dqn(config, Context());
   const RandomBatch batch(3);
@@ -241,7 +241,7 @@ TEST(DqnTest, NoisyUpdatesDrawNewNoiseAndEvaluationHasNone) {
 TEST(DqnTest, WhatWasSavedGoesOnBitForBit) {
   const std::string path = testing::TempDir() + "/dqn_test_archive";
   std::filesystem::remove_all(path);
-  DqnConfig config = ConfigOf("double_duelling_c51");
+  DqnConfig config = ConfigOfVariant("double_duelling_c51");
   config.noisy = true;
   config.target_every = 4;
   const RandomBatch batch(3);
@@ -297,7 +297,7 @@ Slab OneRow(const Dqn& dqn, int columns, int padding = 1) {
 }
 
 TEST(DqnTest, EpsilonFallsInALineAndIsTheShareOfRandomActions) {
-  DqnConfig config = ConfigOf("");
+  DqnConfig config = ConfigOfVariant("");
   config.epsilon_start = 0.8;
   config.epsilon_end = 0.2;
   config.epsilon_fraction = 0.5;
@@ -325,7 +325,7 @@ TEST(DqnTest, EpsilonFallsInALineAndIsTheShareOfRandomActions) {
 }
 
 TEST(DqnTest, RandomActionsDoNotDependOnTheBatching) {
-  DqnConfig config = ConfigOf("");
+  DqnConfig config = ConfigOfVariant("");
   config.noisy = true;
   config.epsilon_start = 0.5;
   Dqn dqn(config, Context());
@@ -344,7 +344,7 @@ TEST(DqnTest, MaskedActionsAreNeverTakenNorBootstrappedFrom) {
   AlgorithmContext context = Context();
   context.environment.observation = Spec(
       {context.environment.observation[0], LeafSpec::Mask(std::string(kActionMask), kActions)});
-  DqnConfig config = ConfigOf("");
+  DqnConfig config = ConfigOfVariant("");
   config.epsilon_start = 0.5;
   Dqn dqn(config, context);
   constexpr int kColumns = 1'000;

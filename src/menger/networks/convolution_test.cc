@@ -23,11 +23,11 @@ Bf16 Rounded(float value) {  // To nearest, ties to even.
 
 float Float(Bf16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16); }
 
-using Shape = Convolution::Shape;
+using Geometry = Convolution::Shape;
 
 // Images in planes, [channels][height][width], as parameters count them.
 struct Reference {
-  explicit Reference(const Shape& shape, std::uint64_t seed)
+  explicit Reference(const Geometry& shape, std::uint64_t seed)
       : shape(shape),
         out_height((shape.height - shape.kernel) / shape.stride + 1),
         out_width((shape.width - shape.kernel) / shape.stride + 1) {
@@ -62,7 +62,7 @@ struct Reference {
     }
   }
 
-  const Shape shape;
+  const Geometry shape;
   const int out_height;
   const int out_width;
   std::vector<float> input;
@@ -87,7 +87,7 @@ std::vector<Bf16> ChannelsLast(const std::vector<float>& planes, int channels, i
 
 // What the convolution under test reads.
 std::vector<Bf16> InputOf(const Reference& reference, const Convolution& convolution) {
-  const Shape& shape = reference.shape;
+  const Geometry& shape = reference.shape;
   if (!shape.reads_blocks) {
     return ChannelsLast(reference.input, shape.channels, shape.width, convolution.input_size(), 0,
                         shape.width * shape.channels);
@@ -109,7 +109,7 @@ std::vector<Bf16> GradientOf(const Reference& reference, const Convolution& conv
                       convolution.gradient_row());
 }
 
-class ConvolutionTest : public testing::TestWithParam<Shape> {
+class ConvolutionTest : public testing::TestWithParam<Geometry> {
  protected:
   void SetUp() override {
     if (!HasAvx512Bf16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
@@ -147,7 +147,7 @@ TEST_P(ConvolutionTest, TheGradientOfItsInputIsThatOfItsDefinition) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (reference.input[i] == 0) expected[i] = 0;  // Through the relu that made the input.
   }
-  const Shape& shape = GetParam();
+  const Geometry& shape = GetParam();
   const std::ptrdiff_t row = shape.width * shape.channels;
   std::vector<Bf16> actual(static_cast<std::size_t>(convolution.input_size()));
   convolution.InputGradient(GradientOf(reference, convolution).data(),
@@ -195,12 +195,12 @@ TEST_P(ConvolutionTest, TheGradientOfItsWeightsSumsOverThePairAndTheSlices) {
 }
 
 // Nature's three layers and the two of A3C in small, with widths that leave rests everywhere.
-INSTANTIATE_TEST_SUITE_P(Shapes, ConvolutionTest,
-                         testing::Values(Shape{4, 84, 84, 32, 8, 4, true},
-                                         Shape{32, 20, 20, 64, 4, 2}, Shape{64, 9, 9, 64, 3, 1},
-                                         Shape{3, 39, 30, 16, 8, 4, true},
-                                         Shape{1, 8, 13, 32, 8, 4, true},
-                                         Shape{16, 7, 30, 32, 4, 2}, Shape{16, 4, 5, 16, 3, 1}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ConvolutionTest,
+    testing::Values(Geometry{4, 84, 84, 32, 8, 4, true}, Geometry{32, 20, 20, 64, 4, 2},
+                    Geometry{64, 9, 9, 64, 3, 1}, Geometry{3, 39, 30, 16, 8, 4, true},
+                    Geometry{1, 8, 13, 32, 8, 4, true}, Geometry{16, 7, 30, 32, 4, 2},
+                    Geometry{16, 4, 5, 16, 3, 1}));
 
 TEST(Bf16KernelsTest, PixelsOfTwoScreensInterleaveAsTheirBlocksDo) {
   if (!HasAvx512Bf16()) GTEST_SKIP() << "this processor has no AVX512-BF16";

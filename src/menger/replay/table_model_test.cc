@@ -76,7 +76,7 @@ struct Model {
   }
 };
 
-TableOptions Options() {
+TableOptions SmallOptions() {
   TableOptions options = SmallTable();
   options.sampler.kind = SelectorKind::kMaxHeap;
   options.remover.kind = SelectorKind::kFifo;
@@ -148,7 +148,7 @@ class TableModelTest : public testing::Test {
   }
 
   Chunks chunks_;
-  Table table_{Options(), chunks_.store()};
+  Table table_{SmallOptions(), chunks_.store()};
   Model model_;
   Random random_ = Random::FromSeed(30);
   std::vector<ItemKey> keys_;

@@ -29,7 +29,7 @@ using testing::HasSubstr;
 // Hands out references, and ends up with none.
 struct Owner : ReferenceOwner {
   ObjectHandle Adopt(ObjectId id) override {
-    references.push_back(std::make_unique<Reference>(id, this));
+    references.emplace_back(new Reference{id, this});
     return ObjectHandle(references.back().get());
   }
   void Forget(Reference*) noexcept override {}

@@ -267,7 +267,7 @@ struct Owner : ReferenceOwner {
     for (const auto& reference : references) {
       if (reference->id == id) return ObjectHandle(reference.get());
     }
-    references.push_back(std::make_unique<Reference>(id, this));
+    references.emplace_back(new Reference{id, this});
     return ObjectHandle(references.back().get());
   }
   void Forget(Reference* reference) noexcept override { forgotten.push_back(reference->id); }
