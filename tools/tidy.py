@@ -2,13 +2,45 @@
 """Runs clang-tidy on every source file under src that the build compiles. What passed is remembered by content.
 
     tidy.py [--build FOLDER] [--all] [NAME...]   --all: also tests and networks/torch (slow); NAME: only paths containing it
+
+Files with the same options are read in groups (tools/groups.py): most of the time goes into what they include.
 """
 
 import argparse
 import subprocess
 import sys
 
+import groups
 import sources
+
+CACHE = sources.ROOT / "build" / "tidy"
+
+
+def files_by_options(options):
+    """{(folder, is test, the compiler's arguments): paths} of what is to be checked."""
+    found = {}
+    for path, arguments in sorted(sources.compile_commands(options.build).items()):
+        if not path.is_relative_to(sources.ROOT / "src"):
+            continue
+        relative = path.relative_to(sources.ROOT).as_posix()
+        is_test = relative.endswith("_test.cc")
+        if not options.all and (is_test or "/networks/torch/" in relative):
+            continue
+        if options.names and not any(name in relative for name in options.names):
+            continue
+        found.setdefault((path.parent, is_test, tuple(arguments)), []).append(path)
+    return found
+
+
+def group_file(paths):
+    """A file that includes these. It is the same, name and all, whenever the files are."""
+    text = "// NOLINTBEGIN(bugprone-suspicious-include)\n"
+    text += "".join(f'#include "{path.relative_to(sources.ROOT / "src").as_posix()}"\n' for path in paths)
+    name = "_".join(paths[0].relative_to(sources.ROOT / "src").with_suffix("").parts)
+    file = CACHE / "groups" / f"{name}_and_{len(paths) - 1}_more.cc"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text + "// NOLINTEND(bugprone-suspicious-include)\n")
+    return file
 
 
 def main():
@@ -21,19 +53,16 @@ def main():
     version = subprocess.run(["clang-tidy", "--version"], stdout=subprocess.PIPE, check=True).stdout
     settings = (sources.ROOT / ".clang-tidy").read_text()
     jobs = []
-    for path, arguments in sorted(sources.compile_commands(options.build).items()):
-        if not path.is_relative_to(sources.ROOT / "src"):
-            continue
-        relative = path.relative_to(sources.ROOT).as_posix()
-        if not options.all and (relative.endswith("_test.cc") or "/networks/torch/" in relative):
-            continue
-        if options.names and not any(name in relative for name in options.names):
-            continue
-        # g++'s own options that clang does not know are no reason to complain.
-        command = ["clang-tidy", "--quiet", "-p", options.build, "--extra-arg=-Wno-unknown-warning-option",
-                   "--extra-arg=-Wno-unused-command-line-argument", relative]
-        jobs.append((path, sources.content_hash(path, version, settings, *arguments), command, None))
-    return 0 if sources.run_cached(jobs, sources.ROOT / "build" / "tidy", "clang-tidy") else 1
+    for (_, is_test, arguments), paths in files_by_options(options).items():
+        # Tests are read one by one: some stand in for what others include.
+        for group in [[path] for path in paths] if is_test else groups.groups(paths):
+            file = group_file(group) if len(group) > 1 else group[0]
+            # g++'s own options that clang does not know are no reason to complain.
+            command = ["clang-tidy", "--quiet", f"--config-file={sources.ROOT / '.clang-tidy'}", str(file), "--",
+                       *arguments[1:], "-Wno-unknown-warning-option", "-Wno-unused-command-line-argument"]  # fmt: skip
+            digest = sources.content_hash(file, version, settings, *arguments)
+            jobs.append((file, digest, command, None))
+    return 0 if sources.run_cached(jobs, CACHE, "clang-tidy") else 1
 
 
 if __name__ == "__main__":
