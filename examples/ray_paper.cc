@@ -1,6 +1,6 @@
-// The example of the Ray paper (Moritz et al. 2018, figure 3) as a program of Menger: simulators are
-// actors, a policy is made and improved by tasks, and a task drives it all. What it learns is to
-// balance a pole by random search over a linear policy (Mania et al. 2018).
+// The example of the Ray paper (Moritz et al. 2018, figure 3) as a program of Menger: simulators
+// are actors, a policy is made and improved by tasks, and a task drives it all. What it learns is
+// to balance a pole by random search over a linear policy (Mania et al. 2018).
 //
 //   build/release/examples/example_ray_paper
 //
@@ -87,7 +87,8 @@ Policy UpdatePolicy(Runtime& runtime, Policy policy,
                     const std::vector<ObjectRef<Rollout>>& rollouts) {
   for (const Rollout& rollout : runtime.Get(rollouts)) {
     const double slope = (rollout.ahead - rollout.behind) / kStepsMax;
-    policy = Simulator::Moved(policy, rollout.direction, slope / static_cast<double>(rollouts.size()));
+    policy =
+        Simulator::Moved(policy, rollout.direction, slope / static_cast<double>(rollouts.size()));
   }
   return policy;
 }

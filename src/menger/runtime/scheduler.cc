@@ -342,8 +342,8 @@ Worker* Scheduler::WorkerFor(SchedulingClass& scheduling) {
   if (best != nullptr && best->outstanding.empty() && best->lender == 0) return best;
   if (idle_.empty()) ReclaimIdle();
   const int pool = pool_size_ + workers_starting_;
-  const bool stands_in = pool < workers_wanted_ + blocked_ && pool < pool_max_ &&
-                         available_.Contains(scheduling.need);
+  const bool stands_in =
+      pool < workers_wanted_ + blocked_ && pool < pool_max_ && available_.Contains(scheduling.need);
   if (idle_.empty() && (pool < workers_wanted_ || stands_in)) StartOneMore();
   if (idle_.empty() || !Assign(*idle_.back(), scheduling)) return best;
   return scheduling.workers.back();
