@@ -154,8 +154,24 @@ class Actors(unittest.TestCase):
             def run(self):
                 pass
 
-        with self.assertRaisesRegex(Exception, "no engine"):
+        with self.assertRaisesRegex(ray.exceptions.ActorDiedError, "no engine"):
             get(Broken.remote().run.remote())
+
+    def test_a_call_that_ends_the_process_of_an_actor_that_is_made_again(self):
+        @ray.remote(max_restarts=1)
+        class Mortal:
+            def end(self):
+                os._exit(1)
+
+            def say(self):
+                return "here"
+
+        mortal = Mortal.remote()
+        with self.assertRaisesRegex(ray.exceptions.ActorUnavailableError, "exit status 1"):
+            get(mortal.end.remote())
+        self.assertEqual(get(mortal.say.remote()), "here")
+        with self.assertRaises(ray.exceptions.ActorDiedError):
+            get(mortal.end.remote())
 
     def test_methods_that_are_coroutines(self):
         counter = Counter.remote()

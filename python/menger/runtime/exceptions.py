@@ -39,7 +39,7 @@ class ActorDiedError(RayActorError):
 
 
 class ActorUnavailableError(RayActorError):
-    """The actor cannot answer now."""
+    """The actor's process ended under the call; the actor is made again."""
 
 
 class WorkerCrashedError(RayError):
@@ -79,6 +79,7 @@ _KINDS = (
     WorkerCrashedError,
     NodeDiedError,
     ActorDiedError,
+    ActorUnavailableError,
     ObjectLostError,
     GetTimeoutError,
     TaskCancelledError,

@@ -27,6 +27,7 @@ bool IsLoss(const TaskError& error) {
     case FailureKind::kWorkerDied:
     case FailureKind::kNodeDied:
     case FailureKind::kActorDied:
+    case FailureKind::kActorUnavailable:
       return true;
     default:
       return false;

@@ -83,6 +83,9 @@ void NodeMachine::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
   const bool hopeless = cause.kind == FailureKind::kOutOfMemory && !task.header().retry_errors;
   if (begun && (++task.lost > RunsMax(task, RetriesOf(task)) || hopeless)) {
     TaskFailure failure = cause;
+    const bool died =
+        cause.kind == FailureKind::kWorkerDied || cause.kind == FailureKind::kActorDied;
+    if (task.actor != nullptr && died) failure.kind = FailureKind::kActorUnavailable;
     failure.task = NameOf(task);
     failure.text += fmt::format("; the call was begun {} times", task.lost);
     return SettleFailed(task, Encode(failure));

@@ -220,6 +220,8 @@ void NodeMachine::Failed(Worker& worker, LeaseNumber lease, TaskFailure failure,
     UpkeepFailed(*task, Encode(failure));
   } else if (task->header().kind == CallKind::kConstruct) {
     LeaveWorker(*task);
+    failure.kind = FailureKind::kActorDied;
+    failure.text = fmt::format("its construction threw {}: {}", failure.type, failure.text);
     ActorDead(*task->actor, Encode(failure));
   } else {
     if (task->actor != nullptr) ActorCallDone(*task);

@@ -85,8 +85,8 @@ TEST_P(FailuresTest, AnActorOutlivesWhatItsMethodsThrow) {
 
 TEST_P(FailuresTest, AnActorThatCannotBeMade) {
   const ActorRef<Account> account = runtime.CreateActor<Account>({}, -5);
-  EXPECT_NE(FailureOf(runtime, account.Call<&Account::Add>(1)).ToString().find("less than nothing"),
-            std::string::npos);
+  ExpectFailure(FailureOf(runtime, account.Call<&Account::Add>(1)), FailureKind::kActorDied,
+                "less than nothing");
 }
 
 TEST_P(FailuresTest, AKilledActor) {
@@ -182,7 +182,8 @@ TEST_F(DeathsTest, OfAnActor) {
 TEST_F(DeathsTest, OfAnActorThatIsMadeAgain) {
   const ActorRef<Account> account = runtime.CreateActor<Account>({.restarts = 1}, 5);
   EXPECT_EQ(runtime.Get(account.Call<&Account::Add>(1)), 6);
-  FailureOf(runtime, account.Call<&Account::Die>());
+  ExpectFailure(FailureOf(runtime, account.Call<&Account::Die>()), FailureKind::kActorUnavailable,
+                "SIGKILL");
   EXPECT_EQ(runtime.Get(account.Call<&Account::Add>(1)), 6);
 }
 

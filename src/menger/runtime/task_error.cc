@@ -29,8 +29,9 @@ std::string Take(std::span<const std::byte>& bytes) {
 }  // namespace
 
 const char* FailureKindName(FailureKind kind) {
-  constexpr std::array kNames = {"exception",   "worker died", "node died", "actor died",
-                                 "object lost", "deadline",    "cancelled", "out of memory"};
+  constexpr std::array kNames = {"exception",  "worker died",       "node died",
+                                 "actor died", "actor unavailable", "object lost",
+                                 "deadline",   "cancelled",         "out of memory"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

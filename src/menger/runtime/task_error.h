@@ -10,15 +10,16 @@ namespace menger {
 
 // Why a result is not there.
 enum class FailureKind : std::uint8_t {
-  kException,    // The function threw; running it again would do the same.
-  kWorkerDied,   // Its worker died under it more often than its retries allow.
-  kNodeDied,     // The machine that ran it is gone.
-  kActorDied,    // The actor is dead, or never came to life.
-  kObjectLost,   // The value was lost, and what made it is no longer known.
-  kDeadline,     // It ran longer than its time limit.
-  kCancelled,    // Somebody asked for that.
-  kOutOfMemory,  // Its worker used more memory than its budget, or the store is full of pinned
-                 // values.
+  kException,         // The function threw; running it again would do the same.
+  kWorkerDied,        // Its worker died under it more often than its retries allow.
+  kNodeDied,          // The machine that ran it is gone.
+  kActorDied,         // The actor is dead, or never came to life.
+  kActorUnavailable,  // The actor's worker died under the call; the actor is made again.
+  kObjectLost,        // The value was lost, and what made it is no longer known.
+  kDeadline,          // It ran longer than its time limit.
+  kCancelled,         // Somebody asked for that.
+  kOutOfMemory,       // Its worker used more memory than its budget, or the store is full of pinned
+                      // values.
 };
 
 const char* FailureKindName(FailureKind kind);  // "exception", "worker died", ...
