@@ -293,8 +293,10 @@ class Failures(unittest.TestCase):
         def strange():
             raise Strange(1, 2)
 
-        with self.assertRaisesRegex(ray.exceptions.RayTaskError, "Strange"):
+        with self.assertRaisesRegex(ray.exceptions.RayTaskError, "Strange") as caught:
             get(strange.remote())
+        self.assertIsInstance(caught.exception.cause, ray.exceptions.RayError)
+        self.assertIn("a Strange isn't serializable", str(caught.exception.cause))
 
     def test_a_result_that_cannot_travel(self):
         @ray.remote

@@ -110,13 +110,7 @@ class Worker:
         if main:
             self._running = False
         text, cause = _describe(error)
-        try:
-            packed = values.dumps(cause).joined()
-        except Exception:
-            packed = b""
-        if len(packed) > _FAILURE_BYTES_MAX:
-            packed = b""
-        _held, packed = remoting.pack_bytes(packed)
+        _held, packed = remoting.pack_bytes(_pack_exception(cause))
         final = main and self._retried is not None and not isinstance(error, self._retried)
         self._library.frame_fail(
             frame, type(cause).__name__.encode(), text.encode(errors="replace"), ctypes.byref(packed), int(final)
@@ -244,6 +238,18 @@ def _describe(error):
     while isinstance(cause, exceptions.RayTaskError) and cause.cause is not None:
         cause = cause.cause
     return f"pid={os.getpid()}\n{text}", cause
+
+
+def _pack_exception(cause):
+    """An exception as bytes; of one that cannot travel, a RayError that says why."""
+    try:
+        packed = values.dumps(cause).joined()
+        if len(packed) <= _FAILURE_BYTES_MAX:
+            return packed
+        why = f"it has {len(packed)} bytes, more than {_FAILURE_BYTES_MAX}"
+    except Exception as error:
+        why = repr(error)
+    return values.dumps(exceptions.RayError(f"a {type(cause).__name__} isn't serializable: {why}")).joined()
 
 
 def _without_own(trace):
