@@ -173,6 +173,54 @@ class Actors(unittest.TestCase):
         with self.assertRaises(ray.exceptions.ActorDiedError):
             get(mortal.end.remote())
 
+    def test_an_attribute_of_the_name_of_a_method(self):
+        @ray.remote
+        class Switch:
+            def __init__(self):
+                self.on = False
+
+            def on(self):
+                return self.on
+
+        self.assertIs(get(Switch.remote().on.remote()), False)
+
+    def test_what_the_class_itself_has(self):
+        @ray.remote
+        class Scaled:
+            SCALE = 3
+
+            @staticmethod
+            def scaled(x):
+                return x * Scaled.SCALE
+
+            def times(self, x):
+                return Scaled.scaled(x)
+
+        @ray.remote
+        def scale():
+            return Scaled.SCALE
+
+        self.assertEqual((Scaled.SCALE, Scaled.scaled(2)), (3, 6))
+        self.assertEqual(get(Scaled.remote().times.remote(2)), 6)
+        self.assertEqual(get(scale.remote()), 3)
+        with self.assertRaises(AttributeError):
+            Scaled.OTHER
+
+    def test_a_name_that_is_none(self):
+        with self.assertRaisesRegex(ValueError, "None"):
+            ray.get_actor(None)
+
+    def test_options_of_the_wrong_type(self):
+        for option in ("max_restarts", "max_task_retries"):
+            with self.assertRaisesRegex(TypeError, f"{option} is 0.5"):
+                Counter.options(**{option: 0.5})
+            with self.assertRaisesRegex(ValueError, f"{option} is -2"):
+                Counter.options(**{option: -2})
+        with self.assertRaisesRegex(TypeError, "max_retries is None"):
+            add.options(max_retries=None)
+        with self.assertRaisesRegex(TypeError, "name is 3"):
+            add.options(name=3)
+
     def test_methods_that_are_coroutines(self):
         counter = Counter.remote()
         self.assertEqual(get([counter.later.remote(1) for _ in range(10)]), list(range(1, 11)))

@@ -53,11 +53,11 @@ def init(
         cpus=cpus,
         gpus=num_gpus or 0,
         resources=" ".join(f"{name}={float(amount)!r}" for name, amount in (resources or {}).items()).encode(),
-        store_bytes_max=object_store_memory or 0,
+        store_bytes_max=int(object_store_memory or 0),
         program=library.strings([sys.executable, "-m", "menger.runtime.worker"]),
         variables=library.strings([f"{name}={value}" for name, value in variables.items()]),
         folder=folder.encode(),
-        memory_bytes_max=worker_memory or 0,
+        memory_bytes_max=int(worker_memory or 0),
         on_line=lines.callback,
     )
     runtime = functions.open(ctypes.byref(options))

@@ -54,6 +54,10 @@ def check_options(given, known):
     concurrency = given.get("max_concurrency", 1)
     if not isinstance(concurrency, int) or not 1 <= concurrency <= _CONCURRENCY_MAX:
         raise ValueError(f"max_concurrency is {concurrency!r}; it must be a number from 1 to {_CONCURRENCY_MAX}")
+    for name in ("max_retries", "max_restarts", "max_task_retries"):
+        _check_count(name, given.get(name, 0))
+    if not isinstance(given.get("name") or "", str):
+        raise TypeError(f"name is {given['name']!r}; it must be a text")
     if not _are_exceptions(given.get("retry_exceptions", False)):
         raise ValueError(
             f"retry_exceptions is {given['retry_exceptions']!r}; it must be True, False or a list of classes of exceptions"
@@ -64,6 +68,13 @@ def check_options(given, known):
             f"scheduling_strategy is {strategy!r}; it must be 'DEFAULT', 'SPREAD' or a PlacementGroupSchedulingStrategy"
         )
     return given
+
+
+def _check_count(name, count):
+    if not isinstance(count, int):
+        raise TypeError(f"{name} is {count!r}; it must be a whole number")
+    if count < -1:
+        raise ValueError(f"{name} is {count}; it must be -1, for any number, or not negative")
 
 
 def _are_exceptions(given):
@@ -100,6 +111,12 @@ class Definition:
                 finally:
                     self._exporter = None
         return self._reference
+
+    def load(self):
+        """The function or class itself."""
+        if self.target is None:
+            self.target = load_definition(self._reference, session.current())
+        return self.target
 
     # Whoever is exported already travels as its reference; one that contains itself, as what is being loaded; others, whole.
     def __getstate__(self):
@@ -217,6 +234,12 @@ class ActorClass:
 
     def __call__(self, *_arguments, **_keywords):
         raise TypeError(f"'{self.__name__}' is a remote class: make an actor with {self.__name__}.remote()")
+
+    def __getattr__(self, name):
+        """What the class itself has: constants, static methods."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._definition.load(), name)
 
     def options(self, **options):
         return ActorClass(self._definition, {**self._options, **options}, self._methods)
@@ -381,6 +404,8 @@ def has_coroutines(target):
 
 def find_actor(name, namespace=None):
     """The living actor of that name."""
+    if not isinstance(name, str):
+        raise ValueError(f"the name of an actor is a text; this is {name!r}")
     owner = session.current()
     found = owner.find(name)
     if found is None:

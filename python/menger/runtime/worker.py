@@ -134,7 +134,10 @@ class Worker:
         self.name = type(instance).__name__
         if name == "__ray_ready__":
             return lambda: True
-        return getattr(instance, name)
+        method = getattr(instance, name)
+        if callable(method):
+            return method
+        return getattr(type(instance), name).__get__(instance)  # The actor has an attribute of the method's name.
 
     def _arguments(self, flat, shared):
         """(positional ones, those by name)."""
