@@ -221,6 +221,56 @@ class Actors(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "name is 3"):
             add.options(name=3)
 
+    def test_wrong_arguments_are_an_error_of_the_caller(self):
+        with self.assertRaisesRegex(TypeError, "Counter.* takes 1 .* 2 were given"):
+            Counter.remote(1, 2)
+        counter = Counter.options(name="counted").remote()
+        found = ray.get_actor("counted")
+
+        @ray.remote
+        def ask(actor):
+            try:
+                actor.add.remote(1, 2)
+            except TypeError:
+                return actor.add.remote(by=3)
+
+        for handle in (counter, found):
+            with self.assertRaisesRegex(TypeError, "add.* takes 1 .* 2 were given"):
+                handle.add.remote(1, 2)
+            with self.assertRaisesRegex(TypeError, "several values for argument 'by'"):
+                handle.add.remote(1, by=2)
+            with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'other'"):
+                handle.add.remote(other=2)
+        self.assertEqual(get(get(ask.remote(counter))), 3)
+
+    def test_methods_of_all_kinds_take_what_they_take(self):
+        @ray.remote
+        class Kinds:
+            @staticmethod
+            def fixed(x):
+                return x
+
+            @classmethod
+            def of_class(cls, x):
+                return x
+
+            def many(self, *xs, last, **others):
+                return xs, last, others
+
+            def only_by_place(self, x, /, **others):
+                return x, others
+
+            def __call__(self, x):
+                return x
+
+        kinds = Kinds.remote()
+        asked = [kinds.fixed.remote(1), kinds.of_class.remote(x=2), kinds.many.remote(1, 2, last=3, x=4)]
+        asked += [kinds.only_by_place.remote(1, x=2), kinds.__call__.remote(5)]
+        self.assertEqual(get(asked), [1, 2, ((1, 2), 3, {"x": 4}), (1, {"x": 2}), 5])
+        for wrong in (kinds.fixed.remote, lambda: kinds.many.remote(1), lambda: kinds.only_by_place.remote(x=1)):
+            with self.assertRaisesRegex(TypeError, "misses 1 arguments"):
+                wrong()
+
     def test_methods_that_are_coroutines(self):
         counter = Counter.remote()
         self.assertEqual(get([counter.later.remote(1) for _ in range(10)]), list(range(1, 11)))

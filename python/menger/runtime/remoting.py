@@ -2,10 +2,12 @@
 
 import array
 import ctypes
+import functools
 import inspect
+import pickle
 import threading
 
-from menger.runtime import exceptions, library, session, values
+from menger.runtime import exceptions, library, session, signatures, values
 from menger.runtime.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 _UNLIMITED = 65535
@@ -169,9 +171,10 @@ def _make_callable(owner, definition, options, more=b"", **others):
 class RemoteFunction:
     """A function whose `remote(...)` calls it on a worker and returns at once."""
 
-    def __init__(self, definition, options):
+    def __init__(self, definition, options, signature=None):
         self._definition = definition
         self._options = check_options(options, FUNCTION_OPTIONS)
+        self._signature = signature or signatures.signature_of(definition.target)
         self._forget_callable()
         self.__name__ = definition.name
         self.__doc__ = getattr(definition.target, "__doc__", None)
@@ -181,9 +184,10 @@ class RemoteFunction:
 
     def options(self, **options):
         """The same function, called with other options."""
-        return RemoteFunction(self._definition, {**self._options, **options})
+        return RemoteFunction(self._definition, {**self._options, **options}, self._signature)
 
     def remote(self, *arguments, **keywords):
+        self._signature.check(self.__name__, arguments, keywords)
         owner = session.current()
         if self._session is not owner:
             self._make_callable(owner)
@@ -219,16 +223,17 @@ class RemoteFunction:
     __del__ = _drop_callable
 
     def __reduce__(self):
-        return (RemoteFunction, (self._definition, self._options))
+        return (RemoteFunction, (self._definition, self._options, self._signature))
 
 
 class ActorClass:
     """A class whose `remote(...)` makes an actor on a worker of its own."""
 
-    def __init__(self, definition, options, methods=None):
+    def __init__(self, definition, options, instances=None, signature=None):
         self._definition = definition
         self._options = check_options(options, ACTOR_OPTIONS)
-        self._methods = methods if methods is not None else _methods_of(definition.target)
+        self._instances = instances or describe(definition.target)
+        self._signature = signature or signatures.signature_of(definition.target)
         self.__name__ = definition.name
         self.__doc__ = getattr(definition.target, "__doc__", None)
 
@@ -242,9 +247,10 @@ class ActorClass:
         return getattr(self._definition.load(), name)
 
     def options(self, **options):
-        return ActorClass(self._definition, {**self._options, **options}, self._methods)
+        return ActorClass(self._definition, {**self._options, **options}, self._instances, self._signature)
 
     def remote(self, *arguments, **keywords):
+        self._signature.check(self.__name__, arguments, keywords)
         owner, options = session.current(), {**ACTOR_OPTIONS, **self._options}
         name = options["name"] or ""
         if not name:
@@ -258,7 +264,7 @@ class ActorClass:
                 if found and found[0] == made[0]:
                     return self._handle(owner, *made, options)
             if found and options["get_if_exists"]:
-                return ActorHandle(owner, *found, self._definition.name, self._methods)
+                return ActorHandle(owner, *found, self._instances)
             if found:
                 raise ValueError(f"an actor named '{name}' lives already")
         raise ValueError(f"actors named '{name}' come and go: none was found or could be made")
@@ -266,7 +272,7 @@ class ActorClass:
     def _handle(self, owner, actor, kept, options):
         if options["lifetime"] == "detached":
             owner.kept.append(kept)
-        return ActorHandle(owner, actor, kept, self._definition.name, self._methods)
+        return ActorHandle(owner, actor, kept, self._instances)
 
     def _create(self, owner, options, name, arguments, keywords):
         made = _make_callable(
@@ -287,7 +293,7 @@ class ActorClass:
             owner.drop_callable(made)
 
     def __reduce__(self):
-        return (ActorClass, (self._definition, self._options, self._methods))
+        return (ActorClass, (self._definition, self._options, self._instances, self._signature))
 
 
 def _is_refused(owner, kept):
@@ -304,19 +310,19 @@ def _is_refused(owner, kept):
 class ActorHandle:
     """An actor. It lives while somebody has a handle; handles may be arguments and parts of values."""
 
-    def __init__(self, owner, actor, kept, class_name, methods):
+    def __init__(self, owner, actor, kept, description):
         self._session, self._actor, self._object = owner, actor, kept
-        self._class_name, self._methods = class_name, methods
+        self._description = description
         self._callables = {}
 
     def __getattr__(self, name):
-        if name.startswith("__") and name != "__ray_ready__":
+        if name.startswith("__") and name not in ("__ray_ready__", "__call__"):
             raise AttributeError(name)
-        if self._methods is None:  # Found by its name: the actor says what it is.
-            self._class_name, self._methods = self._session.get([self._object])[0]
-        if name not in self._methods:
-            raise AttributeError(f"actors of class '{self._class_name}' have no method '{name}'")
-        return ActorMethod(self, name, self._methods[name], "")
+        if self._description is None:  # Found by its name: the actor says what it is.
+            self._description = self._session.get([self._object])[0]
+        if name not in self._description.methods:
+            raise AttributeError(f"actors of class '{self._description.name}' have no method '{name}'")
+        return ActorMethod(self, name, *self._description.methods[name], "")
 
     def _callable(self, method, results, name):
         made = self._callables.get((method, results, name))
@@ -327,7 +333,7 @@ class ActorHandle:
                     kind=library.METHOD,
                     results=results or 1,
                     prefix=packed,
-                    name=(name or f"{self._class_name}.{method}").encode(),
+                    name=(name or f"{self._description.name}.{method}").encode(),
                     resources=b"",
                     actor=library.Id.from_buffer_copy(self._actor),
                     actor_object=self._object.handle,
@@ -347,32 +353,33 @@ class ActorHandle:
         return type(other) is ActorHandle and self._actor == other._actor
 
     def __repr__(self):
-        return f"Actor({self._class_name}, {self._actor.hex()})"
+        return f"Actor({self._description.name if self._description else ''}, {self._actor.hex()})"
 
     def __reduce__(self):
-        return (_handle, (self._actor, self._object, self._class_name, self._methods))
+        return (_handle, (self._actor, self._object, self._description))
 
 
-def _handle(actor, kept, class_name, methods):
-    return ActorHandle(session.current(), actor, kept, class_name, methods)
+def _handle(actor, kept, description):
+    return ActorHandle(session.current(), actor, kept, description)
 
 
 class ActorMethod:
-    __slots__ = ("_actor", "_method", "_name", "_results")
+    __slots__ = ("_actor", "_method", "_name", "_results", "_signature")
 
-    def __init__(self, actor, method, results, name):
+    def __init__(self, actor, method, results, signature, name):
         self._actor, self._method, self._results, self._name = actor, method, results, name
+        self._signature = signature
 
     def __call__(self, *_arguments, **_keywords):
         raise TypeError(f"'{self._method}' is a method of an actor: call {self._method}.remote()")
 
     def options(self, **options):
         check_options(options, METHOD_OPTIONS)
-        return ActorMethod(
-            self._actor, self._method, options.get("num_returns", self._results), options.get("name", self._name)
-        )
+        results, name = options.get("num_returns", self._results), options.get("name", self._name)
+        return ActorMethod(self._actor, self._method, results, self._signature, name)
 
     def remote(self, *arguments, **keywords):
+        self._signature.check(self._method, arguments, keywords)
         actor, results = self._actor, self._results
         made = actor._callable(self._method, results, self._name)
         references = actor._session.call(made, results or 1, arguments, keywords)
@@ -390,11 +397,38 @@ def method(num_returns=1):
     return mark
 
 
-def _methods_of(target):
-    """How many results each method of a class has."""
-    found = inspect.getmembers(target, callable)
-    methods = {name: getattr(each, "menger_num_returns", 1) for name, each in found if not name.startswith("__")}
-    return {**methods, "__call__": 1, "__ray_ready__": 1}
+class Description:
+    """What the actors of a class are: its name, and for each method how many results it has and its signature."""
+
+    def __init__(self, name, methods):
+        self.name, self.methods = name, methods
+        self._packed = None
+
+    # It travels with each handle, and is the same for all of a class.
+    def __reduce__(self):
+        if self._packed is None:
+            self._packed = pickle.dumps((self.name, self.methods))
+        return (_restore_description, (self._packed,))
+
+
+@functools.lru_cache(maxsize=1000)
+def _restore_description(packed):
+    return Description(*pickle.loads(packed))
+
+
+def describe(target):
+    methods = {
+        name: (getattr(each, "menger_num_returns", 1), _signature_of_method(target, name, each))
+        for name, each in inspect.getmembers(target, callable)
+        if not name.startswith("__") or (name == "__call__" and inspect.isfunction(each))
+    }
+    return Description(target.__name__, {**methods, "__ray_ready__": (1, signatures.ANYTHING)})
+
+
+def _signature_of_method(target, name, found):
+    if isinstance(inspect.getattr_static(target, name, None), staticmethod):
+        return signatures.signature_of(found)
+    return signatures.signature_of(found, bound=inspect.isfunction(found))
 
 
 def has_coroutines(target):
@@ -410,12 +444,7 @@ def find_actor(name, namespace=None):
     found = owner.find(name)
     if found is None:
         raise ValueError(f"no actor named '{name}' lives")
-    return ActorHandle(owner, *found, "", None)
-
-
-def describe(target):
-    """What the making of an actor gives: for those who find it by its name."""
-    return values.dumps((target.__name__, _methods_of(target)))
+    return ActorHandle(owner, *found, None)
 
 
 def pack_bytes(data):
