@@ -251,6 +251,49 @@ class Waiting(unittest.TestCase):
             self.assertEqual(list(sums), [5050 + 100 * first for first in range(16)])
 
 
+class Definitions(unittest.TestCase):
+    def test_a_function_that_calls_one_that_calls_itself(self):
+        @ray.remote
+        def factorial(n):
+            return n * ray.get(factorial.remote(n - 1)) if n else 1
+
+        @ray.remote
+        def outer(n):
+            return ray.get(factorial.remote(n))
+
+        self.assertEqual(get(outer.remote(3)), 6)
+
+    def test_functions_that_call_each_other_for_another(self):
+        @ray.remote
+        def even(n):
+            return ray.get(odd.remote(n - 1)) if n else True
+
+        @ray.remote
+        def odd(n):
+            return ray.get(even.remote(n - 1)) if n else False
+
+        @ray.remote
+        def parities(ns):
+            return ray.get([even.remote(n) for n in ns])
+
+        self.assertEqual(get(parities.remote([2, 3])), [True, False])
+
+    def test_a_function_that_makes_an_actor_that_makes_its_like(self):
+        @ray.remote
+        class Node:
+            def __init__(self, depth):
+                self.parts = [Node.remote(depth - 1) for _ in range(2)] if depth else []
+
+            def count(self):
+                return 1 + sum(ray.get([part.count.remote() for part in self.parts]))
+
+        @ray.remote
+        def count(depth):
+            return ray.get(Node.remote(depth).count.remote())
+
+        self.assertEqual(get(count.remote(1)), 3)
+
+
 class Failures(unittest.TestCase):
     def test_an_exception_keeps_its_class_and_its_traceback(self):
         with self.assertRaises(ValueError) as caught:

@@ -222,8 +222,12 @@ class RemoteFunction:
 
     __del__ = _drop_callable
 
-    def __reduce__(self):
-        return (RemoteFunction, (self._definition, self._options, self._signature))
+    # A function may contain itself: it is made before what it contains is read.
+    def __getstate__(self):
+        return self._definition, self._options, self._signature
+
+    def __setstate__(self, state):
+        self.__init__(*state)
 
 
 class ActorClass:
@@ -242,7 +246,7 @@ class ActorClass:
 
     def __getattr__(self, name):
         """What the class itself has: constants, static methods."""
-        if name.startswith("__"):
+        if name.startswith("__") or "_definition" not in self.__dict__:
             raise AttributeError(name)
         return getattr(self._definition.load(), name)
 
@@ -292,8 +296,11 @@ class ActorClass:
         finally:
             owner.drop_callable(made)
 
-    def __reduce__(self):
-        return (ActorClass, (self._definition, self._options, self._instances, self._signature))
+    def __getstate__(self):
+        return self._definition, self._options, self._instances, self._signature
+
+    def __setstate__(self, state):
+        self.__init__(*state)
 
 
 def _is_refused(owner, kept):
