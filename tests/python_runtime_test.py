@@ -252,6 +252,33 @@ class Waiting(unittest.TestCase):
 
 
 class Definitions(unittest.TestCase):
+    def test_a_function_that_refers_to_several_objects(self):
+        for count in (2, 3, 10, 100):
+            references = [ray.put(i) for i in range(count)]
+
+            @ray.remote
+            def total():
+                return sum(ray.get(references))
+
+            self.assertEqual(get(total.remote()), count * (count - 1) // 2)
+
+    def test_a_function_that_refers_to_several_actors(self):
+        @ray.remote
+        class Holder:
+            def __init__(self, value):
+                self.value = value
+
+            def get(self):
+                return self.value
+
+        first, second = Holder.remote("first"), Holder.remote("second")
+
+        @ray.remote
+        def ask():
+            return ray.get([first.get.remote(), second.get.remote()])
+
+        self.assertEqual(get(ask.remote()), ["first", "second"])
+
     def test_a_function_that_calls_one_that_calls_itself(self):
         @ray.remote
         def factorial(n):

@@ -151,7 +151,8 @@ class Session:
 
     def define(self, value):
         """A reference on what is stored once a job, however often and by whom it is defined: it goes by its bytes."""
-        return self._reference(self.library.define(self.runtime, *c_value(values.dumps(value))[1]))
+        _kept, packed = c_value(values.dumps(value))
+        return self._reference(self.library.define(self.runtime, *packed))
 
     def get(self, references, timeout=None):
         """The values of a list of references."""
