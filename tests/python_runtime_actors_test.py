@@ -218,6 +218,8 @@ class Actors(unittest.TestCase):
                 Counter.options(**{option: -2})
         with self.assertRaisesRegex(TypeError, "max_retries is None"):
             add.options(max_retries=None)
+        with self.assertRaisesRegex(ValueError, "get_if_exists needs a name"):
+            Counter.options(get_if_exists=True).remote()
         with self.assertRaisesRegex(TypeError, "name is 3"):
             add.options(name=3)
 

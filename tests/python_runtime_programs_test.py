@@ -41,6 +41,23 @@ ray.shutdown()
         self.assertRegex(done.stdout, r"(?m)^\(speak pid=\d+\) hello$")
         self.assertRegex(done.stderr, r"(?m)^\(speak pid=\d+\) careful$")
 
+    def test_output_without_the_end_of_its_line_is_shown_when_the_call_ends(self):
+        done = self.run_program(
+            """
+import time
+@ray.remote
+class Teller:
+    def tell(self):
+        print("a word", end="")
+teller = Teller.remote()
+ray.get(teller.tell.remote())
+time.sleep(.3)
+ray.kill(teller)
+ray.shutdown()
+"""
+        )
+        self.assertRegex(done.stdout, r"(?m)^\(Teller pid=\d+\) a word$")
+
     def test_output_may_be_hidden(self):
         done = self.run_program(
             """

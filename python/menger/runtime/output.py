@@ -68,6 +68,11 @@ class Output:
         while data:
             data = data[os.write(self._descriptor, data) :]
 
+    def end_line(self):
+        """What a call has printed is seen, also without the end of its line."""
+        if self._rest:
+            self.flush()
+
     def fileno(self):
         return self._descriptor
 

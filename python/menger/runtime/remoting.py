@@ -257,6 +257,8 @@ class ActorClass:
         self._signature.check(self.__name__, arguments, keywords)
         owner, options = session.current(), {**ACTOR_OPTIONS, **self._options}
         name = options["name"] or ""
+        if options["get_if_exists"] and not name:
+            raise ValueError("get_if_exists needs a name")
         if not name:
             return self._handle(owner, *self._create(owner, options, "", arguments, keywords), options)
         for _ in range(_ATTEMPTS):

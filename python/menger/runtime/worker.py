@@ -33,6 +33,7 @@ class Worker:
         self._main = threading.get_ident()
         self._of_thread = threading.local()
         self.name = "worker"
+        self.outputs = ()
         self._calls, self._running = 0, False
         self._hooks = library.WorkerHooks(library.DoCall(self._call), library.DropActor(self._drop_actor))
 
@@ -60,6 +61,8 @@ class Worker:
             finally:
                 if main:
                     self._running = False
+                for each in self.outputs:
+                    each.end_line()
         except SystemExit as error:
             _exit(error)
         except BaseException as error:
@@ -277,6 +280,7 @@ def main():
     worker = Worker(library.load())
     sys.stdout = output.Output(1, "o", lambda: worker.name)
     sys.stderr = output.Output(2, "e", lambda: worker.name)
+    worker.outputs = (sys.stdout, sys.stderr)
     faulthandler.enable(file=2)
     status = worker.serve()
     if status < 0:
