@@ -122,6 +122,9 @@ TEST(NodeWaitsTest, AFlatFanOutNeedsFewWorkers) {
   }
   EXPECT_EQ(done, calls.size());
   EXPECT_LE(world.workers.size(), 8u);
+  // Those that stood in for others end when there has been no need of them for a while.
+  for (int i = 0; i < 40; ++i) world.PassTime(100 * kMillisecond);
+  EXPECT_EQ(world.workers.size(), 2u);
 }
 
 TEST(NodeWaitsTest, WhenManyWaitOthersAreLetInAtGrowingIntervals) {

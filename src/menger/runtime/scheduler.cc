@@ -165,9 +165,12 @@ Worker* Scheduler::Freest() {
 }
 
 Worker* Scheduler::Spare() const {
-  if (pool_size_ <= workers_wanted_ + blocked_ || idle_.empty()) return nullptr;
-  Worker* const longest = idle_.front();
-  return now_ - longest->progress_at > kSpareNanoseconds ? longest : nullptr;
+  if (pool_size_ <= workers_wanted_ + blocked_) return nullptr;
+  const auto spare = std::find_if(all_.begin(), all_.end(), [this](const Worker* worker) {
+    return worker->outstanding.empty() && !worker->blocked &&
+           now_ - worker->progress_at > kSpareNanoseconds;
+  });
+  return spare != all_.end() ? *spare : nullptr;
 }
 
 void Scheduler::StartOneMore() {
