@@ -55,14 +55,9 @@ void NodeMachine::OrderCall(Task& task) {
                                        "the call does not hold its actor"));
   }
   task.actor = actor;
-  const auto line = actor->held_back.find(task.caller);
-  if (line != actor->held_back.end()) {
-    line->second.PushBack(&task);
-  } else if (task.pending > 0) {
-    actor->held_back[task.caller].PushBack(&task);
-  } else {
-    CallReady(task);
-  }
+  task.in_line = task.pending > 0 || actor->held_back.contains(task.caller);
+  if (!task.in_line) return CallReady(task);
+  actor->held_back[task.caller].PushBack(&task);
 }
 
 // A call of an actor that is dead or never lived.
@@ -98,6 +93,7 @@ void NodeMachine::LetCallerGo(Actor& actor, const Id& caller) {
   bool any = false;
   while (!calls.empty() && calls.front()->pending == 0) {
     Task* const task = calls.PopFront();
+    task->in_line = false;
     task->state = Task::State::kReady;
     actor.mailbox.PushBack(task);
     any = true;
@@ -107,9 +103,8 @@ void NodeMachine::LetCallerGo(Actor& actor, const Id& caller) {
 }
 
 void NodeMachine::LeaveLine(Task& task) {
-  const auto line = task.actor->held_back.find(task.caller);
-  if (line == task.actor->held_back.end()) return;
-  if (task.state == Task::State::kWaiting) line->second.Remove(&task);
+  if (!std::exchange(task.in_line, false)) return;
+  task.actor->held_back.at(task.caller).Remove(&task);
   LetCallerGo(*task.actor, Id(task.caller));
 }
 
@@ -279,7 +274,10 @@ std::vector<Task*> NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& call
   }
   while (Task* const task = actor.mailbox.PopFront()) take(*task);
   for (auto& [caller, line] : std::exchange(actor.held_back, {})) {
-    while (Task* const task = line.PopFront()) calls.push_back(task);
+    while (Task* const task = line.PopFront()) {
+      task->in_line = false;
+      calls.push_back(task);
+    }
   }
   if (construction.state == Task::State::kWaiting) calls.push_back(&construction);
   return running;

@@ -122,6 +122,7 @@ struct Task {
   bool reading = false;       // The values of its references are pinned.
   bool fetching = false;      // It could run, but some of them are not in memory.
   bool unrepeatable = false;  // What a run of it was told was too much to keep.
+  bool in_line = false;       // Of its caller's calls to its actor (Actor::held_back).
   bool logged = false;        // Done, and part of what its actor has become (Actor::log).
   std::uint16_t name = 0;     // See NodeEvents.
   // The runs that were begun and have ended, however, without results that are still there; of what

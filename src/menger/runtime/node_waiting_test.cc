@@ -71,6 +71,28 @@ TEST(NodeWaitingTest, MethodsWithAFailedArgumentLeaveTheirLineAtTheSameCost) {
       [](World& world, const Running& running, const std::vector<Call>&) { Fail(world, running); });
 }
 
+// A method that its worker has not begun is cancelled while others of its caller are held back.
+TEST(NodeWaitingTest, WhoLeavesAnActorsWorkerLeavesTheOthersInTheirLine) {
+  World world;
+  const Call actor = world.Construct({});
+  world.FinishAll();
+  const Call slow = world.Submit();
+  const Running running = world.Begin();
+  const Call offered = world.Method(actor, {});
+  const SpecHeader method{
+      .kind = CallKind::kMethod, .actor = actor.actor, .home = actor.result(), .retries = 0};
+  std::vector<Call> held;
+  for (int i = 0; i < 3; ++i) held.push_back(world.Submit(method, {slow.result()}, {}));
+  world.machine.Cancel(*world.machine.objects().Find(offered.result()), false);
+  EXPECT_EQ(world.State(offered.result()), "cancelled");
+  world.Finish(running);
+  world.FinishAll();
+  for (const Call& call : held) EXPECT_EQ(world.State(call.result()), "value");
+  for (const Call& call : held) world.Forget(call.result());
+  for (const Call& call : {slow, offered, actor}) world.Forget(call.result());
+  world.ExpectNothingLeft();
+}
+
 TEST(NodeWaitingTest, ACallThatHasOneArgumentTwiceFailsOnceWithIt) {
   World world;
   const Call bad = world.Submit();
