@@ -69,9 +69,7 @@ void NodeMachine::Want(Task& first, std::uint64_t wait) {
     task.actor->wanted = std::max(task.actor->wanted, wait);
     more.push_back(task.actor->construction);
     // The call of its caller before it, which is waited for by all that come after.
-    if (task.state == Task::State::kWaiting && task.previous != nullptr) {
-      more.push_back(task.previous);
-    }
+    if (task.in_line && task.previous != nullptr) more.push_back(task.previous);
   }
 }
 
