@@ -53,11 +53,13 @@ void NodeMachine::Unblock(Worker& worker) {
 // ---- What is wanted.
 
 void NodeMachine::Want(Task& first, std::uint64_t wait) {
+  if (!scheduler_.waits().contains(wait)) return;  // It is over.
   std::vector<Task*> more = {&first};
   while (!more.empty()) {
     Task& task = *more.back();
     more.pop_back();
-    if (task.wanted >= wait || task.state == Task::State::kDone) continue;
+    const bool wanted = task.wanted >= wait && scheduler_.waits().contains(task.wanted);
+    if (wanted || task.state == Task::State::kDone) continue;
     scheduler_.Want(task, wait);
     if (task.pending > 0) {
       for (const Object* const argument : task.arguments) {
