@@ -35,8 +35,10 @@ class Node final : private NodeEffects, private WorkerOwner {
  public:
   Node()
       : machine_({.resources = Resources(2, 0), .job = 1}, *this),
-        worker_(*this, machine_, kIndex, FileDescriptor()),
-        channel_(MapSharedMemory(worker_.channel_descriptor(), WorkerChannel::kBytes)),
+        worker_(*this, machine_, kIndex,
+                WorkerChannel(AllocateSharedMemory("menger-fuzz", WorkerChannel::kBytes)),
+                FileDescriptor()),
+        channel_(MapSharedMemory(worker_.channel().descriptor(), WorkerChannel::kBytes)),
         ring_(channel_.to_node()) {
     machine_.NewWorkerIndex();
     machine_.StartWorkers();
