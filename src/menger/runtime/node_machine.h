@@ -111,7 +111,8 @@ class NodeMachine : private ObjectTable::Listener {
   Worker& AddWorker(WorkerIndex index);
   // As many as the pool shall have.
   void StartWorkers() { scheduler_.StartAll(); }
-  // A start that was asked for came to nothing: whoever needs it gets that as its error.
+  // A start that was asked for came to nothing: whoever needs it gets that as its error. Without a
+  // cause it is tried again.
   void StartFailed(std::string_view cause);
   Worker* FindWorker(WorkerIndex index);  // Null also for one that is gone.
   // It is gone, as `cause` says: what it ran is run again elsewhere or fails, its actors are made

@@ -143,6 +143,7 @@ void NodeMachine::FailStranded() {
 
 void NodeMachine::StartFailed(std::string_view cause) {
   scheduler_.StartFailed();
+  if (cause.empty()) return;
   const auto text = [cause] { return fmt::format("no worker could be started for it: {}", cause); };
   const auto homeless =
       std::find_if(waiting_actors_.begin(), waiting_actors_.end(), [](const Actor* actor) {

@@ -167,7 +167,8 @@ void ProcessTeam::Bury(const Death& death) {
   DrainMember(death.index, member);  // Its last words count.
   if (member.host == nullptr || member.host->worker() == nullptr) {
     CountFailedStart(fmt::format("worker {} {}", death.index, death.end.cause), death.end);
-    machine_.StartFailed(death.end.cause);
+    // What somebody has killed says nothing of the next: it is simply started again.
+    machine_.StartFailed(WasKilled(death.end) ? "" : death.end.cause);
   } else if (Worker* const worker = machine_.FindWorker(death.index)) {
     machine_.WorkerDied(
         *worker,

@@ -63,8 +63,9 @@ SchedulingClass& Scheduler::ClassFor(std::string_view text) {
 }
 
 SchedulingClass& Scheduler::NewClass(std::string_view text, Resources need) {
-  const auto spare = std::find_if(spare_classes_.begin(), spare_classes_.end(),
-                                  [](const auto* one) { return one->workers.empty(); });
+  const auto spare =
+      std::find_if(spare_classes_.begin(), spare_classes_.end(),
+                   [](const auto* one) { return one->workers.empty() && one->blocked.empty(); });
   SchedulingClass* made = nullptr;
   if (spare != spare_classes_.end()) {
     made = *spare;
