@@ -87,7 +87,9 @@ struct FunctionTimes {
 struct Turn {
   std::uint64_t wanted = 0;  // Task::wanted.
   int priority = 0;
-  auto operator<=>(const Turn&) const = default;
+  bool operator>(const Turn& other) const {
+    return wanted != other.wanted ? wanted > other.wanted : priority > other.priority;
+  }
 };
 
 // On what workers of other classes keep busy.
