@@ -207,6 +207,9 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
   if (thread != nullptr) {
     machine_.Block(thread->worker(), objects, deadline.remaining() < kNoTimeout / 2);
     waiting_threads_[thread->worker().index] = &waiter;
+    // It may have been told before it began to wait.
+    waiter.cancelled = thread->interrupted();
+    if (waiter.cancelled) waiter.missing = 0;
   }
   RunMachine();
   AwaitWaiter(waiter, deadline, lock);
