@@ -190,7 +190,7 @@ double SecondsOfGets(Runtime& runtime, int count) {
 
 // Each Wait costs what it takes to move the references by a place, which is some of what a Get
 // costs; a question about each would be a thousand of these.
-TEST_P(WaitingTest, ManyThatAreReadyAreSoonWaitedFor) {
+TEST_P(WaitingTest, SlowManyThatAreReadyAreSoonWaitedFor) {
   constexpr int kCount = 10'000;
   EXPECT_LT(SecondsOfWaits(runtime, kCount), 100 * SecondsOfGets(runtime, kCount));
   EXPECT_LT(runtime.Get(runtime.Call<SecondsOfWaits>(kCount)),
