@@ -27,7 +27,8 @@ function(menger_folder name)
     endif()
     target_link_libraries(menger_${name}_test PRIVATE menger_${name} ${FOLDER_TEST_LIBRARIES} GTest::gmock ${gtest})
     menger_compile_in_groups(menger_${name}_test)
-    target_compile_definitions(menger_${name}_test PRIVATE MENGER_SOURCE_FOLDER="${CMAKE_SOURCE_DIR}")
+    target_compile_definitions(menger_${name}_test PRIVATE
+      MENGER_SOURCE_FOLDER="${CMAKE_SOURCE_DIR}" MENGER_SANITIZER="${MENGER_SANITIZE}")
     gtest_discover_tests(menger_${name}_test TEST_PREFIX "${name}." TEST_FILTER "-*Slow*" DISCOVERY_TIMEOUT 120
       PROPERTIES TIMEOUT 240)
     gtest_discover_tests(menger_${name}_test TEST_PREFIX "${name}." TEST_FILTER "*Slow*" DISCOVERY_TIMEOUT 120

@@ -3,11 +3,13 @@
 
     groups.py FILE...   prints one group a line, its files separated by semicolons
 
-Files of a group share one anonymous namespace, so two that declare the same name at the left margin never share a group. A new
-file can therefore not break a grouped build by the name of a helper. Where names are not at the left margin (the formatter puts
-them there) the compiler says "redefinition", and where one is taken in vain the files are merely apart.
+Files of a group share one anonymous namespace, so two that declare the same name at the left margin never share a group, nor
+does one with another that includes a header which declares it: that one's calls would find the helper. A new file can therefore
+not break a grouped build by the name of a helper. Where names are not at the left margin (the formatter puts them there) the
+compiler says "redefinition", and where one is taken in vain the files are merely apart.
 """
 
+import functools
 import pathlib
 import re
 import sys
@@ -17,8 +19,11 @@ LINES_MAX = 2000  # More saves little, and needs gigabytes where sanitizers inst
 DECLARED = re.compile(r"(?<!::)\b([A-Za-z_]\w*)(?=\s*(?:[({=;\[]|:(?!:)))|\b(?:class|struct|enum|define)\s+(\w+)")
 NO_NAME = set("const noexcept static_assert sizeof default return final void class struct enum operator".split())
 NO_DECLARATION = re.compile(r"\s|//|namespace\b|using\s[\w:]+;|TEST|INSTANTIATE|#\s*include|\}")
+INCLUDED = re.compile(r'^#include "(menger/.+)"', re.MULTILINE)
+SOURCES = pathlib.Path(__file__).parent.parent / "src"
 
 
+@functools.cache
 def declared(path):
     """The names at the left margin of a file that a declaration may introduce."""
     names = set()
@@ -28,13 +33,21 @@ def declared(path):
     return names - NO_NAME
 
 
+def visible(path):
+    """The names that a file has, each with the file that declares it: a header that it includes, or else itself."""
+    headers = [SOURCES / header for header in INCLUDED.findall(path.read_text())]
+    included = {(name, header) for header in headers if header.exists() for name in declared(header)}
+    return included | {(name, path) for name in declared(path) - {name for name, _ in included}}
+
+
 def groups(paths):
-    """Lists of the paths, each in the first group that has room and none of its names."""
+    """Lists of the paths, each in the first group that has room and means the same by all names of both."""
     found = []  # (files, names, lines)
     for path in sorted(paths):
-        names, lines = declared(path), path.read_text().count("\n")
+        names, lines = visible(path), path.read_text().count("\n")
         for i, (files, taken, length) in enumerate(found):
-            if length + lines <= LINES_MAX and not names & taken:
+            shared = {name for name, _ in names} & {name for name, _ in taken}
+            if length + lines <= LINES_MAX and not any(name in shared for name, _ in names ^ taken):
                 found[i] = ([*files, path], names | taken, length + lines)
                 break
         else:

@@ -40,7 +40,7 @@ ItemSpec Items() {
                       {.name = "next", .leaf = "frame", .rows = kStack}}};
 }
 
-TableOptions Options(const char* name, std::int64_t items_max) {
+TableOptions TableOf(const char* name, std::int64_t items_max) {
   return {.name = name,
           .items = Items(),
           .sampler = {.kind = SelectorKind::kUniform},
@@ -56,7 +56,7 @@ std::vector<std::uint8_t> FrameOf(std::int64_t step) {
   return frame;
 }
 
-void Append(TrajectoryWriter& writer) {
+void AppendFrame(TrajectoryWriter& writer) {
   const std::int64_t step = writer.steps();
   const auto frame = FrameOf(step);
   const std::byte* const leaves[] = {reinterpret_cast<const std::byte*>(frame.data()),
@@ -71,7 +71,7 @@ std::vector<StepRange> ItemOf(std::int64_t steps) {
 
 void Write(TrajectoryWriter& writer, const std::vector<Table*>& tables, int steps) {
   for (int i = 0; i < steps; ++i) {
-    Append(writer);
+    AppendFrame(writer);
     if (writer.steps() < 5) continue;
     for (Table* const table : tables) writer.Add(*table, 1.0, ItemOf(writer.steps()));
     writer.Flush(Soon());
@@ -104,8 +104,8 @@ void ExpectRightFrames(Table& table, int count) {
 }
 
 TEST(CompressedWritingTest, ItemsShowTheSameInAFractionOfTheBytesWhateverTheyReachOver) {
-  ReplayStore plain({.tables = {Options("a", 1000)}});
-  ReplayStore store({.tables = {Options("a", 1000)}});
+  ReplayStore plain({.tables = {TableOf("a", 1000)}});
+  ReplayStore store({.tables = {TableOf("a", 1000)}});
   const auto plain_writer = plain.NewWriter(Items().steps, {.chunk_steps = kChunkSteps});
   const auto writer = store.NewWriter(Items().steps, kCompressing);
   Write(*plain_writer, {&plain.table(0)}, 500);
@@ -118,7 +118,7 @@ TEST(CompressedWritingTest, ItemsShowTheSameInAFractionOfTheBytesWhateverTheyRea
 }
 
 TEST(CompressedWritingTest, TablesShareTheCompressedChunkAndTheLastOneFreesIt) {
-  ReplayStore store({.tables = {Options("a", 40), Options("b", 100)}});
+  ReplayStore store({.tables = {TableOf("a", 40), TableOf("b", 100)}});
   auto writer = store.NewWriter(Items().steps, kCompressing);
   Write(*writer, {&store.table(0), &store.table(1)}, 1000);
   for (int i = 0; i < 2; ++i) ExpectRightFrames(store.table(i), 300);
@@ -158,10 +158,10 @@ TEST(CompressedWritingTest, TablesShareTheCompressedChunkAndTheLastOneFreesIt) {
 // Flushes may come at any step, and of several chunks at once.
 TEST(CompressedWritingTest, ManyStepsAtOnceAreCompressedAsFewAre) {
   for (const int steps_each : {1, 5, 16, 40, 100}) {
-    ReplayStore store({.tables = {Options("a", 10'000)}});
+    ReplayStore store({.tables = {TableOf("a", 10'000)}});
     const auto writer = store.NewWriter(Items().steps, kCompressing);
     for (int i = 0; i < 800; ++i) {
-      Append(*writer);
+      AppendFrame(*writer);
       if (writer->steps() >= 5) writer->Add(store.table(0), 1.0, ItemOf(writer->steps()));
       if (writer->steps() % steps_each == 0) writer->Flush(Soon());
     }
@@ -173,7 +173,7 @@ TEST(CompressedWritingTest, ManyStepsAtOnceAreCompressedAsFewAre) {
 }
 
 TEST(CompressedWritingTest, AFullChunkThatFindsNoRoomServesAsItIs) {
-  TableOptions options = Options("a", 1000);
+  TableOptions options = TableOf("a", 1000);
   const std::size_t chunk = ChunkLayout(Items().steps, kChunkSteps).bytes();
   ReplayStore store({.tables = {options}, .bytes_max = chunk});
   const auto writer = store.NewWriter(Items().steps, kCompressing);
@@ -184,7 +184,7 @@ TEST(CompressedWritingTest, AFullChunkThatFindsNoRoomServesAsItIs) {
 
 // A sample that was drawn before goes on with what it holds; TSan sees what the values may hide.
 TEST(CompressedWritingTest, ReadersGoOnWhileChunksAreReplaced) {
-  ReplayStore store({.tables = {Options("a", 100), Options("b", 100)}});
+  ReplayStore store({.tables = {TableOf("a", 100), TableOf("b", 100)}});
   std::atomic<bool> stop = false;
   std::atomic<int> wrong = 0;
   std::atomic<int> batches = 0;
@@ -222,10 +222,10 @@ struct Session {
   explicit Session(std::size_t bytes) : bytes_max(bytes) { Open(); }
   void Open() {
     writer.reset();
-    TableOptions a = Options("a", 1000);
+    TableOptions a = TableOf("a", 1000);
     a.bytes_max = bytes_max;
     store = std::make_unique<ReplayStore>(
-        ReplayStoreOptions{.tables = {a, Options("b", 30)}, .writer_bytes = 1 << 16});
+        ReplayStoreOptions{.tables = {a, TableOf("b", 30)}, .writer_bytes = 1 << 16});
     writer = store->NewWriter(Items().steps, kCompressing);
   }
   void Write(int steps) { menger::Write(*writer, {&store->table(0), &store->table(1)}, steps); }

@@ -37,7 +37,7 @@ DurabilityOptions In(const Folder& folder, Durability kind = Durability::kJourna
   return {.kind = kind, .folder = folder / "kept", .checkpoint_every = std::chrono::hours(24)};
 }
 
-void Steps(Stream& run, int count) {
+void AppendSteps(Stream& run, int count) {
   for (int i = 0; i < count; ++i) run.Step();
 }
 
@@ -59,9 +59,9 @@ TEST(ReplayKeeperTest, AJournaledStoreComesBackAgainAndAgain) {
       if (life > 0) {
         EXPECT_TRUE(Held(run.options, *run.store, folder / "held") == held);
       }
-      Steps(run, 500);
+      AppendSteps(run, 500);
       if (life % 2 == 0) keeper.Checkpoint(Soon());
-      Steps(run, 500);
+      AppendSteps(run, 500);
     }
     held = Held(run.options, *run.store, folder / "held");
   }
@@ -73,11 +73,11 @@ TEST(ReplayKeeperTest, WhatWasSyncedIsThereWhileTheKeeperGoesOn) {
     const Folder folder;
     Stream run(TwoTables());
     ReplayKeeper keeper(*run.store, In(folder, kind));
-    Steps(run, 500);
+    AppendSteps(run, 500);
     keeper.Sync(Soon());
     const std::vector<double> held = Held(run.options, *run.store, folder / "held");
     fs::copy(folder / "kept", folder / "copied", fs::copy_options::recursive);
-    Steps(run, 500);
+    AppendSteps(run, 500);
     keeper.Checkpoint(Soon());
     ReplayStore store(Drained(run.options));
     const ReplayKeeper other(store, {.kind = kind, .folder = folder / "copied"});
@@ -134,9 +134,9 @@ TEST(ReplayKeeperTest, ADamagedCheckpointLosesNothing) {
   Stream run(TwoTables());
   {
     ReplayKeeper keeper(*run.store, In(folder));
-    Steps(run, 500);
+    AppendSteps(run, 500);
     keeper.Checkpoint(Soon());
-    Steps(run, 500);
+    AppendSteps(run, 500);
   }
   EXPECT_FALSE(fs::exists(folder / "kept/checkpoint-3"));
   const std::vector<double> held = Held(run.options, *run.store, folder / "held");
@@ -155,7 +155,7 @@ TEST(ReplayKeeperTest, ADamagedJournalIsRefusedByName) {
   Stream run(TwoTables());
   {
     const ReplayKeeper keeper(*run.store, In(folder));
-    Steps(run, 500);
+    AppendSteps(run, 500);
   }
   const std::string path = folder / "kept/journal-1.bin";
   FlipBit(path, fs::file_size(path) / 2, 3);
@@ -171,7 +171,7 @@ TEST(ReplayKeeperTest, ALongJournalMakesACheckpointAndOldFilesGo) {
   {
     ReplayKeeper keeper(*run.store, options);
     while (fs::exists(folder / "kept/journal-3.bin") || !fs::exists(folder / "kept/checkpoint-5")) {
-      Steps(run, 50);
+      AppendSteps(run, 50);
       keeper.Sync(Soon());
     }
   }
@@ -188,7 +188,7 @@ TEST(ReplayKeeperTest, SmallerTablesMayGoOnWithAJournal) {
   Stream run(options);
   {
     const ReplayKeeper keeper(*run.store, In(folder));
-    Steps(run, 2000);
+    AppendSteps(run, 2000);
   }
   const std::int64_t inserts = run.store->table(0).info().inserts;
   options.tables[0].items_max = 10;
@@ -218,7 +218,7 @@ TEST(ReplayKeeperTest, AFallBackAcrossASmallerTableCountsWhatItEvictedOnce) {
   const ReplayStoreOptions large = run.options;
   {
     ReplayKeeper keeper(*run.store, In(folder));
-    Steps(run, 500);
+    AppendSteps(run, 500);
   }
   ReplayStoreOptions small = large;
   for (TableOptions& table : small.tables) table.items_max = 10;

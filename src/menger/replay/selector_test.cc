@@ -76,7 +76,7 @@ class Operations {
 };
 
 // The slot that the model would choose, where the choice is not random.
-std::uint32_t Expected(SelectorKind kind, const std::map<std::uint64_t, Entry>& items) {
+std::uint32_t ExpectedSlot(SelectorKind kind, const std::map<std::uint64_t, Entry>& items) {
   if (kind == SelectorKind::kFifo) return items.begin()->second.slot;
   if (kind == SelectorKind::kLifo) return items.rbegin()->second.slot;
   Entry best = items.begin()->second;
@@ -100,7 +100,7 @@ TEST_P(DeterministicSelectorTest, ChoosesWhatAModelChoosesAfterRandomOperations)
     ASSERT_EQ(selector->CanSelect(), !operations.items().empty());
     if (operations.items().empty()) continue;
     const Selection selection = selector->Select(random);
-    ASSERT_EQ(selection.slot, Expected(GetParam(), operations.items())) << "after step " << i;
+    ASSERT_EQ(selection.slot, ExpectedSlot(GetParam(), operations.items())) << "after step " << i;
     ASSERT_EQ(selection.probability, 1.0);
   }
   EXPECT_EQ(random.Save(), before);

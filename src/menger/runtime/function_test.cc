@@ -120,8 +120,10 @@ TEST(FunctionTest, NamesAreForPeople) {
   std::vector<std::string> names;
   for (const Function* const function : AllFunctions()) names.push_back(function->name());
   EXPECT_EQ(names[0], "Overloaded");
+#ifndef __clang__  // Which tells less of these.
   EXPECT_EQ(names[7], "Twice<int>");
   EXPECT_EQ(names[9], "AllFunctions()::<lambda(int)>");
+#endif
   EXPECT_EQ(names[12], "Counter::Add");
   EXPECT_EQ(names[16], "Counter");
 }

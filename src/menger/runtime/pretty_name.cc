@@ -25,6 +25,7 @@ std::string PrettyName(std::string_view compiler_name) {
       {"std::basic_string_view<char>", "std::string_view"},
       {"<lambda closure object>", ""},
       {"{anonymous}::", ""},
+      {"(anonymous namespace)::", ""},  // Clang's word.
       {"menger::", ""},
       {" >", ">"},
   };

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "menger/base/clock.h"
+#include "menger/base/error.h"
 #include "menger/runtime/runtime.h"
 
 // What worker processes cost their node, and how it gets along with those that are slow.
@@ -34,6 +36,7 @@ int OpenDescriptors() {
 class FewDescriptors {
  public:
   explicit FewDescriptors(int more) {
+    MeetErrors();
     getrlimit(RLIMIT_NOFILE, &before_);
     rlimit few = before_;
     few.rlim_cur = static_cast<rlim_t>(OpenDescriptors() + more);
@@ -44,6 +47,16 @@ class FewDescriptors {
   FewDescriptors& operator=(const FewDescriptors&) = delete;
 
  private:
+  // UBSan opens a pipe to check the first virtual call on a type, and takes its failure for an
+  // object of another type.
+  static void MeetErrors() {
+    try {
+      throw FromErrno("", EMFILE);
+    } catch (...) {
+      static_cast<void>(TranslateCurrentException().what());
+    }
+  }
+
   rlimit before_{};
 };
 
