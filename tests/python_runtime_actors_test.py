@@ -315,6 +315,9 @@ class AsyncGate:
         self.event.set()
         return self.begun
 
+    def begun_by_now(self):
+        return self.begun
+
     async def fail(self, text):
         await asyncio.sleep(0)
         raise KeyError(text)
@@ -369,6 +372,14 @@ class Concurrency(unittest.TestCase):
                 return sum([await reference for reference in references])
 
         self.assertEqual(get(Asks.remote().ask.remote([add.remote(1), add.remote(2)])), 5)
+
+    def test_a_call_whose_argument_is_not_there_holds_none_back(self):
+        gate = AsyncGate.remote()
+        second = gate.pass_through.remote(gate.pass_through.remote(1))
+        while get(gate.begun_by_now.remote()) != [1]:
+            time.sleep(0.01)
+        get(gate.open.remote())
+        self.assertEqual(get(second), 1)
 
     def test_tasks_that_a_coroutine_leaves_go_on(self):
         @ray.remote

@@ -5,8 +5,14 @@
 
 // The part of the node's logic that deals with actors: a call waits until its arguments are there
 // and the calls that its caller made before it have gone ahead; then it is the actor's turn, one
-// call at a time, wherever the actor lives.
+// call at a time, wherever the actor lives. Calls of an actor with concurrency do not wait for each
+// other: the one that would make the other's argument may be among them.
 namespace menger {
+namespace {
+
+bool KeepsOrder(const Actor& actor) { return actor.construction->header().concurrency == 1; }
+
+}  // namespace
 
 Actor* NodeMachine::FindActor(ActorId id) {
   const auto found = actors_.find(id);
@@ -55,7 +61,7 @@ void NodeMachine::OrderCall(Task& task) {
                                        "the call does not hold its actor"));
   }
   task.actor = actor;
-  task.in_line = task.pending > 0 || actor->held_back.contains(task.caller);
+  task.in_line = task.pending > 0 || (KeepsOrder(*actor) && actor->held_back.contains(task.caller));
   if (!task.in_line) return CallReady(task);
   actor->held_back[task.caller].PushBack(&task);
 }
@@ -78,8 +84,8 @@ void NodeMachine::SettleDead(Task& task, const Actor* actor) {
 
 void NodeMachine::CallReady(Task& task) {
   Actor& actor = *task.actor;
-  const auto line = actor.held_back.find(task.caller);
-  if (line != actor.held_back.end()) return LetCallerGo(actor, task.caller);
+  if (task.in_line && KeepsOrder(actor)) return LetCallerGo(actor, task.caller);
+  LeaveLine(task);
   task.state = Task::State::kReady;
   actor.mailbox.PushBack(&task);
   ServeActor(actor);

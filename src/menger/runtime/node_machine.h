@@ -350,7 +350,7 @@ class NodeMachine : private ObjectTable::Listener {
   bool DeclareActor(Task& construction);
   void Construct(Task& task);
   void OrderCall(Task& task);
-  void CallReady(Task& task);  // In the order of its caller.
+  void CallReady(Task& task);
   void LetCallerGo(Actor& actor, const Id& caller);
   void LeaveLine(Task& task);
   void ServeActor(Actor& actor);

@@ -39,6 +39,7 @@ class Meeting {
     return BecomesTrue([&] { return again_ >= count; });
   }
   int Add(int amount) { return sum_ += amount; }
+  bool Opposite(bool value) { return !value; }
   // The same actor must answer while this waits.
   int AskItself(Runtime& runtime, const ActorRef<Meeting>& self) {
     return runtime.Get(self.Call<&Meeting::Add>(1));
@@ -112,6 +113,31 @@ TEST_F(ConcurrencyTest, ACallThatWaitsDoesNotStopTheOthers) {
     ASSERT_EQ(runtime.Get(meeting.Call<&Meeting::Add>(1), kPatience), i);
   }
   EXPECT_TRUE(runtime.Get(meeting.Call<&Meeting::Arrive>(2), kPatience));
+  EXPECT_TRUE(runtime.Get(waits, kPatience));
+}
+
+// What the argument waits for may come after it.
+TEST_F(ConcurrencyTest, ACallWhoseArgumentIsNotThereHoldsNoneBack) {
+  const ActorRef<Meeting> meeting = Make(2);
+  const auto waits = meeting.Call<&Meeting::Arrive>(2);
+  std::vector<ObjectRef<bool>> opposites;
+  for (int i = 0; i < 3; ++i) opposites.push_back(meeting.Call<&Meeting::Opposite>(waits));
+  EXPECT_EQ(runtime.Get(meeting.Call<&Meeting::Add>(5), kPatience), 5);
+  runtime.Cancel(opposites[1]);
+  EXPECT_THROW(runtime.Get(opposites[1], kPatience), Error);
+  EXPECT_TRUE(runtime.Get(meeting.Call<&Meeting::Arrive>(2), kPatience));
+  EXPECT_FALSE(runtime.Get(opposites[0], kPatience));
+  EXPECT_FALSE(runtime.Get(opposites[2], kPatience));
+}
+
+TEST_F(ConcurrencyTest, CallsThatWaitForArgumentsFailWhenItDies) {
+  const ActorRef<Meeting> meeting = Make(2);
+  const ActorRef<Meeting> other = Make(2);
+  const auto waits = other.Call<&Meeting::Arrive>(2);
+  const auto opposite = meeting.Call<&Meeting::Opposite>(waits);
+  EXPECT_THROW(runtime.Get(meeting.Call<&Meeting::Die>(), kPatience), Error);
+  EXPECT_THROW(runtime.Get(opposite, kPatience), Error);
+  other.Call<&Meeting::Arrive>(2);
   EXPECT_TRUE(runtime.Get(waits, kPatience));
 }
 
