@@ -380,8 +380,13 @@ std::chrono::nanoseconds LocalNode::NextPause(std::chrono::nanoseconds before, s
   }
   const bool news = std::exchange(seen_news_, news_) != news_;
   if (news) look_at_all_pause_ = kLookAtAll;
-  std::chrono::nanoseconds pause = news ? kLookAfter : std::min(2 * before, kLookAfterMost);
-  if (!waiting) pause = kLookAfterMost;
+  std::chrono::nanoseconds pause = kLookAfterMost;
+  // A thread that puts and forgets leaves a message each time: it shall not find a bell to ring.
+  if (news) {
+    pause = kLookAfter;
+  } else if (waiting) {
+    pause = std::min(2 * before, kLookAfterMost);
+  }
   if (const std::optional<std::int64_t> deadline = machine_.next_deadline()) {
     pause = std::clamp(std::chrono::nanoseconds(*deadline - now), kLookAfter, pause);
   }

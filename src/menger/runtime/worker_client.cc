@@ -50,7 +50,7 @@ void WorkerClient::DoCalls() {
       [](MessageWriter& writer) {
         writer.Add(HelloMessage{.process = static_cast<std::uint32_t>(getpid())});
       },
-      /*ring=*/true);
+      Urgency::kNow);
   for (Claimed call; AwaitCall(call); call = {}) {
     if (call.memory != nullptr) Do(call);
     if (call_threads_ != nullptr) return call_threads_->Watch();
@@ -70,7 +70,7 @@ bool WorkerClient::AwaitCall(Claimed& call) {
     idle_.Reset();
     return true;
   }
-  RingNode();
+  TellNodeAll();
   if (!channel_.worker_bell().TryWaitFor(seen + 1, idle_.Next())) Rest();
   return true;
 }
@@ -168,7 +168,7 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
 void WorkerClient::Do(const Claimed& claimed) {
   MessageReader reader({claimed.memory.get(), claimed.bytes});
   const auto call = reader.Take<CallMessage>();
-  if (call.brief == 0) RingNode();
+  if (call.brief == 0) TellNodeAll();
   std::vector<ValueHeader> headers(call.references);
   const auto bytes = reader.TakeBytes(call.references * sizeof(ValueHeader));
   if (!headers.empty()) std::memcpy(headers.data(), bytes.data(), bytes.size());
@@ -182,7 +182,7 @@ void WorkerClient::Do(const Claimed& claimed) {
               RecordMessage{.bytes = static_cast<std::uint32_t>(told.size()), .lease = call.lease});
           writer.AddBytes(told);
         },
-        /*ring=*/false);
+        Urgency::kSoon);
   });
   std::vector<EncodedValue> values;
   values.reserve(headers.size());
@@ -217,7 +217,7 @@ void WorkerClient::Begin(const SpecHeader& construction) {
           if (claimed->memory == nullptr) return true;
           call = [this, claimed] {
             Do(*claimed);
-            if (!call_threads_->HasTurn()) RingNode();  // Who has it does so before he waits.
+            if (!call_threads_->HasTurn()) TellNodeAll();  // Who has it does so before he waits.
           };
           return true;
         });
@@ -250,7 +250,7 @@ std::vector<PinnedBytes> WorkerClient::FetchMissing(const TaskSpec& spec,
 void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int64_t began_at,
                           std::int64_t ended_at) {
   const auto nanoseconds = static_cast<double>(ended_at - began_at);
-  const bool ring = nanoseconds > kBriefNanoseconds;
+  const Urgency urgency = nanoseconds > kBriefNanoseconds ? Urgency::kNow : Urgency::kSoon;
   std::size_t bytes = MessagePart(sizeof(FinishedMessage));
   for (const TaskResult& result : outcome.results) {
     bytes += ResultBytes(result.value, result.contained.size());
@@ -275,7 +275,7 @@ void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int
                                      .ended_at = ended_at});
           writer.AddBytes(failure.bytes());
         },
-        ring);
+        urgency);
     return;
   }
   Send(
@@ -289,12 +289,13 @@ void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int
           WriteResult(writer, result.value, result.contained);
         }
       },
-      ring);
+      urgency);
 }
 
 // ---- Writing.
 
-void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, bool ring) {
+void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill,
+                        Urgency urgency) {
   CheckOpen();
   const std::lock_guard lock(writing_);
   bytes = MessagePart(bytes);
@@ -303,24 +304,33 @@ void WorkerClient::Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fil
   } else {
     MessageWriter writer(Reserve(bytes));
     fill(writer);
-    PublishMessage();
+    out_.Publish();
   }
-  if (!ring && ++untold_ < kUntoldMax) return;
+  if (urgency == Urgency::kNow || ++untold_ >= kUntoldMax) return TellNode();
+  if (urgency == Urgency::kSoon) RaiseFlag();
+}
+
+void WorkerClient::RaiseFlag() {
+  out_.Publish(std::memory_order_seq_cst);  // Once more: see WorkerFlags.
+  node_.flags.Raise(place_);
+}
+
+void WorkerClient::TellNode() {
   untold_ = 0;
+  RaiseFlag();
   node_.doorbell.Ring();
 }
 
-void WorkerClient::PublishMessage() {
-  out_.Publish(std::memory_order_seq_cst);  // See WorkerFlags.
-  node_.flags.Raise(place_);
+void WorkerClient::TellNodeAll() {
+  const std::lock_guard lock(writing_);
+  if (untold_ > 0) TellNode();
 }
 
 std::span<std::byte> WorkerClient::Reserve(std::size_t bytes) {
   std::span<std::byte> out = out_.Reserve(bytes);
   while (out.data() == nullptr) {
     // The node is behind: it must be awake, and needs the processor perhaps.
-    node_.flags.Raise(place_);
-    node_.doorbell.Ring();
+    TellNode();
     timespec pause{.tv_nsec = kFullPause.count()};
     nanosleep(&pause, nullptr);
     out = out_.Reserve(bytes);
@@ -346,20 +356,15 @@ void WorkerClient::SendParts(std::size_t bytes, FunctionRef<void(MessageWriter&)
     MessageWriter writer(Reserve(MessagePart(sizeof(PartMessage)) + part.size()));
     writer.Add(PartMessage{.last = rest.empty() ? 1U : 0U});
     writer.AddBytes(part);
-    PublishMessage();
+    out_.Publish();
   }
-}
-
-void WorkerClient::RingNode() {
-  const std::lock_guard lock(writing_);
-  if (std::exchange(untold_, 0) > 0) node_.doorbell.Ring();
 }
 
 void WorkerClient::SendReference(ToNode kind, ObjectId id) {
   Send(
       sizeof(ReferenceMessage),
       [&](MessageWriter& writer) { writer.Add(ReferenceMessage{.kind = kind, .object = id}); },
-      /*ring=*/false);
+      Urgency::kLater);
 }
 
 ObjectHandle WorkerClient::NewHandle(ObjectId id) {
@@ -391,7 +396,7 @@ void WorkerClient::Submit(SpecPointer spec, std::span<ObjectHandle> results) {
         writer.Add(ReferenceMessage{.kind = ToNode::kSubmit});
         writer.AddBytes(spec->bytes());
       },
-      /*ring=*/true);
+      Urgency::kNow);
 }
 
 // ---- The rest.
@@ -408,7 +413,7 @@ void WorkerClient::Yield(std::uint64_t index, ObjectValue value,
         writer.Add(YieldMessage{.lease = lease, .index = index});
         WriteResult(writer, value, ids);
       },
-      /*ring=*/true);
+      Urgency::kNow);
 }
 
 void WorkerClient::Take(TaskId stream, std::uint64_t count) noexcept {
@@ -416,7 +421,7 @@ void WorkerClient::Take(TaskId stream, std::uint64_t count) noexcept {
   Send(
       sizeof(TakeMessage),
       [&](MessageWriter& writer) { writer.Add(TakeMessage{.stream = stream, .count = count}); },
-      /*ring=*/true);
+      Urgency::kNow);
 }
 
 void WorkerClient::Cancel(const ObjectHandle& object, bool force, bool recursive) {
@@ -425,7 +430,7 @@ void WorkerClient::Cancel(const ObjectHandle& object, bool force, bool recursive
       [&](MessageWriter& writer) {
         writer.Add(CancelMessage{.force = force, .recursive = recursive, .object = object.id()});
       },
-      /*ring=*/true);
+      Urgency::kNow);
 }
 
 void WorkerClient::KillActor(ActorId actor, bool may_restart) {
@@ -434,7 +439,7 @@ void WorkerClient::KillActor(ActorId actor, bool may_restart) {
       [&](MessageWriter& writer) {
         writer.Add(KillMessage{.may_restart = may_restart ? 1U : 0U, .actor = actor});
       },
-      /*ring=*/true);
+      Urgency::kNow);
 }
 
 std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name) {
@@ -448,7 +453,7 @@ std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name)
         writer.Add(FindMessage{.request = number});
         writer.AddBytes(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
       },
-      /*ring=*/true);
+      Urgency::kNow);
   Await(request, Deadline::After(kAnswer));
   {
     const std::lock_guard lock(reading_);

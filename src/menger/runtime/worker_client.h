@@ -113,13 +113,20 @@ class WorkerClient final : public Client, private ResultStore {
   void Report(const CallMessage& call, CallOutcome outcome, std::int64_t began_at,
               std::int64_t ended_at);
   void SendReference(ToNode kind, ObjectId id);
+  // When the node learns of a message that it could read at once.
+  enum class Urgency : std::uint8_t {
+    kLater,  // With the next that is more urgent, or with many of these; in a tenth of a second.
+    kSoon,   // When it works the next time.
+    kNow,    // It is woken.
+  };
   // Writes a message of `bytes` bytes, by `fill`; waits while the ring is full.
-  void Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, bool ring);
+  void Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, Urgency urgency);
   void SendParts(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill);
   std::span<std::byte> Reserve(std::size_t bytes);
   std::vector<PinnedBytes> FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers);
-  void PublishMessage();
-  void RingNode();
+  void RaiseFlag();
+  void TellNode();
+  void TellNodeAll();
   void Rest();
   void Await(Request& request, const Deadline& deadline);
   void CheckNotCancelled() const;

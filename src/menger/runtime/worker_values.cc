@@ -38,7 +38,7 @@ std::optional<SharedExtent> WorkerClient::TakeAhead(std::size_t bytes) {
         [](MessageWriter& writer) {
           writer.Add(AllocateMessage{.request = kAheadRequest, .bytes = RoomAhead::kPieceBytes});
         },
-        /*ring=*/false);
+        Urgency::kSoon);
   }
   return extent;
 }
@@ -51,7 +51,7 @@ SharedExtent WorkerClient::RequestRoom(std::size_t bytes) {
       [&](MessageWriter& writer) {
         writer.Add(AllocateMessage{.request = number, .bytes = bytes});
       },
-      /*ring=*/true);
+      Urgency::kNow);
   Await(request, Deadline::After(kAnswer));
   {
     const std::lock_guard lock(reading_);
@@ -68,7 +68,7 @@ void WorkerClient::Discard(const ObjectValue& value) noexcept {
   Send(
       sizeof(ReturnMessage),
       [&](MessageWriter& writer) { writer.Add(ReturnMessage{.extent = value.extent}); },
-      /*ring=*/false);
+      Urgency::kLater);
 }
 
 void WorkerClient::Publish(const ObjectHandle& object, ObjectValue value,
@@ -81,7 +81,7 @@ void WorkerClient::Publish(const ObjectHandle& object, ObjectValue value,
         writer.Add(ReferenceMessage{.kind = ToNode::kPut, .object = object.id()});
         WriteResult(writer, value, ids);
       },
-      /*ring=*/false);
+      Urgency::kLater);
 }
 
 // ---- Waiting.
@@ -150,7 +150,7 @@ void WorkerClient::Await(Request& request, const Deadline& deadline) {
       ReadMessages();
       if (request.missing == 0 || deadline.expired() || IsCancelled()) return;
     }
-    RingNode();
+    TellNodeAll();
     channel_.worker_bell().TryWaitFor(seen + 1, std::min(deadline.remaining(), idle.Next()));
   }
 }
@@ -162,7 +162,7 @@ void WorkerClient::SendWatch(const WatchMessage& watch, std::span<const ObjectId
         writer.Add(watch);
         writer.AddBytes(std::as_bytes(ids));
       },
-      /*ring=*/true);
+      Urgency::kNow);
 }
 
 // `await` returns when it has what it wants, or no time left: whether the objects may still be
@@ -189,7 +189,7 @@ void WorkerClient::Ask(const WatchMessage& wish, std::span<const ObjectId> ids,
     Send(
         sizeof(ReferenceMessage),
         [](MessageWriter& writer) { writer.Add(ReferenceMessage{.kind = ToNode::kUnblock}); },
-        /*ring=*/false);
+        Urgency::kSoon);
   }
 }
 
