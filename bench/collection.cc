@@ -68,9 +68,9 @@ Measured Measure(const CollectorPlan& plan, const EnvironmentEntry& environment,
   return best;
 }
 
-CollectorPlan Plan(CollectorKind kind, int workers, int environments_per_worker, int groups = 1) {
+CollectorPlan Plan(CollectorKind kind, int workers, int each, int groups = 1) {
   return {.kind = kind,
-          .environments = workers * environments_per_worker,
+          .environments = workers * each,
           .workers = workers,
           .groups = groups,
           .horizon = kHorizon,

@@ -26,19 +26,19 @@ class Ours:
     recipe: str
     larger_batch: int
     workers: int
-    environments_per_worker: int
+    environments: int
     horizon: int
     probe_steps: int
 
     @property
     def slab_steps(self):
-        return self.workers * self.environments_per_worker * self.horizon
+        return self.environments * self.horizon
 
 
 OURS = {
     "cartpole": Ours("cartpole_dqn", 512, 1, 16, 10, 20_000),
     "lunarlander": Ours("lunarlander_dqn", 512, 1, 16, 10, 10_000),
-    "pong": Ours("pong_dqn", 512, 2, 8, 8, 2_000),
+    "pong": Ours("pong_dqn", 512, 2, 16, 8, 2_000),
 }
 
 
@@ -47,7 +47,7 @@ def settings(name, batch_size, precision):
     task, ours = TASKS[name], OURS[name]
     common = {
         "precision": precision, "evaluation.every": 0, "evaluation.episodes": 1, "checkpoint.every": 0,
-        "collector.workers": ours.workers, "collector.environments_per_worker": ours.environments_per_worker,
+        "collector.workers": ours.workers, "collector.environments": ours.environments,
         "collector.horizon": ours.horizon, "optimiser.max_gradient_norm": 10,
         "dqn.double": "false", "dqn.n_step": 1, "dqn.learning_rate": task.learning_rate,
         "dqn.target_every": max(1, round(task.target_every * task.intensity / batch_size)),

@@ -139,7 +139,7 @@ def part_lunar(options):
         "Menger": lambda seed, limit: menger("lunarlander_ppo", seed, limit, set=settings),
         "Menger, one core": lambda seed, limit: menger("lunarlander_ppo", seed, limit, set=settings | {
             "learner_threads": 1, "collector.kind": "serial", "collector.workers": 1,
-            "collector.environments_per_worker": 16}),
+            "collector.environments": 16}),
         "SB3": lambda seed, limit: sb3("speed", "lunarlander", seed, limit),
     }  # fmt: skip
     print("### Steps per second, LunarLander-v3, PPO with the zoo's settings\n")

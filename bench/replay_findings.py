@@ -35,7 +35,7 @@ def batches():
 
 def simulators():
     for count in SIMULATORS:
-        settings = {"collector.environments_per_worker": count, "collector.horizon": SLAB_STEPS // count}
+        settings = {"collector.environments": count, "collector.horizon": SLAB_STEPS // count}
         yield f"{count} simulators", settings, BATCH_SIZE, SLAB_STEPS
 
 

@@ -17,7 +17,7 @@ learner_threads = 1
 [collector]
 kind = "serial"
 workers = 1
-environments_per_worker = 8
+environments = 8
 horizon = 128
 [ppo]
 learning_rate = 1e-3

@@ -23,7 +23,7 @@ learner_threads = 1
 [collector]
 kind = "serial"
 workers = 1
-environments_per_worker = 4
+environments = 4
 horizon = 32
 [network]
 hidden = [8]

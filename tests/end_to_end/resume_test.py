@@ -20,7 +20,7 @@ learner_threads = 1
 [collector]
 kind = "serial"
 workers = 1
-environments_per_worker = 2
+environments = 2
 horizon = 8
 [network]
 hidden = [8]
@@ -97,7 +97,7 @@ class ResumeTest(ProgramTest):
 
     def test_a_run_with_two_workers_resumes_bit_for_bit(self):
         self.stop_and_resume(signal.SIGINT, "--set", "collector.kind=local", "--set", "collector.workers=2",
-                             "--set", "collector.environments_per_worker=2")
+                             "--set", "collector.environments=4")
 
     def test_a_run_with_replay_resumes_bit_for_bit(self):
         (self.folder / "replay.toml").write_text(REPLAY)
@@ -132,10 +132,21 @@ class ResumeTest(ProgramTest):
             self.assertEqual(one[name], other[name], name)
         self.assertEqual(rows_without_time(straight), rows_without_time(stopped))
 
+    def test_what_was_learned_is_safe_before_the_last_evaluation(self):
+        process = self.start("train", "quick.toml", "--set", "evaluation.every=0", "--set", "evaluation.episodes=100000",
+                             "--set", "checkpoint.every=0", "--set", "environment=MountainCar-v0", "--set", "collector.kind=local",
+                             "--set", "collector.workers=2", "--out", "run")  # fmt: skip
+        self.wait_for_evaluation(process)
+        process.kill()
+        process.wait()
+        self.assertEqual(newest_checkpoint(self.folder / "run"), 2048)
+        resumed = self.succeed("train", "--resume", "run", "--set", "evaluation.episodes=2")
+        self.assertIn("completed after 2048 steps", resumed.stdout)
+
     def stop_in_an_evaluation_and_resume(self, *recipe):
         # Episodes of 200 steps; evaluations on two threads, which can be seen from outside.
         recipe += ("--set", "environment=MountainCar-v0", "--set", "collector.kind=local", "--set", "collector.workers=2",
-                   "--set", "collector.environments_per_worker=2")
+                   "--set", "collector.environments=4")
         self.succeed("train", *recipe, "--out", "straight")
         arguments = ["train", *recipe, "--set", "evaluation.episodes=100000", "--out", "stopped"]
         for _ in range(2):  # Twice the same evaluation, of which the whole would take long.

@@ -42,8 +42,8 @@ class RunFolderTest(ProgramTest):
     def test_the_seed_option_wins_over_set_and_set_over_the_recipe(self):
         self.succeed("train", "quick.toml", "--set", "seed=4", "--set", "ppo.clip=0.3", "--seed", "5", "--out", "run")
         text = (self.folder / "run" / "experiment.toml").read_text()
-        self.assertIn("\nseed = 5\n", text)
-        self.assertIn("\nclip = 0.3\n", text)
+        self.assertIn("\nseed = 5  # from --seed\n", text)
+        self.assertIn("\nclip = 0.3  # from --set\n", text)
 
     def test_what_is_left_to_the_program_is_chosen_once_and_written_down(self):
         self.succeed("train", "quick.toml", "--set", "collector.kind=auto", "--set", "collector.workers=auto",
@@ -51,7 +51,8 @@ class RunFolderTest(ProgramTest):
         text = (self.folder / "run" / "experiment.toml").read_text()
         self.assertNotIn("auto", text)
         resumed = self.succeed("train", "--resume", "run", "--set", "steps=4096")
-        self.assertEqual(text.replace("steps = 2048", "steps = 4096"), (self.folder / "run" / "experiment.toml").read_text())
+        text = text.replace("steps = 2048  # from the recipe", "steps = 4096  # from --set")
+        self.assertEqual(text, (self.folder / "run" / "experiment.toml").read_text())
         self.assertNotIn("chose", resumed.stderr)
 
     def test_several_seeds_are_trained_and_summed_up(self):
@@ -110,10 +111,10 @@ class RunFolderTest(ProgramTest):
         scored = self.succeed("evaluate", "run", "--episodes", 1, "--seed", 3).stdout
         self.assertIn(f"episode length: mean {length}.0", scored)
 
-    def test_a_run_ends_with_the_first_slab_that_reaches_its_steps_and_describe_says_so(self):
-        finished = self.succeed("train", "quick.toml", "--set", "steps=100", "--out", "run")  # Slabs of 4 x 32 steps.
-        self.assertIn("completed after 128 steps", finished.stdout)
-        self.assertIn("at the first end of a slab", self.succeed("describe", "experiment").stdout)
+    def test_a_run_ends_with_the_step_of_all_environments_that_reaches_its_steps_and_describe_says_so(self):
+        finished = self.succeed("train", "quick.toml", "--set", "steps=302", "--out", "run")  # Slabs of 4 x 32 steps.
+        self.assertIn("completed after 304 steps", finished.stdout)
+        self.assertIn("step of all environments that reaches it", self.succeed("describe", "experiment").stdout)
 
     def test_describe_teaches_the_form_of_a_recipe(self):
         text = self.succeed("describe", "experiment").stdout

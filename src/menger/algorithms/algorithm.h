@@ -99,6 +99,12 @@ class AlgorithmEntry {
   virtual DataRule data_rule() const { return DataRule::kSlabs; }
   // Binds a fresh configuration's options (section named after the algorithm) to `options`.
   virtual void Declare(Options& options) = 0;
+  // What options of all sections are where a recipe says nothing, for an environment and a run of
+  // so many steps, so that a recipe of two lines learns. What it leaves out is as declared.
+  virtual std::vector<OptionDefault> Defaults(const EnvironmentSpec& /*environment*/,
+                                              std::int64_t /*steps*/) const {
+    return {};
+  }
   // Throws InvalidArgument that says what does not fit (continuous actions with a discrete-only
   // algorithm).
   virtual void Check(const EnvironmentSpec& environment) const = 0;

@@ -7,6 +7,7 @@
 #include "menger/algorithms/a2c.h"
 #include "menger/algorithms/action_space.h"
 #include "menger/algorithms/algorithm.h"
+#include "menger/algorithms/defaults.h"
 #include "menger/algorithms/dqn.h"
 #include "menger/algorithms/es.h"
 #include "menger/algorithms/ppo.h"
@@ -17,7 +18,7 @@ namespace {
 
 // An on-policy algorithm that is made from a Config and works on any action space with a
 // distribution.
-template <typename Config, typename Implementation>
+template <typename Config, typename Implementation, auto kDefaults>
 class ActorCriticEntry final : public AlgorithmEntry {
  public:
   ActorCriticEntry(std::string name, std::string description)
@@ -26,6 +27,10 @@ class ActorCriticEntry final : public AlgorithmEntry {
   std::string name() const override { return name_; }
   std::string description() const override { return description_; }
   void Declare(Options& options) override { config_.Declare(options); }
+  std::vector<OptionDefault> Defaults(const EnvironmentSpec& environment,
+                                      std::int64_t steps) const override {
+    return kDefaults(environment, steps);
+  }
   void Check(const EnvironmentSpec& environment) const override {
     MakeDistribution(OnlyAction(environment));
   }
@@ -48,6 +53,10 @@ class DqnEntry final : public AlgorithmEntry {
   }
   DataRule data_rule() const override { return DataRule::kBatches; }
   void Declare(Options& options) override { config_.Declare(options); }
+  std::vector<OptionDefault> Defaults(const EnvironmentSpec& environment,
+                                      std::int64_t steps) const override {
+    return DqnDefaults(environment, steps, config_.distribution);
+  }
   void Check(const EnvironmentSpec& environment) const override { Dqn::Check(environment); }
   std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
     return std::make_unique<Dqn>(config_, context);
@@ -81,11 +90,11 @@ class EsEntry final : public AlgorithmEntry {
 
 std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms() {
   std::vector<std::unique_ptr<AlgorithmEntry>> entries;
-  entries.push_back(std::make_unique<ActorCriticEntry<PpoConfig, Ppo>>(
+  entries.push_back(std::make_unique<ActorCriticEntry<PpoConfig, Ppo, PpoDefaults>>(
       "ppo",
       "Proximal Policy Optimisation, clipped (Schulman et al. 2017); discrete and continuous "
       "actions"));
-  entries.push_back(std::make_unique<ActorCriticEntry<A2cConfig, A2c>>(
+  entries.push_back(std::make_unique<ActorCriticEntry<A2cConfig, A2c, A2cDefaults>>(
       "a2c",
       "Advantage Actor-Critic (Mnih et al. 2016), synchronous; discrete and continuous actions"));
   entries.push_back(std::make_unique<DqnEntry>());

@@ -29,7 +29,7 @@ class EsCycle final : public LearningCycle {
         stream_(plan.seed, es.config().noise_entries, es.parameter_count(),
                 es.config().observe_probability) {}
 
-  void Collect() override {
+  void Collect(std::int64_t /*steps_max*/) override {
     outcomes_.clear();
     steps_ = 0;
     const auto parameters = population_.Share(es_.published());

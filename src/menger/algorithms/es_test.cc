@@ -21,6 +21,8 @@
 namespace menger {
 namespace {
 
+constexpr std::int64_t kNoLimit = 1'000'000'000;
+
 struct EsSetup {
   std::string environment = "Pendulum-v1";
   EsConfig config = {.pairs = 24,
@@ -56,7 +58,7 @@ std::vector<float> After(const EsSetup& setup, int workers, int iterations,
   const auto update = MakeLocalUpdateRule(Adam(), es.parameter_count());
   const auto cycle = es.MakeCycle(PlanOf(setup, workers, isolation));
   for (int i = 0; i < iterations; ++i) {
-    cycle->Collect();
+    cycle->Collect(kNoLimit);
     cycle->Learn(*update, 0);
     es.Publish();
   }
@@ -86,7 +88,7 @@ TEST(EsTest, AnIterationHasAllItsPairsAndSteps) {
   setup.config.steps_min = 2'000;
   Es es(setup.config, ContextOf(setup));
   const auto cycle = es.MakeCycle(PlanOf(setup, 2));
-  cycle->Collect();
+  cycle->Collect(kNoLimit);
   EXPECT_GE(cycle->steps(), 2'000);
   EXPECT_LT(cycle->steps(), 4'000);  // Not far more than asked for.
   std::int64_t steps = 0;
@@ -222,7 +224,7 @@ TEST(EsTest, ObservationsOfEpisodesThatWereDrawnNormalise) {
   const auto statistics = [&] { return std::span(es.published()).subspan(es.parameter_count()); };
   EXPECT_THAT(statistics(),
               testing::ElementsAre(testing::FloatNear(1, 1e-6), testing::_, testing::_, 0, 0, 0));
-  cycle->Collect();
+  cycle->Collect(kNoLimit);
   EXPECT_NEAR(statistics()[0], 1, 1e-6);  // Those who act and who learn see the same.
   cycle->Learn(*update, 0);
   es.Publish();
@@ -268,7 +270,7 @@ TEST(EsLearningSlowTest, FortyGenerationsBalanceCartPoleFromTwoSeeds) {
     const auto update = MakeLocalUpdateRule(Adam(), es.parameter_count());
     const auto cycle = es.MakeCycle(PlanOf(setup, 2));
     for (int i = 0; i < 40; ++i) {
-      cycle->Collect();
+      cycle->Collect(kNoLimit);
       cycle->Learn(*update, 0);
       es.Publish();
     }

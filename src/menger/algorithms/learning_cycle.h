@@ -18,10 +18,12 @@ class LearningCycle {
  public:
   virtual ~LearningCycle() = default;
 
-  // Collects what the next Learn learns from, with the newest published parameters. Throws what
+  // Collects what the next Learn learns from, with the newest published parameters; no more than
+  // `steps_max` steps and what completes a step of all environments, where steps can be counted
+  // beforehand. Throws what
   // environments and policies throw, DeadlineExceeded where a worker hangs: the cycle is then
   // unusable, and where it hangs cannot be destroyed either.
-  virtual void Collect() = 0;
+  virtual void Collect(std::int64_t steps_max) = 0;
 
   // Learns from it. `progress` in [0, 1] is the share of the run's steps collected before. Reports
   // the same names in the same order every time. Publishing is the caller's.

@@ -237,12 +237,27 @@ void Options::AddField(std::string name, Field field, OptionHelp help) {
       field);
 }
 
-void Options::Set(std::string_view name, const OptionValue& value) { Assign(Find(name), value); }
+void Options::Set(std::string_view name, const OptionValue& value) {
+  Option& option = options_[Find(name)];
+  Assign(option, Key(name), value);
+  option.is_set = true;
+}
 
 void Options::SetFromText(std::string_view name, std::string_view text) {
-  const Option& option = Find(name);
   const auto parse = [&](const auto* field) { return Parse(field, Trimmed(text)); };
-  Assign(option, std::visit(parse, option.field));
+  Set(name, std::visit(parse, options_[Find(name)].field));
+}
+
+void Options::SetDefault(std::string_view name, const OptionValue& value, std::string origin) {
+  Option& option = options_[Find(name)];
+  option.default_value = value;
+  if (option.is_set) return;
+  Assign(option, Key(name), value);
+  option.origin = std::move(origin);
+}
+
+void Options::SetOrigin(std::string_view name, std::string origin) {
+  options_[Find(name)].origin = std::move(origin);
 }
 
 OptionTexts Options::Texts() const {
@@ -255,18 +270,17 @@ void Options::SetFromTexts(const OptionTexts& texts) {
   for (const auto& [name, text] : texts) SetFromText(name, text);
 }
 
-void Options::Assign(const Option& option, const OptionValue& value) {
+void Options::Assign(const Option& option, const std::string& key, const OptionValue& value) {
   std::visit(
       [&](auto* field) {
         auto converted = ConvertTo<std::remove_pointer_t<decltype(field)>>(value);
         if (!converted.has_value()) {
-          throw InvalidArgument("{} = {} is not of the right type; it takes: {}", Key(option.name),
+          throw InvalidArgument("{} = {} is not of the right type; it takes: {}", key,
                                 ToText(value), Wanted(TypeName(field), option.help));
         }
         if (!IsAllowed(*converted, option.help)) {
           const auto* text = std::get_if<std::string>(&value);
-          throw InvalidArgument("{} = {} is not allowed{}; it takes: {}", Key(option.name),
-                                ToText(value),
+          throw InvalidArgument("{} = {} is not allowed{}; it takes: {}", key, ToText(value),
                                 text == nullptr ? "" : DidYouMean(*text, option.help.choices),
                                 Wanted(TypeName(field), option.help));
         }
@@ -280,9 +294,9 @@ bool Options::Contains(std::string_view name) const {
                      [&](const Option& option) { return option.name == name; });
 }
 
-const Options::Option& Options::Find(std::string_view name) const {
-  for (const Option& option : options_) {
-    if (option.name == name) return option;
+std::size_t Options::Find(std::string_view name) const {
+  for (std::size_t i = 0; i < options_.size(); ++i) {
+    if (options_[i].name == name) return i;
   }
   const std::string nearest = NearestName(name, Names());
   if (!nearest.empty()) {
@@ -294,7 +308,7 @@ const Options::Option& Options::Find(std::string_view name) const {
 }
 
 OptionValue Options::Get(std::string_view name) const {
-  return std::visit([](const auto* field) { return ToValue(*field); }, Find(name).field);
+  return std::visit([](const auto* field) { return ToValue(*field); }, options_[Find(name)].field);
 }
 
 std::vector<OptionEntry> Options::Entries() const {
@@ -308,7 +322,8 @@ std::vector<OptionEntry> Options::Entries() const {
          .value = Get(option.name),
          .allowed = AllowedText(option.help),
          .unit = option.help.unit,
-         .consequence = option.help.consequence});
+         .consequence = option.help.consequence,
+         .origin = option.origin});
   }
   return entries;
 }

@@ -26,6 +26,13 @@ using OptionValue = std::variant<bool, int64_t, double, std::string, std::vector
 std::string ToText(
     const OptionValue& value);  // "true", "64", "0.99", "linear", "[64, 64]", "[a, b]"
 
+// What an option is where nobody has set it, in place of what its declaration says.
+struct OptionDefault {
+  std::string section;
+  std::string name;
+  OptionValue value;
+};
+
 // Names and values of options, as Options::SetFromText takes them.
 using OptionTexts = std::vector<std::pair<std::string, std::string>>;
 
@@ -50,6 +57,7 @@ struct OptionEntry {
   std::string allowed;  // "0 to 1", "one of constant, linear", ">= 1", ""
   std::string unit;
   std::string consequence;
+  std::string origin;  // Where the value comes from: what SetDefault or SetOrigin said, or "".
 };
 
 // The single declaration of a component's options: name, binding to a field, default, limits, unit,
@@ -93,6 +101,13 @@ class Options {
   // around texts are dropped.
   void SetFromText(std::string_view name, std::string_view text);
 
+  // The default from now on, and the value unless one has been set; `origin` says where it comes
+  // from.
+  void SetDefault(std::string_view name, const OptionValue& value, std::string origin);
+
+  // Where the present value comes from, for entries.
+  void SetOrigin(std::string_view name, std::string origin);
+
   // All of them at once, for the same component in another process. Numbers survive to the last
   // bit.
   OptionTexts Texts() const;
@@ -114,11 +129,13 @@ class Options {
     Field field;
     OptionValue default_value;
     OptionHelp help;
+    bool is_set = false;
+    std::string origin = {};
   };
 
   void AddField(std::string name, Field field, OptionHelp help);
-  const Option& Find(std::string_view name) const;
-  void Assign(const Option& option, const OptionValue& value);
+  std::size_t Find(std::string_view name) const;
+  static void Assign(const Option& option, const std::string& key, const OptionValue& value);
 
   std::string section_;
   std::vector<Option> options_;

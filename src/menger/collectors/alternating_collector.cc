@@ -50,7 +50,7 @@ class AlternatingCollector : public SlabCollector {
     policy(0).Refresh();
     const Stopwatch watch;
     int round = 0;
-    for (int row = 0; row < plan().horizon; ++row) {
+    for (int row = 0; row < slab().horizon(); ++row) {
       for (int turn = 0; turn < groups; ++turn, ++round) {
         if (!caller_simulates_) time.Begin();
         team_.WaitFor(round + 1);  // This group's last step; the other groups' are under way.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 
 #include "menger/base/clock.h"
@@ -15,7 +14,6 @@ namespace {
 constexpr double kTie = 0.95;
 constexpr int kWindows =
     3;  // The best of three windows counts: what else runs on the machine only ever slows one down.
-constexpr int kEnvironmentChoices[] = {32, 8, 128};
 
 CollectorPlan ApplyOptions(const CollectorOptions& options, CollectorPlan plan) {
   plan.horizon = static_cast<int>(options.horizon);
@@ -33,43 +31,51 @@ void ApplyTrial(const CalibrationTrial& trial, CollectorPlan& plan) {
   plan.environments = trial.environments;
 }
 
+// The largest number of workers up to `most` that the environments can be shared by.
+int WorkersFor(std::int64_t environments, int groups, int most) {
+  int workers = static_cast<int>(std::min<std::int64_t>(most, environments / groups));
+  while (workers > 1 && environments % (workers * groups) != 0) --workers;
+  return std::max(workers, 1);
+}
+
 std::vector<int> WorkerChoices(const CollectorOptions& options, CollectorKind kind, int cpus) {
   if (!options.workers.is_auto) return {static_cast<int>(options.workers.value)};
   if (kind == CollectorKind::kSerial) return {1};
+  const int groups = kind == CollectorKind::kAlternating ? static_cast<int>(options.groups) : 1;
+  const int all = WorkersFor(options.environments, groups, cpus);
   // The caller of an alternating collector has a CPU of its own, waits for a device, or is worker
   // 0.
-  if (kind == CollectorKind::kAlternating && cpus > 1) return {cpus - 1, cpus};
-  return {cpus};
+  const int others = WorkersFor(options.environments, groups, std::max(1, cpus - 1));
+  if (kind == CollectorKind::kAlternating && others < all) return {others, all};
+  return {all};
+}
+
+// With these every inference is one of all environments, whatever the number of workers.
+bool InfersForAll(CollectorKind kind) {
+  return kind == CollectorKind::kSerial || kind == CollectorKind::kSynchronous;
 }
 
 // The most promising first, because the budget may end the trials.
-std::vector<CalibrationTrial> Candidates(const CollectorOptions& options, AutoInt total, int cpus) {
-  const AutoInt& each = options.environments_per_worker;
-  std::vector<int> choices(std::begin(kEnvironmentChoices), std::end(kEnvironmentChoices));
-  if (!each.is_auto) choices = {static_cast<int>(each.value)};
+std::vector<CalibrationTrial> Candidates(const CollectorOptions& options, bool batch_invariant,
+                                         int cpus) {
+  const bool any_kind = options.kind == "auto";
   std::vector<CalibrationTrial> candidates;
-  const auto add = [&](CollectorKind kind, int workers, int environments) {
+  for (const CollectorKind kind : {CollectorKind::kLocal, CollectorKind::kSerial,
+                                   CollectorKind::kSynchronous, CollectorKind::kAlternating}) {
+    if (any_kind ? !batch_invariant && !InfersForAll(kind)
+                 : CollectorKindFromName(options.kind) != kind) {
+      continue;
+    }
     const int groups = kind == CollectorKind::kAlternating ? static_cast<int>(options.groups) : 1;
-    if (kind == CollectorKind::kSerial && workers != 1) return;
-    // With one worker a local collector is a serial one, and a synchronous one too.
-    const bool like_serial = workers == 1 && groups == 1 && kind != CollectorKind::kSerial;
-    if (options.kind == "auto" && like_serial) return;
-    if (environments % (workers * groups) != 0) return;
-    candidates.push_back(
-        {.kind = kind, .workers = workers, .groups = groups, .environments = environments});
-  };
-  for (const int choice : choices) {
-    for (const CollectorKind kind : {CollectorKind::kLocal, CollectorKind::kSerial,
-                                     CollectorKind::kSynchronous, CollectorKind::kAlternating}) {
-      if (options.kind != "auto" && CollectorKindFromName(options.kind) != kind) continue;
-      for (const int workers : WorkerChoices(options, kind, cpus)) {
-        const int wanted = workers * choice;
-        if (total.is_auto) {
-          add(kind, workers, wanted);
-        } else if (each.is_auto ? choice == choices.front() : wanted == total.value) {
-          add(kind, workers, static_cast<int>(total.value));
-        }
-      }
+    for (const int workers : WorkerChoices(options, kind, cpus)) {
+      if (kind == CollectorKind::kSerial && workers != 1) continue;
+      // With one worker a local collector is a serial one, and a synchronous one too.
+      if (any_kind && workers == 1 && groups == 1 && kind != CollectorKind::kSerial) continue;
+      if (options.environments % (workers * groups) != 0) continue;
+      candidates.push_back({.kind = kind,
+                            .workers = workers,
+                            .groups = groups,
+                            .environments = static_cast<int>(options.environments)});
     }
   }
   return candidates;
@@ -130,7 +136,7 @@ const CalibrationTrial& ChooseTrial(std::span<const CalibrationTrial> trials) {
   for (const CalibrationTrial& trial : trials) fastest = std::max(fastest, trial.steps_per_second);
   const CalibrationTrial* chosen = nullptr;
   const auto effort = [](const CalibrationTrial& trial) {
-    return std::tuple(trial.kind, trial.workers, trial.environments);
+    return std::tuple(trial.kind, trial.workers);
   };
   for (const CalibrationTrial& trial : trials) {
     if (trial.steps_per_second < kTie * fastest) continue;
@@ -139,23 +145,21 @@ const CalibrationTrial& ChooseTrial(std::span<const CalibrationTrial> trials) {
   return *chosen;
 }
 
-CalibrationReport Calibrate(const CollectorOptions& options, AutoInt total,
-                            const CollectorPlan& base, const EnvironmentEntry& environment,
-                            const PolicyFactory& policies, const CalibrationLimits& limits) {
+CalibrationReport Calibrate(const CollectorOptions& options, const CollectorPlan& base,
+                            const EnvironmentEntry& environment, const PolicyFactory& policies,
+                            const CalibrationLimits& limits) {
   CalibrationReport report;
   report.plan = ApplyOptions(options, base);
-  const std::vector<CalibrationTrial> candidates = Candidates(options, total, limits.cpus);
+  const bool batch_invariant = policies()->spec().batch_invariant;
+  const std::vector<CalibrationTrial> candidates =
+      Candidates(options, batch_invariant, limits.cpus);
   if (candidates.empty()) {
-    const auto text = [](const AutoInt& option) {
-      return option.is_auto ? std::string("auto") : std::to_string(option.value);
-    };
     throw InvalidArgument(
-        "nothing fits collector.kind = {}, workers = {}, environments_per_worker = {}, groups = {} "
-        "and {} environments in all: "
-        "make the environments a multiple of workers (x groups where alternating), or leave more "
-        "to auto",
-        options.kind, text(options.workers), text(options.environments_per_worker), options.groups,
-        text(total));
+        "nothing fits collector.environments = {}, kind = {}, workers = {} and groups = {}: make "
+        "the environments a multiple of workers (x groups where alternating), or leave more to "
+        "auto",
+        options.environments, options.kind,
+        options.workers.is_auto ? "auto" : std::to_string(options.workers.value), options.groups);
   }
   if (candidates.size() == 1) {
     ApplyTrial(candidates.front(), report.plan);

@@ -31,20 +31,20 @@ struct CalibrationLimits {
   int trial_horizon = 16;        // Slabs of trials are no longer than this.
 };
 
-// Chooses what the options leave to the program (kind, workers, environments per worker) by short
-// timed trials; what they say is kept. `total` is the number of environments where the algorithm
-// needs a certain one, otherwise auto.
+// Chooses what the options leave to the program (kind, workers) by short timed trials; what they
+// say is kept. Nothing that is learned depends on the outcome: all that is tried gives the same
+// slabs. So where a policy is not batch-invariant only kinds are tried that infer for all
+// environments at once (serial and synchronous), unless the options name another.
 //
 // Of `base`, the plan takes what options do not speak of: history, clip_actions, seed, patience.
-// Throws InvalidArgument when no way of collecting fits both options and `total`, and whatever an
-// environment or a policy throws.
-CalibrationReport Calibrate(const CollectorOptions& options, AutoInt total,
-                            const CollectorPlan& base, const EnvironmentEntry& environment,
-                            const PolicyFactory& policies, const CalibrationLimits& limits);
+// Throws InvalidArgument when no way of collecting fits the options, and whatever an environment or
+// a policy throws.
+CalibrationReport Calibrate(const CollectorOptions& options, const CollectorPlan& base,
+                            const EnvironmentEntry& environment, const PolicyFactory& policies,
+                            const CalibrationLimits& limits);
 
 // The rule of the choice: the fastest; among those within 5% of it the simplest kind (serial before
-// local before synchronous before alternating), then the fewest workers, then the fewest
-// environments. `trials` is not empty.
+// local before synchronous before alternating), then the fewest workers. `trials` is not empty.
 const CalibrationTrial& ChooseTrial(std::span<const CalibrationTrial> trials);
 
 }  // namespace menger

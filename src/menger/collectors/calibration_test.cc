@@ -12,12 +12,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr AutoInt kAuto;
 AutoInt Number(std::int64_t value) { return {.value = value, .is_auto = false}; }
 
-CalibrationReport CalibrateFake(const CollectorOptions& options, AutoInt total, int cpus = 2) {
+CalibrationReport CalibrateFake(const CollectorOptions& options, int cpus = 2) {
   const EnvironmentEntry environment = FakeEnvironment();
-  return Calibrate(options, total, CollectorPlan{.history = 3, .seed = 5}, environment,
+  return Calibrate(options, CollectorPlan{.history = 3, .seed = 5}, environment,
                    RandomPolicies(environment.spec, /*seed=*/1),
                    {.cpus = cpus, .budget_seconds = 0.2, .trial_seconds = 0.002});
 }
@@ -30,28 +29,25 @@ TEST(CalibrationTest, TheFastestTrialWins) {
   EXPECT_EQ(ChooseTrial(trials).kind, CollectorKind::kAlternating);
 }
 
-TEST(CalibrationTest, AmongEqualsTheSimplestKindThenTheFewestWorkersThenEnvironmentsWin) {
+TEST(CalibrationTest, AmongEqualsTheSimplestKindThenTheFewestWorkersWin) {
   std::vector<CalibrationTrial> trials = {
-      {.kind = CollectorKind::kLocal, .workers = 2, .environments = 64, .steps_per_second = 100},
-      {.kind = CollectorKind::kLocal, .workers = 2, .environments = 32, .steps_per_second = 96},
-      {.kind = CollectorKind::kLocal, .workers = 1, .environments = 128, .steps_per_second = 97}};
-  EXPECT_EQ(ChooseTrial(trials).environments, 128);
-  trials.pop_back();
-  EXPECT_EQ(ChooseTrial(trials).environments, 32);
-  trials.push_back({.kind = CollectorKind::kSerial, .environments = 99, .steps_per_second = 95.5});
+      {.kind = CollectorKind::kLocal, .workers = 3, .steps_per_second = 100},
+      {.kind = CollectorKind::kLocal, .workers = 2, .steps_per_second = 96}};
+  EXPECT_EQ(ChooseTrial(trials).workers, 2);
+  trials.push_back({.kind = CollectorKind::kSerial, .steps_per_second = 95.5});
   EXPECT_EQ(ChooseTrial(trials).kind, CollectorKind::kSerial);
 }
 
 TEST(CalibrationTest, WhatTheOptionsSayIsKept) {
   CollectorOptions options;
   options.kind = "synchronous";
-  options.environments_per_worker = Number(5);
+  options.environments = 10;
   options.horizon = 99;
   options.reset_between_slabs = true;
   options.on_environment_error = "restart";
-  const CalibrationReport report = CalibrateFake(options, kAuto);
+  const CalibrationReport report = CalibrateFake(options);
   EXPECT_EQ(report.plan.kind, CollectorKind::kSynchronous);
-  EXPECT_EQ(report.plan.environments, 5 * report.plan.workers);
+  EXPECT_EQ(report.plan.environments, 10);
   EXPECT_EQ(report.plan.horizon, 99);
   EXPECT_EQ(report.plan.history, 3);
   EXPECT_EQ(report.plan.seed, 5u);
@@ -64,25 +60,61 @@ TEST(CalibrationTest, NothingIsTriedWhereNothingIsLeftToChoose) {
   options.kind = "alternating";
   options.workers = Number(2);
   options.groups = 3;
-  options.environments_per_worker = Number(6);
-  const CalibrationReport report = CalibrateFake(options, kAuto);
+  options.environments = 12;
+  const CalibrationReport report = CalibrateFake(options);
   EXPECT_TRUE(report.trials.empty());
   EXPECT_THAT(report.text, HasSubstr("alternating, 2 workers x 6 environments: as configured"));
   EXPECT_EQ(report.plan.groups, 3);
   EXPECT_NO_THROW(report.plan.Check());
 }
 
-TEST(CalibrationTest, TheTotalNumberOfEnvironmentsIsKept) {
-  for (const std::int64_t total : {1, 6, 8}) {
-    const CalibrationReport report = CalibrateFake({}, Number(total));
-    EXPECT_EQ(report.plan.environments, total);
-    for (const CalibrationTrial& trial : report.trials) EXPECT_EQ(trial.environments, total);
-    EXPECT_NO_THROW(report.plan.Check());
+CollectorOptions WithEnvironments(int environments) {
+  CollectorOptions options;
+  options.environments = environments;
+  return options;
+}
+
+TEST(CalibrationTest, TheNumberOfEnvironmentsIsKeptHoweverManyCpusThereAre) {
+  for (const int environments : {1, 6, 7, 8}) {
+    for (const int cpus : {1, 2, 4, 64}) {
+      const CalibrationReport report = CalibrateFake(WithEnvironments(environments), cpus);
+      EXPECT_EQ(report.plan.environments, environments);
+      for (const CalibrationTrial& trial : report.trials) {
+        EXPECT_EQ(trial.environments, environments);
+        EXPECT_LE(trial.workers, cpus);
+      }
+      EXPECT_NO_THROW(report.plan.Check());
+    }
   }
 }
 
+// A row of its outputs depends on the others of its batch.
+class DependentPolicy : public RandomPolicy {
+ public:
+  using RandomPolicy::RandomPolicy;
+  const PolicySpec& spec() const override { return spec_; }
+
+ private:
+  const PolicySpec spec_{.batch_invariant = false};
+};
+
+TEST(CalibrationTest, WhereBatchesMatterAllThatIsTriedInfersForAllAtOnce) {
+  const EnvironmentEntry environment = FakeEnvironment();
+  const PolicyFactory policies = [&] {
+    return std::make_unique<DependentPolicy>(environment.spec.observation, environment.spec.action,
+                                             /*seed=*/1);
+  };
+  const CalibrationReport report =
+      Calibrate({}, CollectorPlan{.seed = 5}, environment, policies,
+                {.cpus = 2, .budget_seconds = 0.2, .trial_seconds = 0.002});
+  for (const CalibrationTrial& trial : report.trials) {
+    EXPECT_THAT(trial.kind, ::testing::AnyOf(CollectorKind::kSerial, CollectorKind::kSynchronous));
+  }
+  EXPECT_EQ(report.trials.size(), 2);
+}
+
 TEST(CalibrationTest, AllKindsAreTriedAndTheTextNamesTheChoice) {
-  const CalibrationReport report = CalibrateFake({}, Number(8));
+  const CalibrationReport report = CalibrateFake(WithEnvironments(8));
   std::vector<CollectorKind> kinds;
   for (const CalibrationTrial& trial : report.trials) kinds.push_back(trial.kind);
   EXPECT_THAT(kinds,
@@ -93,22 +125,19 @@ TEST(CalibrationTest, AllKindsAreTriedAndTheTextNamesTheChoice) {
 }
 
 TEST(CalibrationTest, OneCpuIsOnlySharedByFewThreads) {
-  const CalibrationReport report = CalibrateFake({}, kAuto, /*cpus=*/1);
+  const CalibrationReport report = CalibrateFake({}, /*cpus=*/1);
   for (const CalibrationTrial& trial : report.trials) EXPECT_EQ(trial.workers, 1);
 }
 
-TEST(CalibrationTest, OptionsThatContradictTheTotalAreRefused) {
-  CollectorOptions options;
+TEST(CalibrationTest, OptionsThatDoNotFitAreRefused) {
+  CollectorOptions options = WithEnvironments(9);
   options.workers = Number(4);
-  options.environments_per_worker = Number(2);
   try {
-    CalibrateFake(options, Number(9));
+    CalibrateFake(options);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_THAT(
-        error.what(),
-        HasSubstr("workers = 4, environments_per_worker = 2, groups = 2 and 9 environments"));
+    EXPECT_THAT(error.what(), HasSubstr("environments = 9, kind = auto, workers = 4"));
   }
 }
 

@@ -11,8 +11,8 @@ namespace {
 constexpr std::array kKinds = {CollectorKind::kSerial, CollectorKind::kLocal,
                                CollectorKind::kSynchronous, CollectorKind::kAlternating};
 constexpr int kWorkersMax = 1024;
-constexpr int kEnvironmentsPerWorkerMax = 1'000'000;  // Times kWorkersMax is an int still.
-constexpr int kStepsMax = 1'000'000'000;              // What is an int in the plan.
+constexpr int kEnvironmentsMax = 1'000'000;
+constexpr int kStepsMax = 1'000'000'000;  // What is an int in the plan.
 
 void CheckAtLeast(const char* name, std::int64_t value, std::int64_t minimum) {
   if (value < minimum) {
@@ -58,11 +58,11 @@ void CollectorOptions::Declare(Options& options) {
        .maximum = kWorkersMax,
        .unit = "threads",
        .consequence = "threads that simulate; more than there are cores slow each other down"});
-  options.Add("environments_per_worker", &environments_per_worker,
+  options.Add("environments", &environments,
               {.minimum = 1,
-               .maximum = kEnvironmentsPerWorkerMax,
-               .consequence = "times workers = environments: the width of a slab, and with the "
-                              "horizon the batch of an update"});
+               .maximum = kEnvironmentsMax,
+               .consequence = "in all, shared equally by the workers: the width of a slab, and "
+                              "with the horizon the batch of an update"});
   options.Add("groups", &groups,
               {.minimum = 2,
                .maximum = 64,
@@ -101,7 +101,7 @@ void CollectorPlan::Check() const {
   if (workers > kWorkersMax) {
     throw InvalidArgument("collector.workers is {}; it must be at most {}", workers, kWorkersMax);
   }
-  CheckAtLeast("environments_per_worker", environments / workers, 1);
+  CheckAtLeast("environments", environments, workers);
   CheckAtLeast("horizon", horizon, 1);
   CheckAtLeast("history", history, 0);
   CheckAtLeast("decorrelation_steps", decorrelation_steps, 0);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,13 +40,13 @@ struct CollectorTimes {
   double waiting = 0;
 };
 
-// All options of collection. `environments` is the total; workers own equal shares of it.
+// All options of collection.
 struct CollectorOptions {
-  std::string kind = "auto";  // serial, local, synchronous, alternating or auto.
-  AutoInt workers;            // Threads that simulate; auto: calibrated.
-  AutoInt environments_per_worker;
-  std::int64_t groups = 2;     // Alternating only: groups in turn.
-  std::int64_t horizon = 128;  // T.
+  std::string kind = "auto";      // serial, local, synchronous, alternating or auto.
+  AutoInt workers;                // Threads that simulate; auto: calibrated.
+  std::int64_t environments = 8;  // In all; workers own equal shares.
+  std::int64_t groups = 2;        // Alternating only: groups in turn.
+  std::int64_t horizon = 128;     // T.
   bool reset_between_slabs = false;
   std::int64_t decorrelation_steps =
       0;  // Each environment takes U{0..this} random steps at the start.
@@ -87,9 +88,11 @@ class Collector {
  public:
   virtual ~Collector() = default;
 
-  // Fills the next slab. It belongs to the caller until the next call, which carries row T over and
-  // overwrites it. Policies take the newest parameters first.
-  virtual Slab& Collect() = 0;
+  // Fills the next slab, with `rows_max` rows where that is less than the plan's horizon, and one
+  // at least. It belongs to the caller until the next call, which carries row T over and overwrites
+  // it. Policies take the newest parameters first.
+  virtual Slab& Collect(int rows_max) = 0;
+  Slab& Collect() { return Collect(std::numeric_limits<int>::max()); }
 
   // Episodes that ended in the last slab.
   virtual std::span<const EpisodeResult> episodes() const = 0;

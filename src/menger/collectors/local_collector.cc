@@ -33,7 +33,7 @@ class LocalCollector : public SlabCollector {
     PhaseClock& time = clock(worker);
     own_policy.Refresh();
     const Stopwatch watch;
-    for (int row = 0; row < plan().horizon && !team_.halted(); ++row) {
+    for (int row = 0; row < slab().horizon() && !team_.halted(); ++row) {
       time.Begin();
       own_policy.Act(slab(), row, positions);
       time.Lap(PhaseClock::kInference);

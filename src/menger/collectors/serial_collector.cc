@@ -18,7 +18,7 @@ class SerialCollector : public SlabCollector {
     const PositionRange positions = slab().columns().group(0);
     PhaseClock& time = clock(0);
     const Stopwatch watch;
-    for (int row = 0; row < plan().horizon; ++row) {
+    for (int row = 0; row < slab().horizon(); ++row) {
       time.Begin();
       policy(0).Act(slab(), row, positions);
       time.Lap(PhaseClock::kInference);

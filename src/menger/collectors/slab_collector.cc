@@ -132,13 +132,14 @@ WorkerTeamOptions SlabCollector::TeamOptions(int first_worker) const {
           .patience = std::chrono::nanoseconds(static_cast<std::int64_t>(patience_seconds_ * 1e9))};
 }
 
-Slab& SlabCollector::Collect() {
+Slab& SlabCollector::Collect(int rows_max) {
   if (failed_) {
     throw FailedPrecondition(
         "this collector stopped at an error before; make a new one and load the last checkpoint");
   }
   try {
     if (carried_row_ != 0) slab_.Carry(slab_);
+    slab_.set_horizon(std::clamp(rows_max, 1, plan_.horizon));
     const std::int64_t begin = MonotonicNanoseconds();
     Fill();
     wall_nanoseconds_ += MonotonicNanoseconds() - begin;
@@ -156,7 +157,7 @@ Slab& SlabCollector::Collect() {
     fresh_[block] = 0;
   }
   started_ = true;
-  carried_row_ = plan_.horizon;
+  carried_row_ = slab_.horizon();
   tracker_.Scan(slab_);
   return slab_;
 }

@@ -21,7 +21,7 @@ namespace menger {
 // carried over by that thread; everything else of a block is done by the worker that owns it.
 class SlabCollector : public Collector {
  public:
-  Slab& Collect() final;
+  Slab& Collect(int rows_max) final;
   std::span<const EpisodeResult> episodes() const final { return tracker_.episodes(); }
   CollectorTimes times() const final;
   void Save(ArchiveWriter& archive) const final;

@@ -33,7 +33,7 @@ class SynchronousCollector : public SlabCollector {
     team_.AsWorker0([this] { BeginBlock(/*group=*/0, /*worker=*/0); });
     policy(0).Refresh();
     const Stopwatch watch;
-    for (int row = 0; row < plan().horizon; ++row) {
+    for (int row = 0; row < slab().horizon(); ++row) {
       time.Begin();
       team_.WaitFor(/*rounds=*/row + 1);
       time.Lap(PhaseClock::kWaiting);
@@ -43,7 +43,7 @@ class SynchronousCollector : public SlabCollector {
       team_.AsWorker0([this, row] { group(0, 0).Step(slab(), row); });
       time.Lap(PhaseClock::kSimulation);
     }
-    team_.WaitFor(plan().horizon + 1);
+    team_.WaitFor(slab().horizon() + 1);
     CountRowsOfAllThreads(watch.nanoseconds());
   }
 

@@ -43,6 +43,14 @@ void SlabSpec::Check() const {
   }
 }
 
+void Slab::set_horizon(int horizon) {
+  if (horizon < 1 || horizon > spec_.horizon) {
+    throw InvalidArgument("a pass of {} rows is not one of 1 to {}, the slab's horizon", horizon,
+                          spec_.horizon);
+  }
+  horizon_ = horizon;
+}
+
 std::size_t Slab::LayOut() {
   std::size_t end = 0;
   const auto width = static_cast<std::size_t>(positions());
@@ -58,7 +66,7 @@ std::size_t Slab::LayOut() {
     for (const LeafSpec& leaf : part.leaves()) arrays.push_back(add(leaf.bytes(), before, rows));
     return arrays;
   };
-  const int steps = spec_.horizon;
+  const int steps = horizon_ = spec_.horizon;
   observation_ = add_part(spec_.observation, spec_.history, steps + 1);
   state_ = add_part(spec_.state, 0, steps + 1);
   action_ = add_part(spec_.action, 0, steps);
@@ -140,8 +148,7 @@ void Slab::Carry(Slab& next) const {
   CheckEqual(spec_.observation, next.spec_.observation, "observation");
   CheckEqual(spec_.state, next.spec_.state, "state");
   const auto copy = [this, &next](const Array& from, const Array& to, int row) {
-    std::memmove(next.At<std::byte>(to, row, 0), At<std::byte>(from, spec_.horizon + row, 0),
-                 from.row);
+    std::memmove(next.At<std::byte>(to, row, 0), At<std::byte>(from, horizon_ + row, 0), from.row);
   };
   // Oldest first: with one slab as source and target, a row is read before it is overwritten.
   for (int row = -spec_.history; row <= 0; ++row) {
@@ -151,7 +158,7 @@ void Slab::Carry(Slab& next) const {
     copy(is_first_, next.is_first_, row);
   }
   for (std::size_t i = 0; i < state_.size(); ++i) copy(state_[i], next.state_[i], 0);
-  next.first_step_ = first_step_ + spec_.horizon;
+  next.first_step_ = first_step_ + horizon_;
 }
 
 }  // namespace menger

@@ -39,6 +39,7 @@ struct SlabArray {
 // What one collection pass fills: rows (steps) by columns (environments), one array a leaf,
 // time-major.
 //
+// T is the horizon; a pass may have fewer rows (set_horizon), and those are all that counts then.
 // Row t in [0, T) holds, before the action: observation, is_first, state; the action with the
 // policy's columns and the parameter version that acted; then what the action caused: reward,
 // terminated, truncated, valid. Row T holds only observation, is_first and state; `Carry` takes it
@@ -75,7 +76,10 @@ class Slab {
 
   const SlabSpec& spec() const { return spec_; }
   const ColumnLayout& columns() const { return spec_.columns; }
-  int horizon() const { return spec_.horizon; }
+  // T of the present pass: the spec's, unless a pass has been made shorter. Throws InvalidArgument
+  // outside 1 .. the spec's.
+  int horizon() const { return horizon_; }
+  void set_horizon(int horizon);
   int positions() const { return spec_.columns.positions(); }
 
   // Steps that each environment had taken before row 0. (environment, first_step + row) names a
@@ -149,8 +153,9 @@ class Slab {
     return const_cast<Slab*>(this)->final_observation<T>(leaf, slot);
   }
 
-  // Writes row T (observation, is_first, state) and the `history` rows before it into rows <= 0 of
-  // `next`, and sets next.first_step. `next` may be this slab itself. Specs must be equal.
+  // Writes row T of this pass (observation, is_first, state) and the `history` rows before it into
+  // rows <= 0 of `next`, and sets next.first_step. `next` may be this slab itself. Specs must be
+  // equal.
   void Carry(Slab& next) const;
 
   // Bytes of one element of a row: for copying whole columns.
@@ -181,6 +186,7 @@ class Slab {
   std::size_t LayOut();  // Fills the arrays from spec_; returns the bytes needed.
 
   SlabSpec spec_;
+  int horizon_ = 1;
   std::int64_t first_step_ = 0;
   std::vector<Array> observation_, final_observation_, state_, action_, policy_;
   Array is_first_, reward_, terminated_, truncated_, episode_end_, valid_, version_, final_index_;

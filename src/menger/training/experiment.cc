@@ -91,6 +91,26 @@ std::string TomlOf(const OptionValue& value) {
   return ToText(value);
 }
 
+// What the resolved configuration says of a value after this: where it comes from.
+constexpr std::string_view kOriginMark = "  # from ";
+
+// Of the value at a node: what its line says, if a resolved configuration is read.
+std::string OriginOf(std::string_view toml, const toml::node& node) {
+  if (toml.find(kOriginMark) == std::string_view::npos) return "the recipe";
+  std::size_t begin = 0;
+  for (toml::source_index line = 1; line < node.source().end.line; ++line) {
+    begin = toml.find('\n', begin) + 1;
+  }
+  const std::string_view line = toml.substr(begin, toml.find('\n', begin) - begin);
+  const std::size_t mark = line.rfind(kOriginMark);
+  return std::string(mark == std::string_view::npos ? "" : line.substr(mark + kOriginMark.size()));
+}
+
+void Assign(Options& section, const Assignment& assignment) {
+  section.SetFromText(assignment.name, assignment.text);
+  section.SetOrigin(assignment.name, assignment.origin);
+}
+
 template <typename Component>
 Options Declared(const std::string& section, Component& component) {
   Options options(section);
@@ -123,8 +143,8 @@ void CheckpointOptions::Declare(Options& options) {
   options.Add("every", &every,
               {.minimum = 0,
                .unit = "steps",
-               .consequence = "steps between checkpoints: what a crash can cost; 0 saves at the "
-                              "end and on interruption only"});
+               .consequence = "steps between checkpoints: what a crash can cost; 0 saves every "
+                              "minute, or later where writing one takes more than a second"});
   options.Add("keep", &keep,
               {.minimum = 1,
                .maximum = 1000,
@@ -184,12 +204,14 @@ Experiment::Experiment(std::string_view toml, const std::string& origin,
   for (const auto& [key, node] : table) {
     const std::string name(key.str());
     if (node.is_table() && !sections_[0].Contains(name)) continue;
-    At(Place(origin, node),
-       [&, &node = node] { sections_[0].Set(name, ToValue(node, Place(origin, node), name)); });
+    At(Place(origin, node), [&, &node = node] {
+      sections_[0].Set(name, ToValue(node, Place(origin, node), name));
+      sections_[0].SetOrigin(name, OriginOf(toml, node));
+    });
   }
   for (const Assignment& assignment : assignments) {
     if (!assignment.section.empty()) continue;
-    At(assignment.origin, [&] { sections_[0].SetFromText(assignment.name, assignment.text); });
+    At(assignment.origin, [&] { Assign(sections_[0], assignment); });
   }
   if (environment.empty() || algorithm.empty()) {
     throw InvalidArgument("{}: '{}' is missing; a recipe names an environment and an algorithm",
@@ -203,14 +225,16 @@ Experiment::Experiment(std::string_view toml, const std::string& origin,
     for (const auto& [name, value] : *node.as_table()) {
       const std::string place = Place(origin, value);
       const std::string text(name.str());
-      At(place,
-         [&, &value = value] { section.Set(text, ToValue(value, origin, section.Key(text))); });
+      At(place, [&, &value = value] {
+        section.Set(text, ToValue(value, origin, section.Key(text)));
+        section.SetOrigin(text, OriginOf(toml, value));
+      });
     }
   }
   for (const Assignment& assignment : assignments) {
     if (assignment.section.empty()) continue;
     Options& section = Section(assignment.section, assignment.origin);
-    At(assignment.origin, [&] { section.SetFromText(assignment.name, assignment.text); });
+    At(assignment.origin, [&] { Assign(section, assignment); });
   }
 }
 
@@ -222,8 +246,8 @@ void Experiment::DeclareTopLevel() {
           {.minimum = 1,
            .maximum = 1e15,
            .unit = "steps",
-           .consequence = "environment steps in all; schedules end here, and the run at the first "
-                          "end of a slab (environments x horizon) at or after it"});
+           .consequence = "environment steps in all; schedules and the run end here, with the "
+                          "step of all environments that reaches it"});
   top.Add("seed", &seed,
           {.minimum = 0,
            .maximum = 1e15,
@@ -307,6 +331,19 @@ std::vector<std::string> Experiment::SectionNames() const {
   return names;
 }
 
+void Experiment::ApplyDefaults(const EnvironmentSpec& spec) {
+  const std::string origin = fmt::format("the defaults of {} for it", algorithm);
+  for (const OptionDefault& value : entry_->Defaults(spec, steps)) {
+    Section(value.section, "defaults").SetDefault(value.name, value.value, origin);
+  }
+}
+
+void Experiment::NoteChosen(std::string_view section, std::string_view name) {
+  for (Options& options : sections_) {
+    if (options.section() == section) options.SetOrigin(name, "what fits this machine");
+  }
+}
+
 void Experiment::ResolveDefaults() {
   if (precision == "auto") {
     // With AVX512-BF16, learning from 256 to 1024 stacks of frames takes 29 to 43% of the time that
@@ -315,18 +352,27 @@ void Experiment::ResolveDefaults() {
     // the CPU would have to emulate bf16.
     const bool convolutional = network.kind.ends_with("cnn");
     precision = convolutional && (device == "cuda" || HasAvx512Bf16()) ? "bf16" : "fp32";
+    NoteChosen("", "precision");
   }
   if (family_ != nullptr) family_->ResolveDefaults();
-  if (runtime.workers.is_auto) runtime.workers = {.value = AvailableCpus(), .is_auto = false};
-  if (learner_threads.is_auto) learner_threads = {.value = AvailableCpus(), .is_auto = false};
+  const auto use_all_cpus = [this](AutoInt& option, const char* section, const char* name) {
+    if (!option.is_auto) return;
+    option = {.value = AvailableCpus(), .is_auto = false};
+    NoteChosen(section, name);
+  };
+  use_all_cpus(runtime.workers, "runtime", "workers");
+  use_all_cpus(learner_threads, "", "learner_threads");
 }
 
-std::string Experiment::ToToml() const {
+std::string Experiment::ToToml(bool with_origins) const {
   std::string text;
   for (const Options& section : sections_) {
     if (!section.section().empty()) text += fmt::format("\n[{}]\n", section.section());
     for (const OptionEntry& entry : section.Entries()) {
-      text += fmt::format("{} = {}\n", entry.name, TomlOf(entry.value));
+      text += fmt::format("{} = {}", entry.name, TomlOf(entry.value));
+      if (with_origins && !entry.origin.empty())
+        text += fmt::format("{}{}", kOriginMark, entry.origin);
+      text += '\n';
     }
   }
   return text;

@@ -114,12 +114,20 @@ class Experiment {
   // What another process needs to make it.
   EnvironmentRequest RequestedEnvironment() const;
 
+  // What the recipe does not say becomes what the algorithm takes for such an environment and so
+  // many steps.
+  void ApplyDefaults(const EnvironmentSpec& environment);
+
   // Fills in what does not need a measurement: precision, learner_threads, the runtime's workers.
   // The collector's `auto` is left to calibration.
   void ResolveDefaults();
 
-  // The whole configuration; reading it back gives the same run.
-  std::string ToToml() const;
+  // The whole configuration; reading it back gives the same run. Each line may end with a comment
+  // that says where its value comes from; what is read from such a line keeps its origin.
+  std::string ToToml(bool with_origins = false) const;
+
+  // An option that was `auto` has been given a value, for its origin.
+  void NoteChosen(std::string_view section, std::string_view name);
 
   // Top level first (section ""), then the sections in the order in which they are written.
   const std::vector<Options>& sections() const { return sections_; }

@@ -80,6 +80,60 @@ TEST(ExperimentTest, ResolvingLeavesNothingButTheCollectorToChoose) {
   EXPECT_FALSE(experiment->learner_threads.is_auto);
 }
 
+EnvironmentSpec Showing(LeafSpec observation, LeafSpec action) {
+  return {.name = "Test-v0",
+          .observation = Spec({std::move(observation)}),
+          .action = Spec({std::move(action)})};
+}
+
+// Numbers and frames, choices and amounts.
+std::vector<EnvironmentSpec> KindsOfEnvironments() {
+  const LeafSpec numbers = LeafSpec::Scalar("observation", DataType::kFloat32);
+  const LeafSpec frames = LeafSpec::Box("observation", DataType::kUint8, {84, 84}, {0}, {255});
+  const LeafSpec choice = LeafSpec::Discrete("action", 3);
+  const LeafSpec amount = LeafSpec::Box("action", DataType::kFloat32, {2}, {-1}, {1});
+  return {Showing(numbers, choice), Showing(numbers, amount), Showing(frames, choice),
+          Showing(frames, amount)};
+}
+
+// Each names an option that there is, and a value that it takes.
+TEST(ExperimentTest, AllDefaultsAreDeclaredOptions) {
+  for (const EnvironmentSpec& environment : KindsOfEnvironments()) {
+    for (const auto& entry : AllAlgorithms()) {
+      for (const std::string steps : {"1", "5000", "1e6", "1e12"}) {
+        const auto experiment = Make(kSmall, {"algorithm=" + entry->name(), "steps=" + steps});
+        EXPECT_NO_THROW(experiment->ApplyDefaults(environment)) << entry->name();
+        if (entry->data_rule() == DataRule::kBatches) experiment->replay.Check();
+      }
+    }
+  }
+}
+
+TEST(ExperimentTest, DefaultsFollowTheObservationAndGiveWayToTheRecipe) {
+  const auto kinds = KindsOfEnvironments();
+  const auto experiment = Make(kSmall, {"ppo.epochs=3"});
+  experiment->ApplyDefaults(kinds[1]);
+  EXPECT_EQ(experiment->network.kind, "mlp");
+  EXPECT_TRUE(experiment->transforms.Has("normalise_observation"));
+  EXPECT_THAT(experiment->ToToml(/*with_origins=*/true), HasSubstr("epochs = 3  # from --set\n"));
+
+  const auto pixels = Make(std::string(kSmall) + "[network]\nactivation = 'tanh'\n");
+  pixels->ApplyDefaults(kinds[2]);
+  EXPECT_EQ(pixels->network.kind, "nature_cnn");
+  EXPECT_EQ(pixels->network.activation, "tanh");
+  EXPECT_EQ(pixels->transforms.frame_stack, 4);
+}
+
+TEST(ExperimentTest, WhatWasResolvedKeepsItsOrigins) {
+  const auto experiment = Make(kSmall, {"steps=20000"});
+  experiment->ApplyDefaults(KindsOfEnvironments()[0]);
+  const std::string text = experiment->ToToml(/*with_origins=*/true);
+  EXPECT_THAT(text, HasSubstr("\nhorizon = 64  # from the defaults of ppo for it\n"));
+  const auto again = Make(text);
+  again->ApplyDefaults(KindsOfEnvironments()[1]);
+  EXPECT_EQ(again->ToToml(/*with_origins=*/true), text);
+}
+
 TEST(ExperimentTest, AutomaticPrecisionIsLowForConvolutionsWhereTheDeviceGainsByIt) {
   const auto precision_of = [](const std::string& device, const std::string& kind) {
     const auto experiment = Make(kSmall, {"device=" + device, "network.kind=" + kind});

@@ -190,7 +190,7 @@ learner_threads = 1
 [collector]
 kind = "serial"
 workers = 1
-environments_per_worker = 2
+environments = 2
 horizon = 4
 [network]
 hidden = [16]

@@ -21,8 +21,9 @@ using Json = nlohmann::ordered_json;
 void WriteExperiment(const Experiment& experiment, const RunFolder& folder) {
   WriteFileAtomically(folder.file("experiment.toml"),
                       "# The resolved configuration of this run: `menger train experiment.toml` "
-                      "gives the same run.\n" +
-                          experiment.ToToml());
+                      "gives the same run.\n"
+                      "# What no line names the origin of is as `menger describe` has it.\n" +
+                          experiment.ToToml(/*with_origins=*/true));
 }
 
 void WriteSummary(const Experiment& experiment, const RunFolder& folder,

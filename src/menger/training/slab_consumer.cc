@@ -43,8 +43,7 @@ std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Alg
   const CollectorOptions& collector = experiment.collector;
   return std::make_unique<ReplayLearner>(
       experiment.replay,
-      ReplayLearnerContext{.environments = static_cast<int>(
-                               collector.workers.value * collector.environments_per_worker.value),
+      ReplayLearnerContext{.environments = static_cast<int>(collector.environments),
                            .threads = static_cast<int>(experiment.learner_threads.value),
                            .on_device = experiment.device != "cpu",
                            .seed = static_cast<std::uint64_t>(experiment.seed)},

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -12,10 +15,17 @@ namespace menger {
 // A collector fills a slab, a consumer learns from it.
 class SlabCycle final : public LearningCycle {
  public:
-  SlabCycle(std::unique_ptr<Collector> collector, std::unique_ptr<SlabConsumer> consumer)
-      : consumer_(std::move(consumer)), collector_(std::move(collector)) {}
+  // `environments`: of the collector.
+  SlabCycle(std::unique_ptr<Collector> collector, int environments,
+            std::unique_ptr<SlabConsumer> consumer)
+      : environments_(environments),
+        consumer_(std::move(consumer)),
+        collector_(std::move(collector)) {}
 
-  void Collect() override { slab_ = &collector_->Collect(); }
+  void Collect(std::int64_t steps_max) override {
+    const std::int64_t rows = (steps_max + environments_ - 1) / environments_;
+    slab_ = &collector_->Collect(static_cast<int>(std::min<std::int64_t>(rows, kRowsMax)));
+  }
   Metrics Learn(UpdateRule& update, double progress) override {
     return consumer_->Consume(*slab_, update, progress);
   }
@@ -31,6 +41,9 @@ class SlabCycle final : public LearningCycle {
   void LoadLearning(ArchiveReader& archive) override { consumer_->Load(archive); }
 
  private:
+  static constexpr std::int64_t kRowsMax = std::numeric_limits<int>::max();
+
+  const int environments_;
   const std::unique_ptr<SlabConsumer> consumer_;
   const std::unique_ptr<Collector> collector_;  // Last: its threads end first.
   Slab* slab_ = nullptr;                        // What was collected last.

@@ -14,6 +14,10 @@ namespace {
 
 constexpr int kEvaluationRetries = 2;
 
+// [checkpoint] every = 0: after so long, and so many times as long as the last one took to write.
+constexpr double kCheckpointSeconds = 60;
+constexpr double kCheckpointShare = 50;
+
 constexpr std::int64_t kRowsWhenNotAsked = 200;  // [progress] every = 0: rows of a whole run.
 
 double SecondsSince1970() {
@@ -92,7 +96,7 @@ LoopEnd SynchronousLoop::Run() {
     const std::int64_t before = counters_.steps;
     CollectAndLearn();
     const bool evaluated = EvaluateAndReport();
-    if (evaluated && IsDue(experiment_.checkpoint.every, before)) SaveCheckpoint();
+    if (evaluated && CheckpointIsDue(before)) SaveCheckpoint();
     progress_.Update(Progress());
     stopped = !evaluated || stop_requested_();
   }
@@ -110,6 +114,8 @@ bool SynchronousLoop::EvaluateAndReport() {
   const bool completed = counters_.steps >= experiment_.steps;
   const bool evaluate = IsDue(experiment_.evaluation.every, counters_.evaluated_at) ||
                         (completed && counters_.evaluated_at != counters_.steps);
+  // Evaluations may be slow, and their environments fail: what was learned is safe before.
+  if (evaluate && completed) SaveCheckpoint();
   if (evaluate && !EvaluateNow()) return false;
   if (IsDue(ReportEvery(), counters_.reported_at)) WriteRow();
   return true;
@@ -151,7 +157,7 @@ ProgressTable::Row SynchronousLoop::TakeTimes() {
 
 void SynchronousLoop::Collect() {
   try {
-    cycle_.Collect();
+    cycle_.Collect(experiment_.steps - counters_.steps);
   } catch (...) {
     throw CollectionFailed(TranslateCurrentException());
   }
@@ -263,9 +269,17 @@ void SynchronousLoop::WriteRow() {
   events_.Append(counters_.steps, SecondsSince1970(), scalars);
 }
 
+bool SynchronousLoop::CheckpointIsDue(std::int64_t last) const {
+  if (experiment_.checkpoint.every > 0) return IsDue(experiment_.checkpoint.every, last);
+  return checkpoints_.since.seconds() >
+         std::max(kCheckpointSeconds, kCheckpointShare * checkpoints_.last_took);
+}
+
 void SynchronousLoop::SaveCheckpoint() {
+  const Stopwatch watch;
   SaveTo(folder_.checkpoint(counters_.steps), /*with_collector=*/true);
   folder_.Prune(experiment_.checkpoint.keep, counters_.steps);
+  checkpoints_ = {.since = Stopwatch(), .last_took = watch.seconds()};
 }
 
 void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {

@@ -23,7 +23,8 @@ const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 // Between two slabs, and only there, it evaluates, reports and saves, so that a checkpoint holds
 // the whole state: a run that was interrupted and resumed goes on bit for bit as one that was not.
 // Stopped during an evaluation it leaves it, and makes the whole of it when it is resumed.
-// It ends with the first slab that reaches the steps, so a run may take up to a slab more.
+// The last slab is cut where the steps are reached: with a step of all environments, so a run may
+// take one less than there are environments more.
 // Borrows everything it is given. One thread.
 //
 // An error ends the loop. What it says has the step, and how to go on:
@@ -69,6 +70,7 @@ class SynchronousLoop {
   void SaveCheckpoint();
   void SaveTo(const std::string& path, bool with_collector);
   bool IsDue(std::int64_t every, std::int64_t last) const;  // `last`: in steps; -1 for never.
+  bool CheckpointIsDue(std::int64_t last) const;
   bool solved() const { return counters_.reached_in_a_row >= 2; }
   std::int64_t ReportEvery() const;
   ProgressState Progress() const;
@@ -94,6 +96,11 @@ class SynchronousLoop {
   double seconds_before_ = 0;  // Of earlier sittings.
   std::int64_t steps_before_sitting_ = 0;
   double training_seconds_before_ = 0;
+
+  struct {
+    Stopwatch since;  // The last one, or the beginning of this sitting.
+    double last_took = 0;
+  } checkpoints_;
 
   // Seconds since the last row of progress.csv, in this sitting.
   struct {

@@ -98,7 +98,7 @@ learner_threads = 1
 [collector]
 kind = "serial"
 workers = 1
-environments_per_worker = 4
+environments = 4
 horizon = 5
 [evaluation]
 every = 60
@@ -187,12 +187,13 @@ class SynchronousLoopTest : public testing::Test {
   int stop_after_ = kNever;  // Having been asked so many times.
 };
 
-TEST_F(SynchronousLoopTest, ItEndsWithTheFirstSlabThatReachesTheSteps) {
+// Of 4 environments; a whole slab would be 200.
+TEST_F(SynchronousLoopTest, ItsLastSlabIsCutAtTheStepOfAllEnvironmentsThatReachesTheSteps) {
   const RunOutcome outcome = Start({}, "steps=190");
   EXPECT_EQ(outcome.end, LoopEnd::kCompleted);
-  EXPECT_EQ(outcome.counters.steps, 200);
+  EXPECT_EQ(outcome.counters.steps, 192);
   EXPECT_EQ(outcome.counters.slabs, 10);
-  EXPECT_EQ(outcome.counters.evaluated_at, 200);
+  EXPECT_EQ(outcome.counters.evaluated_at, 192);
 }
 
 TEST_F(SynchronousLoopTest, AStopIsHeardAfterEachSlab) {
@@ -297,7 +298,7 @@ TEST_F(SynchronousLoopTest, AWorkerThatHangsIsNamedAndWhatWasLearnedIsSaved) {
        .patience_seconds = 0.2,
        .seed = 1},
       environment, [&] { return parts.algorithm->MakePolicy(PolicyMode::kSample, 1); });
-  parts.cycle = std::make_unique<SlabCycle>(std::move(collector),
+  parts.cycle = std::make_unique<SlabCycle>(std::move(collector), /*environments=*/4,
                                             MakeSlabConsumer(*experiment, *parts.algorithm));
   // The hanging thread uses it for ever: to tools that look for leaks it is not one.
   static const void* left = nullptr;
@@ -340,7 +341,7 @@ TEST_F(SynchronousLoopTest, ARestartedEnvironmentCostsRowsButNotTheRun) {
 
 TEST_F(SynchronousLoopTest, ACheckpointOfAnotherCollectionPlanIsRefused) {
   Start();
-  EXPECT_THROW(Resume("collector.environments_per_worker=3"), Error);
+  EXPECT_THROW(Resume("collector.environments=3"), Error);
 }
 
 TEST_F(SynchronousLoopTest, AnAlgorithmThatDoesNotFitTheEnvironmentIsRefusedBeforeAnythingIsMade) {

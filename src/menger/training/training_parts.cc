@@ -14,21 +14,6 @@
 namespace menger {
 namespace {
 
-std::unique_ptr<Algorithm> MakeAlgorithmFor(const Experiment& experiment,
-                                            const EnvironmentEntry& environment,
-                                            std::int64_t environments) {
-  experiment.algorithm_entry().Check(environment.spec);
-  return experiment.algorithm_entry().Make(
-      {.environment = environment.spec,
-       .network = experiment.network,
-       .transforms = experiment.transforms,
-       .environments = static_cast<int>(environments),
-       .device = experiment.device,
-       .precision = experiment.precision,
-       .seed = static_cast<std::uint64_t>(experiment.seed),
-       .threads = static_cast<int>(experiment.learner_threads.value)});
-}
-
 // Plans the collection: as the options say, or by measuring what they leave open.
 CalibrationReport PlanCollection(const Experiment& experiment, const EnvironmentEntry& environment,
                                  Algorithm& algorithm, std::uint64_t seed) {
@@ -40,7 +25,7 @@ CalibrationReport PlanCollection(const Experiment& experiment, const Environment
         workers.value);
   }
   const auto policies = [&] { return algorithm.MakePolicy(PolicyMode::kSample, seed); };
-  return Calibrate(experiment.collector, /*total=*/AutoInt{},
+  return Calibrate(experiment.collector,
                    {.history = algorithm.history(),
                     .clip_actions = experiment.transforms.actions == "clip",
                     .seed = seed},
@@ -49,30 +34,35 @@ CalibrationReport PlanCollection(const Experiment& experiment, const Environment
 
 }  // namespace
 
+std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
+                                         const EnvironmentEntry& environment) {
+  experiment.algorithm_entry().Check(environment.spec);
+  return experiment.algorithm_entry().Make(
+      {.environment = environment.spec,
+       .network = experiment.network,
+       .transforms = experiment.transforms,
+       .environments = static_cast<int>(experiment.collector.environments),
+       .device = experiment.device,
+       .precision = experiment.precision,
+       .seed = static_cast<std::uint64_t>(experiment.seed),
+       .threads = static_cast<int>(experiment.learner_threads.value)});
+}
+
 void Resolve(Experiment& experiment, const EnvironmentEntry& environment) {
+  experiment.ApplyDefaults(environment.spec);
   experiment.ResolveDefaults();
   if (experiment.algorithm_entry().data_rule() == DataRule::kEpisodes) return;
   CollectorOptions& collector = experiment.collector;
-  if (collector.kind != "auto" && !collector.workers.is_auto &&
-      !collector.environments_per_worker.is_auto) {
-    return;
-  }
-  const auto algorithm = MakeAlgorithmFor(experiment, environment, /*environments=*/1);
+  if (collector.kind != "auto" && !collector.workers.is_auto) return;
+  const auto algorithm = MakeAlgorithm(experiment, environment);
   const CalibrationReport report = PlanCollection(experiment, environment, *algorithm,
                                                   static_cast<std::uint64_t>(experiment.seed));
   if (!report.text.empty()) LogInfo("{}", report.text);
   const CollectorPlan& plan = report.plan;
+  for (const char* const name : {"kind", "workers"}) experiment.NoteChosen("collector", name);
   collector.kind = NameOf(plan.kind);
   collector.workers = {.value = plan.workers, .is_auto = false};
-  collector.environments_per_worker = {.value = plan.environments / plan.workers, .is_auto = false};
   if (plan.kind == CollectorKind::kAlternating) collector.groups = plan.groups;
-}
-
-std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
-                                         const EnvironmentEntry& environment) {
-  const CollectorOptions& collector = experiment.collector;
-  return MakeAlgorithmFor(experiment, environment,
-                          collector.workers.value * collector.environments_per_worker.value);
 }
 
 std::uint64_t CollectorSeed(std::int64_t seed, std::int64_t attempt) {
@@ -100,8 +90,8 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
   auto collector = MakeCollector(plan, environment, [&algorithm, seed] {
     return algorithm.MakePolicy(PolicyMode::kSample, seed);
   });
-  parts.cycle =
-      std::make_unique<SlabCycle>(std::move(collector), MakeSlabConsumer(experiment, algorithm));
+  parts.cycle = std::make_unique<SlabCycle>(std::move(collector), plan.environments,
+                                            MakeSlabConsumer(experiment, algorithm));
   return parts;
 }
 

@@ -1,0 +1,126 @@
+#include "menger/algorithms/defaults.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "menger/algorithms/action_space.h"
+
+namespace menger {
+namespace {
+
+using Names = std::vector<std::string>;
+using Sizes = std::vector<std::int64_t>;
+
+constexpr std::int64_t kSlabsMin = 20;      // Of a run.
+constexpr std::int64_t kFrameSideMin = 36;  // Of what a convolutional network can read.
+
+bool ShowsFrames(const EnvironmentSpec& environment) {
+  const LeafSpec& leaf = environment.observation[0];
+  return leaf.dtype == DataType::kUint8 && leaf.shape.size() >= 2 &&
+         std::min(leaf.shape[leaf.shape.size() - 1], leaf.shape[leaf.shape.size() - 2]) >=
+             kFrameSideMin;
+}
+
+bool IsContinuous(const EnvironmentSpec& environment) {
+  return OnlyAction(environment).space == Space::kBox;
+}
+
+// `horizon`, halved until a slab is a twentieth of the run.
+std::int64_t HorizonFor(std::int64_t horizon, std::int64_t environments, std::int64_t steps) {
+  while (horizon > 1 && horizon * environments * kSlabsMin > steps) horizon /= 2;
+  return horizon;
+}
+
+void Append(std::vector<OptionDefault>& to, const std::vector<OptionDefault>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+// Huang et al. 2022, as everybody has trained Atari since Mnih et al. 2015.
+std::vector<OptionDefault> ForFrames() {
+  return {{"network", "kind", std::string("nature_cnn")},
+          {"network", "activation", std::string("relu")},
+          {"network", "shared_trunk", true},
+          {"transforms", "apply", Names{"clip_reward"}},
+          {"transforms", "reward_clip", 1.0},
+          {"transforms", "frame_stack", std::int64_t{4}}};
+}
+
+std::vector<OptionDefault> Collection(std::int64_t environments, std::int64_t horizon,
+                                      std::int64_t steps) {
+  return {{"collector", "environments", environments},
+          {"collector", "horizon", HorizonFor(horizon, environments, steps)}};
+}
+
+}  // namespace
+
+std::vector<OptionDefault> PpoDefaults(const EnvironmentSpec& environment, std::int64_t steps) {
+  if (ShowsFrames(environment)) {
+    std::vector<OptionDefault> defaults = ForFrames();
+    Append(defaults, Collection(8, 128, steps));
+    Append(defaults, {{"ppo", "epochs", std::int64_t{4}},
+                      {"ppo", "minibatch_size", std::int64_t{256}},
+                      {"ppo", "clip", 0.1},
+                      {"ppo", "entropy_coefficient", 0.01}});
+    return defaults;
+  }
+  std::vector<OptionDefault> defaults = Collection(8, 256, steps);
+  Append(defaults, {{"ppo", "epochs", std::int64_t{10}},
+                    {"ppo", "minibatch_size", std::int64_t{64}},
+                    {"ppo", "learning_rate", 3e-4},
+                    {"ppo", "value_coefficient", 1.0},
+                    {"ppo", "entropy_coefficient", 0.0}});
+  if (IsContinuous(environment)) {
+    defaults.push_back({"transforms", "apply", Names{"normalise_observation", "normalise_reward"}});
+  }
+  return defaults;
+}
+
+std::vector<OptionDefault> A2cDefaults(const EnvironmentSpec& environment, std::int64_t steps) {
+  std::vector<OptionDefault> defaults = {{"optimiser", "kind", std::string("rmsprop")}};
+  if (ShowsFrames(environment)) {
+    Append(defaults, ForFrames());
+    Append(defaults, Collection(16, 5, steps));
+    Append(defaults, {{"a2c", "value_coefficient", 0.5}, {"a2c", "entropy_coefficient", 0.01}});
+    return defaults;
+  }
+  Append(defaults, Collection(8, 5, steps));
+  return defaults;
+}
+
+std::vector<OptionDefault> DqnDefaults(const EnvironmentSpec& environment, std::int64_t steps,
+                                       const std::string& distribution) {
+  std::vector<OptionDefault> defaults = {{"optimiser", "epsilon", 1e-8},
+                                         {"optimiser", "max_gradient_norm", 10.0},
+                                         {"dqn", "double", true}};
+  if (ShowsFrames(environment)) {
+    Append(defaults, ForFrames());
+    Append(defaults, Collection(1, 4, steps));
+    Append(defaults, {{"replay", "capacity", std::clamp<std::int64_t>(steps, 10'000, 1'000'000)},
+                      {"replay", "min_size", std::clamp<std::int64_t>(steps / 20, 100, 50'000)},
+                      {"dqn", "learning_rate", 1e-4},
+                      {"dqn", "target_every", std::int64_t{250}},
+                      {"dqn", "epsilon_end", 0.01},
+                      {"dqn", "epsilon_fraction", 0.1}});
+    return defaults;
+  }
+  Append(defaults, Collection(1, 4, steps));
+  Append(defaults, {{"network", "hidden", Sizes{128, 128}},
+                    {"network", "activation", std::string("relu")},
+                    {"replay", "capacity", std::clamp<std::int64_t>(steps, 1'000, 100'000)},
+                    {"replay", "min_size", std::clamp<std::int64_t>(steps / 20, 100, 1'000)},
+                    {"replay", "batch_size", std::int64_t{128}},
+                    {"replay", "training_intensity", 32.0},
+                    {"dqn", "learning_rate", 5e-4},
+                    {"dqn", "target_every", std::int64_t{125}},
+                    {"dqn", "epsilon_end", 0.05},
+                    {"dqn", "epsilon_fraction", 0.2},
+                    {"dqn", "evaluation_epsilon", 0.0}});
+  // Clipped errors run away where values are near 100 (docs/algorithms.md); quantiles need the
+  // clip.
+  if (distribution == "none") {
+    defaults.push_back({"dqn", "huber_delta", std::numeric_limits<double>::infinity()});
+  }
+  return defaults;
+}
+
+}  // namespace menger
