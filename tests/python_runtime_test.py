@@ -353,6 +353,33 @@ class Failures(unittest.TestCase):
         with self.assertRaisesRegex(Mine, "own"):
             get(raise_mine.remote())
 
+    def test_exceptions_whose_constructors_take_other_arguments_arrive_whole(self):
+        class CodedError(Exception):
+            def __init__(self, code, why=""):
+                super().__init__(code, why)
+                self.code = code
+
+        @ray.remote
+        def undecodable():
+            b"\xff".decode()
+
+        @ray.remote
+        def missing():
+            open("/nonexistent/file").close()
+
+        @ray.remote
+        def coded():
+            raise CodedError(5)
+
+        for function, kind, field, value in ((undecodable, UnicodeDecodeError, "object", b"\xff"),
+                                             (missing, FileNotFoundError, "filename", "/nonexistent/file"),
+                                             (coded, CodedError, "code", 5)):  # fmt: skip
+            with self.assertRaises(kind) as caught:
+                get(function.remote())
+            self.assertIsInstance(caught.exception, ray.exceptions.RayTaskError)
+            self.assertEqual(getattr(caught.exception, field), value)
+            self.assertIn("Traceback", str(caught.exception))
+
     def test_exceptions_with_their_own_arguments_and_those_that_cannot_travel(self):
         class Strange(Exception):
             def __init__(self, a, b):

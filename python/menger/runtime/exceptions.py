@@ -1,7 +1,9 @@
 """What calls and waiting for them raise, by the names that Ray gives it."""
 
+import contextlib
 import functools
 import struct
+import types
 
 
 class RayError(Exception):
@@ -19,7 +21,7 @@ class RayTaskError(RayError):
     """
 
     def __init__(self, text, cause=None):
-        super().__init__(text)
+        Exception.__init__(self, text)  # Not the cause's class, which comes next where an error is of both.
         self.text = text
         self.cause = cause
 
@@ -93,12 +95,22 @@ def task_error(text, cause):
         error = _error_class(type(cause)).__new__(_error_class(type(cause)))
         error.args = cause.args
         error.__dict__.update(cause.__dict__)
+        _copy_fields(cause, error)
     except Exception:  # No class to derive from, or one with a layout of its own.
         error = RayTaskError.__new__(RayTaskError)
     RayTaskError.__init__(error, text, cause)
     if cause is not None and type(error) is not RayTaskError:
         error.args = cause.args
     return error
+
+
+def _copy_fields(cause, error):
+    """What exceptions of Python itself keep outside __dict__: errno, filename, the start of what cannot be decoded."""
+    for base in type(cause).__mro__:
+        for name, field in vars(base).items():
+            if isinstance(field, types.MemberDescriptorType) and not name.startswith("__"):
+                with contextlib.suppress(AttributeError, TypeError):
+                    setattr(error, name, getattr(cause, name))
 
 
 @functools.lru_cache(maxsize=1000)
