@@ -204,6 +204,7 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
       waiter.missing = EndsWait(*object, waiter) ? 0 : waiter.missing - 1;
     }
   }
+  const std::uint64_t wait = thread == nullptr ? machine_.BeginDriverWait(objects) : 0;
   if (thread != nullptr) {
     machine_.Block(thread->worker(), objects, deadline.remaining() < kNoTimeout / 2);
     waiting_threads_[thread->worker().index] = &waiter;
@@ -214,6 +215,7 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
   RunMachine();
   AwaitWaiter(waiter, deadline, lock);
   for (Object* const object : objects) machine_.Unwatch(watch, *object);
+  machine_.EndDriverWait(wait);
   if (thread != nullptr) {
     machine_.Unblock(thread->worker());
     waiting_threads_.erase(thread->worker().index);

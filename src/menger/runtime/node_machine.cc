@@ -332,6 +332,7 @@ void NodeMachine::Run() {
   std::vector<Task*> recalled;
   scheduler_.Balance(recalled);
   CallsReturned(recalled);
+  WantForDriver();
   SortWaitingActors();
   // Each once; an actor that is released meanwhile leaves the queue.
   for (std::size_t left = waiting_actors_.size(); left > 0 && !waiting_actors_.empty(); --left) {

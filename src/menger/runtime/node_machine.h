@@ -142,6 +142,12 @@ class NodeMachine : private ObjectTable::Listener {
   // Its call waits for objects; `timed`: not for ever.
   void Block(Worker& worker, std::span<Object* const> objects, bool timed = false);
   void Unblock(Worker& worker);
+  // A thread of the driver waits for objects, until EndDriverWait: where so many calls wait that
+  // others do not begin, that which it needs does. Where it needs several calls at once, or more
+  // threads wait than kDriverWaitsMax, these wait their turn; the number is 0 then.
+  static constexpr std::size_t kDriverWaitsMax = 4;
+  std::uint64_t BeginDriverWait(std::span<Object* const> objects);
+  void EndDriverWait(std::uint64_t wait);
   // The way to it is so full of calls that answers to those that it does find no room; and it has
   // room again.
   void TakeBackCalls(Worker& worker);
@@ -247,6 +253,8 @@ class NodeMachine : private ObjectTable::Listener {
   // node_waits.cc
   void Want(Task& first, std::uint64_t wait);
   void WantAlready(Task& task);
+  void WantForDriver();
+  bool SomeCallGoesOn() const;
   void SortWaitingActors();
   std::string WaitersOf(const Task& task) const;
   void FailStranded();
@@ -390,8 +398,12 @@ class NodeMachine : private ObjectTable::Listener {
   std::unordered_map<ActorId, std::unique_ptr<Actor>, IdHash> actors_;
   std::map<std::string, Actor*, std::less<>> actor_by_name_;
   std::deque<Actor*> waiting_actors_;  // Have calls, or their construction, and no room.
-  std::uint64_t last_waits_as_ = 0;
-  bool circle_told_ = false;  // Of the waits that there are now.
+  // The driver's waits have lower numbers than those of calls, which therefore go first.
+  static constexpr std::uint64_t kFirstOfCalls = std::uint64_t{1} << 48;
+  std::uint64_t last_waits_as_ = kFirstOfCalls;
+  std::uint64_t last_driver_wait_ = 0;
+  std::map<std::uint64_t, ObjectId> driver_waits_;  // By number: what the one call shall give.
+  bool circle_told_ = false;                        // Of the waits that there are now.
   std::int64_t look_for_circles_at_ = 0;
   std::vector<WorkerIndex> retired_;  // Gone; forgotten by the next Run.
   std::unordered_map<ObjectId, std::unique_ptr<Group>, IdHash> groups_;  // By what stands for it.

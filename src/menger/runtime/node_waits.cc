@@ -90,6 +90,36 @@ void NodeMachine::WantAlready(Task& task) {
   if (latest > 0) Want(task, latest);
 }
 
+std::uint64_t NodeMachine::BeginDriverWait(std::span<Object* const> objects) {
+  if (driver_waits_.size() >= kDriverWaitsMax) return 0;
+  const Object* needed = nullptr;
+  for (const Object* const object : objects) {
+    if (object->state != Object::State::kPending || object->producer == nullptr) continue;
+    if (needed != nullptr && needed->producer != object->producer) return 0;
+    needed = object;
+  }
+  if (needed == nullptr) return 0;
+  driver_waits_.emplace(++last_driver_wait_, needed->id);
+  scheduler_.BeginDriverWait(last_driver_wait_);
+  return last_driver_wait_;
+}
+
+void NodeMachine::EndDriverWait(std::uint64_t wait) {
+  if (wait == 0) return;
+  driver_waits_.erase(wait);
+  scheduler_.EndDriverWait(wait);
+}
+
+// Not before it is crowded: until then priorities decide.
+void NodeMachine::WantForDriver() {
+  if (driver_waits_.empty() || !scheduler_.IsCrowded()) return;
+  for (const auto& [wait, id] : driver_waits_) {
+    const Object* const object = objects_.Find(id);
+    if (object == nullptr || object->state != Object::State::kPending) continue;
+    if (object->producer != nullptr) Want(*object->producer, wait);
+  }
+}
+
 // Those first whose calls somebody waits for.
 void NodeMachine::SortWaitingActors() {
   const auto wanted = [this](const Actor* actor) {
@@ -107,8 +137,8 @@ std::string NodeMachine::WaitersOf(const Task& task) const {
   std::vector<std::string_view> names = {NameOf(task)};
   for (std::uint64_t wait = task.wanted; names.size() <= scheduler_.waits().size();) {
     const auto found = scheduler_.waits().find(wait);
-    const Task* const call =
-        found != scheduler_.waits().end() ? found->second->outstanding.front() : nullptr;
+    if (found == scheduler_.waits().end() || found->second == nullptr) break;
+    const Task* const call = found->second->outstanding.front();
     if (call == nullptr) break;
     names.push_back(NameOf(*call));
     wait = call->wanted;
@@ -128,10 +158,26 @@ std::string NodeMachine::WaitersOf(const Task& task) const {
   return text;
 }
 
+// Some worker has a call that does not wait, or waits only until the driver has read more of its
+// stream.
+bool NodeMachine::SomeCallGoesOn() const {
+  const auto goes_on = [](const Worker& worker) {
+    return !worker.gone && !worker.blocked && !worker.outstanding.empty();
+  };
+  if (std::any_of(workers_.begin(), workers_.end(),
+                  [&](const auto& entry) { return goes_on(*entry.second); })) {
+    return true;
+  }
+  return std::any_of(streams_.begin(), streams_.end(), [](const auto& entry) {
+    const Stream& stream = entry.second;
+    return stream.reader == kDriver && stream.gate->state == Object::State::kPending;
+  });
+}
+
 // A call that others wait for and no worker can be had for: all that there may be wait.
 void NodeMachine::FailStranded() {
   Task* const task = scheduler_.Stranded();
-  if (task == nullptr) return;
+  if (task == nullptr || SomeCallGoesOn()) return;
   End(*task,
       Describe(FailureKind::kException, ErrorCode::kUnavailable, *task,
                fmt::format("all {} workers wait, and there may be no more "
@@ -217,7 +263,7 @@ void NodeMachine::LookForCircle() {
   circle_told_ = true;
   std::set<const Worker*> done;
   for (const auto& [wait, worker] : scheduler_.waits()) {
-    if (!done.contains(worker) && TellCircle(*worker, done)) return;
+    if (worker != nullptr && !done.contains(worker) && TellCircle(*worker, done)) return;
   }
 }
 

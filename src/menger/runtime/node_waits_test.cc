@@ -164,6 +164,58 @@ TEST(NodeWaitsTest, WhenManyWaitOthersAreLetInAtGrowingIntervals) {
   EXPECT_TRUE(world.machine.next_deadline().has_value());
 }
 
+// The driver waits for the last of many calls that wait; before it began to, or after.
+TEST(NodeWaitsTest, WhenManyWaitWhatTheDriverWaitsForIsLetIn) {
+  WaitingWorld world({.resources = Resources(2, 0), .workers = 2});
+  std::vector<Call> calls;
+  for (int i = 0; i < 20; ++i) calls.push_back(world.Submit());
+  const Call argument = world.Submit();
+  const Call dependent = world.Submit({argument.result()});
+  const auto wait_for = [&](const Call& call) {
+    Object* const objects[] = {world.machine.objects().Find(call.result())};
+    return world.machine.BeginDriverWait(objects);
+  };
+  const std::uint64_t wait = wait_for(dependent);
+  ASSERT_NE(wait, 0u);
+  Object& signal = world.machine.objects().FindOrMake(ResultOf(RootTask(9), 0));
+  world.machine.objects().AddReferrer(kDriver, signal);
+  Object* const objects[] = {&signal};
+  Running running = world.Begin();
+  for (; running.lease != 0 && running.task != argument.task; running = world.Begin()) {
+    world.machine.Block(*running.worker, objects);
+    world.machine.Run();
+  }
+  ASSERT_EQ(running.task, argument.task);
+  world.Finish(running);
+  running = world.Begin();
+  ASSERT_EQ(running.task, dependent.task);
+  world.Finish(running);
+  world.machine.EndDriverWait(wait);
+  world.machine.Run();
+  EXPECT_EQ(world.Begin().lease, 0u);
+
+  const std::uint64_t later = wait_for(calls.back());
+  world.machine.Run();
+  running = world.Begin();
+  EXPECT_EQ(running.task, calls.back().task);
+  world.machine.EndDriverWait(later);
+}
+
+// One thread that waits for many lets in none, and so do those beyond the bound.
+TEST(NodeWaitsTest, TheDriverLetsInFewAtATime) {
+  WaitingWorld world;
+  std::vector<Object*> objects;
+  for (int i = 0; i < 10; ++i) {
+    objects.push_back(world.machine.objects().Find(world.Submit().result()));
+  }
+  EXPECT_EQ(world.machine.BeginDriverWait(objects), 0u);
+  std::vector<std::uint64_t> waits;
+  for (Object*& object : objects) waits.push_back(world.machine.BeginDriverWait({&object, 1}));
+  EXPECT_EQ(std::ranges::count(waits, 0u), 6);
+  for (const std::uint64_t wait : waits) world.machine.EndDriverWait(wait);
+  EXPECT_NE(world.machine.BeginDriverWait({&objects[9], 1}), 0u);
+}
+
 TEST(NodeWaitsTest, BeyondTheBoundOfWorkersACallFailsAndNamesTheWaits) {
   WaitingWorld world({.resources = Resources(1, 0), .workers = 1, .pool_max = 5});
   Call deepest = world.Submit();
@@ -179,6 +231,27 @@ TEST(NodeWaitsTest, BeyondTheBoundOfWorkersACallFailsAndNamesTheWaits) {
   const TaskFailure failure = DecodeFailure(failed.value.payload);
   EXPECT_THAT(failure.text, HasSubstr("all 5 workers wait, and there may be no more"));
   EXPECT_THAT(failure.text, HasSubstr("call waits for call waits for call"));
+}
+
+// While an actor's call still runs, what it gives may let the others go on.
+TEST(NodeWaitsTest, BeyondTheBoundOfWorkersNoneFailsWhileSomeCallGoesOn) {
+  WaitingWorld world({.resources = Resources(1, 0), .workers = 1, .pool_max = 1});
+  const Call actor = world.Construct({});
+  world.FinishAll();
+  world.Submit();
+  const Running outer = world.Begin();
+  ASSERT_NE(outer.lease, 0u);
+  const Call method = world.Submit(
+      {.kind = CallKind::kMethod, .actor = actor.actor, .home = actor.result(), .retries = 0}, {},
+      {});
+  const Running busy = world.Begin();
+  ASSERT_EQ(busy.task, method.task);
+  const Call nested = world.CallFrom(outer);
+  world.Block(outer, {nested});
+  EXPECT_EQ(world.State(nested.result()), "");
+  world.Finish(busy);
+  world.machine.Run();
+  EXPECT_EQ(world.State(nested.result()), "exception");
 }
 
 TEST(NodeWaitsTest, ACircleOfWaitsIsToldOnce) {

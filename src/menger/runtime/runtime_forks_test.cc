@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -46,22 +47,44 @@ class Counter {
   int value_ = 0;
 };
 
-// Forks; what the fork exits with, having done `work` and given it back, as if by main.
+// Sanitizers' allocators have locks, which another thread may hold at a fork: there a fork beside
+// busy threads may wait for one for ever, and where it starts threads, too.
+bool ForksOfThreadsMayHang() { return *MENGER_SANITIZER != '\0'; }
+
+struct Forked {
+  bool is_fork;
+  int status;  // Elsewhere: what the fork ended with.
+};
+
+// Forks, and waits for the fork's end. One that hangs is killed; where that may be the sanitizer's
+// doing, only one that hangs three times in turn is told of.
+Forked ForkAndWait() {
+  for (int attempts = ForksOfThreadsMayHang() ? 3 : 1;; --attempts) {
+    const pid_t child = fork();
+    if (child == 0) {
+      in_fork = true;
+      alarm(kPatienceSeconds);
+      return {.is_fork = true, .status = 0};
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    const bool hung = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+    if (!hung || attempts == 1) return {.is_fork = false, .status = status};
+  }
+}
+
+// What a fork exits with, having done `work` and given it back, as if by main.
 int StatusOfFork(const std::function<int()>& work) {
-  const pid_t child = fork();
-  if (child == 0) {
-    in_fork = true;
-    alarm(kPatienceSeconds);  // One that hangs is killed.
-    int status = kThrew;
+  const auto [is_fork, status] = ForkAndWait();
+  if (is_fork) {
+    int result = kThrew;
     try {
-      status = work();
+      result = work();
     } catch (const std::exception& error) {
       fmt::print(stderr, "the fork threw: {}\n", error.what());
     }
-    std::exit(status);
+    std::exit(result);
   }
-  int status = -1;
-  waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status)) << "it was killed by signal " << WTERMSIG(status);
   return WEXITSTATUS(status);
 }
@@ -167,10 +190,6 @@ TEST_P(ForksTest, WhateverAForkAsksForIsRefusedByName) {
   ExpectWhole(0);
 }
 
-// Sanitizers' allocators have locks, which another thread may hold at a fork: there a fork beside
-// busy threads may wait for one for ever, and where it starts threads, too.
-bool ForksOfThreadsMayHang() { return *MENGER_SANITIZER != '\0'; }
-
 TEST_P(ForksTest, ForksDoNotHangWhoseParentHeldLocks) {
   if (ForksOfThreadsMayHang()) GTEST_SKIP() << "in the allocator of this sanitizer";
   std::atomic<bool> stop{false};
@@ -229,17 +248,13 @@ int ForkAndTryAll(Runtime& runtime, const ObjectRef<int>& number, const ActorRef
   });
 }
 int ForkAndReturn() {
-  const pid_t child = fork();
-  if (child == 0) return 1000;
-  int status = -1;
-  waitpid(child, &status, 0);
+  const auto [is_fork, status] = ForkAndWait();
+  if (is_fork) return 1000;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 int ForkAndThrow() {
-  const pid_t child = fork();
-  if (child == 0) throw std::runtime_error("the fork's own");
-  int status = -1;
-  waitpid(child, &status, 0);
+  const auto [is_fork, status] = ForkAndWait();
+  if (is_fork) throw std::runtime_error("the fork's own");
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

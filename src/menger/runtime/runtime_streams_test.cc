@@ -107,6 +107,21 @@ void CountForever(Emitter<int>& emit, const std::string& path) {
   for (int i = 0;; ++i) emit(i);
 }
 
+// Far more than there are workers, each of which waits for its reader.
+TEST_P(StreamsTest, ManyAreReadInAnyOrder) {
+  constexpr int kStreams = 40;
+  std::vector<ObjectStream<int>> streams;
+  for (int i = 0; i < kStreams; ++i) streams.push_back(runtime.Stream<Count>(200));
+  for (int i = kStreams - 1; i >= 0; --i) {
+    // Far less than what it takes until so many were let in one by one.
+    int expected = 0;
+    while (const auto item = streams[static_cast<std::size_t>(i)].Next(milliseconds(10'000))) {
+      ASSERT_EQ(runtime.Get(*item), expected++);
+    }
+    EXPECT_EQ(expected, 200);
+  }
+}
+
 TEST_P(StreamsTest, ADroppedStreamEndsItsCall) {
   const Mark mark("dropped");
   {

@@ -44,7 +44,8 @@ class WorkerQueues {
 // Nobody starves. What a call that waits needs goes first, the latest such call's before others',
 // and gets a worker of its own while a CPU is free. A call that nobody waits for begins only while
 // few workers wait; after that one at a time is let in, at growing intervals, since calls
-// may wait for others without saying so. A class, or an actor, that has waited for a while for what
+// may wait for others without saying so. The one call that a thread of the driver waits for is let
+// in then, too. A class, or an actor, that has waited for a while for what
 // workers of other classes keep busy has it next: those get nothing new until it does.
 //
 // The arguments of what is offered stay in memory until it is done. Where one is on the disk, the
@@ -165,8 +166,12 @@ class Scheduler {
   }
   // The call is waited for by the one whose wait has that number.
   void Want(Task& task, std::uint64_t wait);
-  // Workers whose calls wait, by the number of the wait; the latest last.
+  // Workers whose calls wait, by the number of the wait; the latest last. Null: the driver waits.
   const std::map<std::uint64_t, Worker*>& waits() const { return waits_; }
+  void BeginDriverWait(std::uint64_t wait) { waits_.emplace(wait, nullptr); }
+  void EndDriverWait(std::uint64_t wait) { waits_.erase(wait); }
+  // So many workers wait that calls which nobody waits for do not begin.
+  bool IsCrowded() const;
   // A call that some other waits for, and that no worker will ever be had for: all wait, and there
   // may be no more. Null if there is none.
   Task* Stranded();
@@ -188,7 +193,6 @@ class Scheduler {
   static bool MayQueue(const Task& task);
 
   // scheduler_turns.cc
-  bool IsCrowded() const;
   bool MayEnter(const Task& task);
   void OpenDoor() { next_entry_ = entry_interval_ = 0; }
   void CloseDoorBehind();

@@ -84,7 +84,7 @@ std::uint64_t Scheduler::StillWantedBy(const Task& task) const {
     }
     for (const Watch& watch : result->watches) {
       for (const auto& [wait, worker] : waits_) {
-        if (worker->index == watch.process) latest = std::max(latest, wait);
+        if (worker != nullptr && worker->index == watch.process) latest = std::max(latest, wait);
       }
     }
   }
