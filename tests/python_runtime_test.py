@@ -460,6 +460,32 @@ class Cancelling(unittest.TestCase):
                 time.sleep(0.02)
             self.assertEqual(pathlib.Path(path).read_text(), "interrupted")
 
+    def test_what_waits_for_another_is_interrupted_once(self):
+        @ray.remote
+        def waits(how, path):
+            nested = sleep.remote(5)
+            try:
+                ray.get(nested) if how == "get" else ray.wait([nested])
+            except BaseException as error:
+                try:
+                    time.sleep(0.5)  # It cleans up, and is not disturbed.
+                    pathlib.Path(path).write_text(type(error).__name__)
+                except BaseException as another:
+                    pathlib.Path(path).write_text(f"{type(error).__name__}, then {type(another).__name__}")
+
+        for how in ("get", "wait"):
+            with self.subTest(how), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "told")
+                reference = waits.remote(how, str(path))
+                time.sleep(0.5)
+                ray.cancel(reference, recursive=False)
+                with self.assertRaises(ray.exceptions.TaskCancelledError):
+                    get(reference)
+                end = time.monotonic() + PATIENCE_S
+                while not (path.exists() and path.read_text()) and time.monotonic() < end:
+                    time.sleep(0.02)
+                self.assertEqual(path.read_text(), "KeyboardInterrupt")
+
     def test_by_force(self):
         @ray.remote
         def stubborn():

@@ -9,7 +9,7 @@ from menger.runtime import exceptions
 LIBRARY_VARIABLE = "MENGER_RUNTIME_LIBRARY"
 
 # menger::ErrorCode.
-INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED = 0, 1, 3, 4
+INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED = 0, 1, 3, 4, 5
 
 # What is called.
 FUNCTION, CONSTRUCT, METHOD = range(3)
@@ -120,6 +120,7 @@ class Library:
 
     def __init__(self, file):
         self.file = file
+        self.when_cancelled = None  # In a worker: the exception of a call that was cancelled while it waited.
         self._library = library = ctypes.CDLL(file)
         pointer, count, number, text = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32, ctypes.c_char_p
 
@@ -167,6 +168,8 @@ class Library:
         code, text = self.error_code(), self.error().decode(errors="replace")
         if code == INVALID_ARGUMENT:
             return ValueError(text)
+        if code == CANCELLED and self.when_cancelled is not None:
+            return self.when_cancelled()
         if code == UNAVAILABLE:
             return exceptions.ObjectStoreFullError(text)
         return exceptions.RaySystemError(text)

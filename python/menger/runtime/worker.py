@@ -35,6 +35,8 @@ class Worker:
         self.name = "worker"
         self.outputs = ()
         self._calls, self._running = 0, False
+        self._told = 0  # The last call that was told that it is cancelled.
+        functions.when_cancelled = self._cancelled_while_waiting
         self._hooks = library.WorkerHooks(library.DoCall(self._call), library.DropActor(self._drop_actor))
 
     def serve(self):
@@ -223,12 +225,16 @@ class Worker:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _look(self, main):
-        told = 0
         while True:
             time.sleep(_LOOK_SECONDS)
-            if self._running and told != self._calls and self._library.is_cancelled(self._session.runtime):
-                told = self._calls
+            if self._running and self._told != self._calls and self._library.is_cancelled(self._session.runtime):
+                self._told = self._calls
                 signal.pthread_kill(main, signal.SIGINT)
+
+    def _cancelled_while_waiting(self):
+        if threading.get_ident() == self._main:
+            self._told = self._calls
+        return KeyboardInterrupt()
 
     def _interrupted(self, _number, _frame):
         if self._running and self._library.is_cancelled(self._session.runtime):
