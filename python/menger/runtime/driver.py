@@ -3,9 +3,7 @@
 import atexit
 import ctypes
 import os
-import pathlib
 import sys
-import uuid
 
 from menger.runtime import exceptions, library, session
 from menger.runtime.output import Lines
@@ -44,7 +42,7 @@ def init(
         raise ValueError(f"num_cpus is {num_cpus}; it must not be negative")
     functions = library.load()
     variables, folder = _environment(runtime_env or {}, functions)
-    name = variables[NAME_VARIABLE] = uuid.uuid4().hex
+    name = variables[NAME_VARIABLE] = os.urandom(16).hex()
     cpus = num_cpus if num_cpus is not None else len(os.sched_getaffinity(0))
     lines = Lines(shown=log_to_driver)
     options = library.RuntimeOptions(
@@ -97,7 +95,7 @@ def _environment(runtime_env, functions):
     path = [os.path.abspath(each) for each in sys.path]
     if folder:
         path.insert(0, os.path.abspath(folder))
-    package = str(pathlib.Path(__file__).resolve().parents[2])
+    package = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
     before = os.environ.get("PYTHONPATH")
     return {
         **{str(name): str(value) for name, value in runtime_env.get("env_vars", {}).items()},

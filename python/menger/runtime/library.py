@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import pathlib
 
 from menger.runtime import exceptions
 
@@ -94,10 +93,10 @@ def find():
     named = os.environ.get(LIBRARY_VARIABLE)
     if named:
         return named
-    name, here = "libmenger_runtime.so", pathlib.Path(__file__).resolve().parent
-    for folder in (here, here.parents[2] / "build" / "release"):
-        if (folder / name).exists():
-            return str(folder / name)
+    name, here = "libmenger_runtime.so", os.path.dirname(os.path.realpath(__file__))
+    for folder in (here, os.path.realpath(os.path.join(here, "..", "..", "..", "build", "release"))):
+        if os.path.exists(os.path.join(folder, name)):
+            return os.path.join(folder, name)
     raise exceptions.RaySystemError(
         f"there is no {name} in {here} or build/release: build the target menger_runtime_library,"
         f" or name the file in {LIBRARY_VARIABLE}"

@@ -12,7 +12,7 @@ import traceback
 import types
 import weakref
 
-from menger.runtime import coroutines, driver, exceptions, library, output, remoting, session, values
+from menger.runtime import driver, exceptions, library, output, remoting, session, values
 
 _DEFINITIONS_MAX = 10_000
 _FAILURE_BYTES_MAX = 256 * 1024
@@ -184,6 +184,8 @@ class Worker:
         self._made += 1
         self._actors[self._made] = instance
         if remoting.has_coroutines(target):
+            from menger.runtime import coroutines  # Takes 20 ms, with asyncio.
+
             self._coroutines = coroutines.Coroutines()
         self._library.frame_actor(frame, self._made)
         return remoting.describe(target)
@@ -265,7 +267,7 @@ def _pack_exception(cause):
 
 
 def _without_own(trace):
-    own = (__file__, coroutines.__file__)
+    own = (__file__, os.path.join(os.path.dirname(__file__), "coroutines.py"))
     while trace is not None and trace.tb_frame.f_code.co_filename in own and trace.tb_next is not None:
         trace = trace.tb_next
     return trace

@@ -280,6 +280,25 @@ TEST(NodeWaitsTest, ActorsThatNeedWorkersGetThemSideBySide) {
   EXPECT_EQ(world.starting, 40);
 }
 
+// However many actors there are to come, each of which takes a worker for itself.
+TEST(NodeWaitsTest, ACallGetsAWorkerBeforeTheLastOfManyActors) {
+  WaitingWorld world({.resources = Resources(2, 0), .workers = 2});
+  world.starts_wait = true;
+  for (int i = 0; i < 50; ++i) world.Construct({});
+  const Call call = world.Submit();
+  const auto had_turn = [&] {
+    const auto begun = world.BeginAll();
+    return std::ranges::any_of(begun, [&](const auto& one) { return one.task == call.task; });
+  };
+  int started = 0;
+  for (; started < 40 && !had_turn(); ++started) {
+    world.PassTime(2 * kMillisecond);
+    world.World::StartWorker();
+    world.machine.Run();
+  }
+  EXPECT_LT(started, 10);
+}
+
 TEST(NodeWaitsTest, AWorkerThatCannotStartIsTheErrorOfWhoNeedsIt) {
   WaitingWorld world({.resources = Resources(2, 0), .workers = 0});
   world.starts_wait = true;

@@ -139,7 +139,7 @@ Worker* Scheduler::Dedicate(SchedulingClass& need) {
     AskAgain(need.actors);
     return nullptr;
   }
-  if (idle_.empty()) {
+  if (idle_.empty() || IdleAreForCalls()) {
     // One for each that asks, so that all of them start side by side.
     if (++asking_ > workers_starting_ && workers_starting_ < kStartsMax) StartOneMore();
     return nullptr;

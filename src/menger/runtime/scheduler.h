@@ -201,6 +201,7 @@ class Scheduler {
   void AskAgain(Claim& claim);
   void HadTurn(Claim& claim);
   void FindClaims();
+  bool IdleAreForCalls() const;
   bool IsHeldBack(const SchedulingClass& scheduling) const;
   bool HoldsBack(const Claim& claim, const Resources& claimed, const SchedulingClass& other) const;
   void ServeAll(const Group* waiting, bool wanted);

@@ -135,6 +135,18 @@ void Scheduler::FindClaims() {
   }
 }
 
+// Calls that have waited for a while for any worker at all come before actors that want one for
+// themselves: of these there may always be more.
+bool Scheduler::IdleAreForCalls() const {
+  const auto waiting = std::ranges::count_if(classes_, [this](const auto& scheduling) {
+    const Claim& claim = scheduling->calls;
+    return scheduling->ready_count > 0 && scheduling->workers.empty() && !scheduling->foreign &&
+           claim.round + 1 >= round_ && now_ - claim.since >= kQuantum &&
+           available_.Contains(scheduling->need);
+  });
+  return static_cast<std::size_t>(waiting) >= idle_.size();
+}
+
 bool Scheduler::IsHeldBack(const SchedulingClass& scheduling) const {
   return std::any_of(claims_.begin(), claims_.end(), [&](const SchedulingClass* claimed) {
     return (claimed->actors.round == round_ &&
