@@ -61,7 +61,7 @@ class Groups(unittest.TestCase):
         remove_placement_group(waits)
         remove_placement_group(group)
         self.assertEqual(get(outside), 10)
-        with self.assertRaises(ray.exceptions.RayActorError):
+        with self.assertRaisesRegex(ray.exceptions.RayActorError, "the placement group was removed"):
             get(counter.add.remote(1))
 
     def test_they_are_gone_with_their_last_reference(self):
@@ -78,6 +78,9 @@ class Groups(unittest.TestCase):
         calls = [sleep.options(scheduling_strategy=strategy).remote() for _ in range(2)]
         self.assertTrue(group.wait(PATIENCE_S))
         ray.util.remove_placement_group(group)
+        for call in calls:
+            with self.assertRaisesRegex(ray.exceptions.TaskCancelledError, "task 'sleep' failed: the placement group was"):
+                get(call)
         calls.append(twice.options(scheduling_strategy=strategy).remote(1))
         for call in calls:
             with self.assertRaisesRegex(ray.exceptions.TaskCancelledError, "the placement group was removed"):

@@ -53,6 +53,15 @@ class Keeper:
         return float(self.array.sum())
 
 
+def gone():
+    raise KeyError("gone")
+
+
+class Unreadable:
+    def __reduce__(self):
+        return gone, ()
+
+
 class Tasks(unittest.TestCase):
     def test_results_arguments_and_keywords(self):
         self.assertEqual(get(add.remote(1)), 2)
@@ -78,6 +87,19 @@ class Tasks(unittest.TestCase):
         inner = get(make.remote(100))  # What made them is done: the value alone keeps them.
         self.assertIsInstance(inner[0], ray.ObjectRef)
         self.assertEqual(sum(get(inner)), 4950)
+
+    def test_a_value_that_cannot_be_unpickled_is_a_ray_error(self):
+        reference = ray.put(Unreadable())
+        with self.assertRaisesRegex(ray.exceptions.RaySystemError, r"value 1 of those .* KeyError\('gone'\)") as caught:
+            get([ray.put(1), reference])
+        self.assertIsInstance(caught.exception.__cause__, KeyError)
+
+        @ray.remote
+        def read(value):
+            return value
+
+        with self.assertRaises(KeyError):
+            get(read.remote(reference))
 
     def test_several_results(self):
         @ray.remote(num_returns=3)

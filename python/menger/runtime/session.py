@@ -112,7 +112,7 @@ class Session:
         self._waiting.add(thread)
         try:
             if self._closing:
-                raise exceptions.RaySystemError("the runtime was shut down")
+                raise exceptions.RaySystemError("the runtime that this is of was shut down")
             return wait(self.runtime, *arguments)
         finally:
             self._waiting.discard(thread)
@@ -181,10 +181,10 @@ class Session:
         if failed:
             raise exceptions.failure(ctypes.string_at(address, size), values.loads)
         if not shared:
-            return values.loads(ctypes.string_at(address, size))
+            return _loads(ctypes.string_at(address, size), index)
         memory = values.shared_bytes(address, size)
         memory.pin = values.Pin(self, self.library.pin(batch, index))
-        return values.loads(values.read_only(memory))
+        return _loads(values.read_only(memory), index)
 
     def pin(self, reference):
         """Keeps the value of a reference where it is, for as long as what this gives lives."""
@@ -292,6 +292,16 @@ class Session:
         if not handle and self.library.error_code() == library.NOT_FOUND:
             return None
         return bytes(actor), self._reference(handle)
+
+
+def _loads(data, index):
+    """Value `index` of those that were asked for."""
+    try:
+        return values.loads(data)
+    except exceptions.RayError:
+        raise
+    except Exception as error:
+        raise exceptions.RaySystemError(f"value {index} of those that get was asked for cannot be unpickled: {error!r}") from error
 
 
 def c_value(encoded):

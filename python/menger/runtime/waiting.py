@@ -71,7 +71,7 @@ class Waiter:
 
 
 def _ended():
-    return exceptions.RaySystemError("the runtime was shut down")
+    return exceptions.RaySystemError("the runtime that this is of was shut down")
 
 
 def _fail(waiting, error):

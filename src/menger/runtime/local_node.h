@@ -155,7 +155,8 @@ class LocalNode final : public Client, private NodeEffects {
   void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
   void Interrupt(Worker& worker, const Task& task) override;
   void Warn(std::string_view text) override;
-  void WorkerLost(const Worker& worker, const Task* ran, const TaskFailure& cause) override;
+  void WorkerLost(const Worker& worker, const Task* ran, std::size_t begun,
+                  const TaskFailure& cause) override;
   std::string NameOfFunction(FunctionId function) override;
   void ActorChanged(const Actor& actor) override { control_.ActorChanged(actor.id); }
   void SharedReady(const Object& object) override {

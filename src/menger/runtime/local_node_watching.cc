@@ -32,13 +32,15 @@ std::string LocalNode::NameOfFunction(FunctionId function) {
   }
 }
 
-void LocalNode::WorkerLost(const Worker& worker, const Task* ran, const TaskFailure& cause) {
+void LocalNode::WorkerLost(const Worker& worker, const Task* ran, std::size_t begun,
+                           const TaskFailure& cause) {
   if (cause.worker.empty()) return;
   std::string text = fmt::format("{} {}", cause.worker, WithoutSubject(cause.text));
   std::string_view subject = "no call";
   if (ran != nullptr) {
     subject = machine_.NameOf(*ran);
     text += fmt::format(", while it ran {}", subject);
+    if (begun > 1) text += fmt::format(" and {} other call{}", begun - 1, begun > 2 ? "s" : "");
   }
   if (const Actor* const actor = worker.actor) {
     text += fmt::format("; its actor {} {}", machine_.NameOf(*actor->construction),

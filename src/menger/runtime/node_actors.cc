@@ -216,15 +216,14 @@ void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
   if (construction.pending == 0) Construct(construction);
 }
 
-void NodeMachine::KillActor(Actor& actor, bool may_restart) {
+void NodeMachine::KillActor(Actor& actor, bool may_restart, std::string_view why) {
   if (actor.state == Actor::State::kDead) return;
   Worker* const worker = actor.worker;
   // One that waits for a place has nothing to lose.
   if (may_restart && worker == nullptr && !options_.threads) return;
   if (!may_restart) actor.restarts = 0;
-  TaskFailure cause{.kind = FailureKind::kActorDied,
-                    .code = ErrorCode::kCancelled,
-                    .text = "the actor was killed by its user"};
+  TaskFailure cause{
+      .kind = FailureKind::kActorDied, .code = ErrorCode::kCancelled, .text = std::string(why)};
   if (worker != nullptr && !worker->thread) {
     effects_->EndWorker(*worker, "its actor was killed");
     return WorkerDied(*worker, cause);

@@ -36,7 +36,9 @@ void NodeMachine::WorkerDied(Worker& worker, const TaskFailure& cause) {
     lost.emplace_back(task, begun);
   }
   const auto ran = std::find_if(lost.rbegin(), lost.rend(), [](auto& call) { return call.second; });
-  effects_->WorkerLost(worker, ran != lost.rend() ? ran->first : nullptr, cause);
+  const auto begun = std::ranges::count_if(lost, [](const auto& call) { return call.second; });
+  effects_->WorkerLost(worker, ran != lost.rend() ? ran->first : nullptr,
+                       static_cast<std::size_t>(begun), cause);
   // The last call of an actor may be what still held it.
   Object* const stands_for = worker.actor != nullptr ? worker.actor->object : nullptr;
   if (stands_for != nullptr) objects_.Hold(*stands_for);
@@ -87,7 +89,8 @@ void NodeMachine::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
         cause.kind == FailureKind::kWorkerDied || cause.kind == FailureKind::kActorDied;
     if (task.actor != nullptr && died) failure.kind = FailureKind::kActorUnavailable;
     failure.task = NameOf(task);
-    failure.text += fmt::format("; the call was begun {} times", task.lost);
+    failure.text +=
+        fmt::format("; the call was begun {} time{}", task.lost, task.lost > 1 ? "s" : "");
     return SettleFailed(task, Encode(failure));
   }
   if (begun) {

@@ -13,6 +13,7 @@ namespace {
 // So long calls are held back that need what a group waits for, where it has all once those that
 // run are done: it would not come free all at once otherwise. Not for longer, since one call may
 // wait for another without saying so.
+constexpr std::string_view kRemoved = "the placement group was removed";
 constexpr std::int64_t kPatience = 1'000'000'000;  // Nanoseconds.
 
 }  // namespace
@@ -125,14 +126,18 @@ void NodeMachine::RemoveGroup(Object& object) {
   const std::unique_ptr<Group> group = std::move(found->second);
   groups_.erase(found);
   Task& reservation = *group->reservation;
-  const Payload error = Describe(FailureKind::kCancelled, ErrorCode::kCancelled, reservation,
-                                 "the placement group was removed");
+  const Payload error =
+      Describe(FailureKind::kCancelled, ErrorCode::kCancelled, reservation, std::string(kRemoved));
   objects_.Hold(object);
   if (std::erase(waiting_groups_, group.get()) == 0) {
     objects_.Lose(object);
     Fill(object, ObjectValue::Failed(error), {});
     EndActorsIn(object.id);
-    while (Task* const task = scheduler_.CallIn(*group)) End(*task, error, /*force=*/true);
+    while (Task* const task = scheduler_.CallIn(*group)) {
+      End(*task,
+          Describe(FailureKind::kCancelled, ErrorCode::kCancelled, *task, std::string(kRemoved)),
+          /*force=*/true);
+    }
     scheduler_.GiveBack(*group);
     object.producer = nullptr;
     tasks_.Return(&reservation);
@@ -149,7 +154,7 @@ void NodeMachine::EndActorsIn(ObjectId group) {
     if (actor->construction->header().home == group) actors.push_back(id);
   }
   for (const ActorId id : actors) {
-    if (Actor* const actor = FindActor(id)) KillActor(*actor, /*may_restart=*/false);
+    if (Actor* const actor = FindActor(id)) KillActor(*actor, /*may_restart=*/false, kRemoved);
   }
 }
 

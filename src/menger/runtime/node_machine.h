@@ -46,9 +46,10 @@ class NodeEffects : public WorkerQueues {
   // The call is kept to make its results again; later it is not, or it is being run again.
   virtual void LineageKept(Task&) {}
   virtual void LineageDropped(Task&) {}
-  // A worker is gone; `ran` is the call that it had begun, if any. `cause.worker` is "" where the
-  // node itself wished for its end.
-  virtual void WorkerLost(const Worker&, const Task* /*ran*/, const TaskFailure& /*cause*/) {}
+  // A worker is gone; `ran` is the call that it had begun, if any: the first of `begun`.
+  // `cause.worker` is "" where the node itself wished for its end.
+  virtual void WorkerLost(const Worker&, const Task* /*ran*/, std::size_t /*begun*/,
+                          const TaskFailure& /*cause*/) {}
   // Goes to the machine of that node.
   virtual void TellPeer(const Peer&, const PeerMessage&) {}
   // From now on what the worker says goes to that node, until it is back: it is offered a call of
@@ -197,7 +198,9 @@ class NodeMachine : private ObjectTable::Listener {
   // ---- Actors.
   Actor* FindActor(ActorId id);
   Actor* FindActor(std::string_view name);
-  void KillActor(Actor& actor, bool may_restart);
+  // `why`: for those who have called it.
+  void KillActor(Actor& actor, bool may_restart,
+                 std::string_view why = "the actor was killed by its user");
 
   // Hands out what can run and keeps time limits.
   void Run();

@@ -233,8 +233,8 @@ std::vector<PinnedBytes> Runtime::FetchAll(std::span<const ObjectHandle> objects
 std::vector<std::size_t> Runtime::FirstReady(std::span<const ObjectHandle> objects,
                                              const WaitOptions& options) {
   if (options.count > objects.size()) {
-    throw InvalidArgument("{} of {} references are to be waited for", options.count,
-                          objects.size());
+    throw InvalidArgument("Wait: count is {}, of {} references; at most all of them are waited for",
+                          options.count, objects.size());
   }
   const auto ask = [&] {
     // Of many that are ready each costs no more than a look at it.

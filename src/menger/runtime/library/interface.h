@@ -24,7 +24,7 @@ namespace menger {
 
 // What a handle stands for; null is one that was closed.
 inline Runtime& RuntimeOf(menger_runtime* handle) {
-  if (handle == nullptr) throw FailedPrecondition("the runtime was shut down");
+  if (handle == nullptr) throw FailedPrecondition("the runtime that this is of was shut down");
   return *handle->runtime;
 }
 inline Client& ClientOf(menger_runtime* handle) { return RuntimeOf(handle).client(); }
