@@ -3,14 +3,14 @@
 #
 # The second half of this file is the script that each build runs.
 function(menger_add_build_identity target)
-  set(generated "${CMAKE_BINARY_DIR}/generated/build_identity.cc")
+  set(generated "${menger_BINARY_DIR}/generated/build_identity.cc")
   set(build_type "${CMAKE_BUILD_TYPE}")
   if(MENGER_SANITIZE)
     string(APPEND build_type "+${MENGER_SANITIZE}")
   endif()
-  set(write ${CMAKE_COMMAND} -D SOURCE_FOLDER=${CMAKE_SOURCE_DIR} -D GENERATED=${generated}
+  set(write ${CMAKE_COMMAND} -D SOURCE_FOLDER=${menger_SOURCE_DIR} -D GENERATED=${generated}
     -D VERSION=${PROJECT_VERSION} "-DCOMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
-    -D BUILD_TYPE=${build_type} -P "${CMAKE_SOURCE_DIR}/cmake/BuildIdentity.cmake")
+    -D BUILD_TYPE=${build_type} -P "${menger_SOURCE_DIR}/cmake/BuildIdentity.cmake")
   add_custom_target(menger_build_identity COMMAND ${write} BYPRODUCTS "${generated}"
     COMMENT "Asking git which commit this is" VERBATIM)
   target_sources(${target} PRIVATE "${generated}")

@@ -18,9 +18,6 @@ if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# By it the runtime knows whether two processes run the same code (runtime/function.h).
-add_link_options(-Wl,--build-id)
-
 # x86-64-v3 everywhere, run-time dispatch above it. No contraction of a*b+c behind our back: environments must equal
 # Gymnasium's to the last bit, and kernels that want fused multiply-add ask for it.
 # Designated initialisers name what differs from the defaults; g++ 12 would call the rest "missing".

@@ -4,12 +4,12 @@
 function(menger_compile_in_groups target)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "[.]cc$")
-  list(FILTER sources EXCLUDE REGEX "^${CMAKE_BINARY_DIR}")
+  list(FILTER sources EXCLUDE REGEX "^${menger_BINARY_DIR}")
   list(TRANSFORM sources REPLACE "^([^/].*)" "${CMAKE_CURRENT_SOURCE_DIR}/\\1")
   if(NOT MENGER_GROUPS OR NOT sources)
     return()
   endif()
-  execute_process(COMMAND python3 "${CMAKE_SOURCE_DIR}/tools/groups.py" ${sources}
+  execute_process(COMMAND python3 "${menger_SOURCE_DIR}/tools/groups.py" ${sources}
     OUTPUT_VARIABLE lines OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   string(REPLACE ";" "|" lines "${lines}")
   string(REPLACE "\n" ";" lines "${lines}")
