@@ -142,9 +142,10 @@ TEST_P(LimitsTest, ReferencesToNothing) {
   refused([&] { runtime.Cancel(none); });
   refused([&] { ActorRef<Idle>().Call<&Idle::Nothing>(); });
   refused([&] { runtime.Kill(ActorRef<Idle>()); });
-  EXPECT_NE(
-      Refusal([&] { runtime.Wait(std::vector{runtime.Put(1)}, {.count = 2}); }).find("2 of 1"),
-      std::string::npos);
+  EXPECT_NE(Refusal([&] {
+              runtime.Wait(std::vector{runtime.Put(1)}, {.count = 2});
+            }).find("count is 2, of 1 references"),
+            std::string::npos);
   EXPECT_THROW(runtime.GetActor<Idle>("nobody"), Error);
 }
 

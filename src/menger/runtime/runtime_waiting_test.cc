@@ -155,18 +155,6 @@ TEST_P(WaitingTest, OnlySoManyAreTakenAsAreWaitedForMovedOrCopied) {
   }
 }
 
-TEST_P(WaitingTest, MoreThanThereAreIsRefused) {
-  const Ints numbers = {runtime.Put(1), runtime.Put(2)};
-  try {
-    runtime.Wait(numbers, {.count = 3});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_STREQ(error.what(),
-                 "Wait: count is 3, of 2 references; at most all of them are waited for");
-  }
-}
-
 // Of what is ready and known to be so, what comes before it is asked about once more.
 std::vector<int> ReadyLater(Runtime& runtime, const std::string& path) {
   const ObjectRef<int> late = runtime.Call<AwaitFile>(path);
