@@ -56,6 +56,13 @@ class DefaultsTest(ProgramTest):
         resumed = (run / "experiment.toml").read_text()
         self.assertEqual(text.replace("steps = 20000  # from --set", "steps = 20008  # from --set"), resumed)
 
+    def test_tuned_recipes_are_named(self):
+        for environment, algorithm, first in (("CartPole-v1", "dqn", "cartpole_dqn"), ("LunarLander-v3", "ppo", "lunarlander_ppo")):
+            (self.folder / "mine.toml").write_text(f'environment = "{environment}"\nalgorithm = "{algorithm}"\n')
+            told = self.succeed("train", "mine.toml", "--set", "steps=8", "--set", "evaluation.episodes=1").stderr
+            self.assertRegex(told, f"tuned recipes for {environment} are there, too: .*{first}, ")
+        self.assertNotIn("tuned", self.succeed("train", "cartpole_ppo", "--set", "steps=8", "--set", "evaluation.episodes=1").stderr)
+
     def test_a_short_run_has_short_slabs(self):
         for steps, horizon in ((1_000_000, 256), (40_960, 256), (40_000, 128), (20_000, 64), (1_000, 4), (100, 1)):
             run = self.train(f"run-{steps}", "collector.kind=serial", "ppo.learning_rate=0",

@@ -46,6 +46,21 @@ std::vector<Recipe> AllRecipes() {
   return {};
 }
 
+std::vector<std::string> RecipesFor(std::string_view environment, std::string_view algorithm) {
+  std::vector<std::string> first;
+  std::vector<std::string> others;
+  for (const Recipe& recipe : AllRecipes()) {
+    const std::string text = ReadFile(recipe.path);
+    const auto names = [&text](std::string_view option, std::string_view value) {
+      return text.find(fmt::format("\n{} = \"{}\"\n", option, value)) != std::string::npos;
+    };
+    if (!names("environment", environment)) continue;
+    (names("algorithm", algorithm) ? first : others).push_back(recipe.name);
+  }
+  first.insert(first.end(), others.begin(), others.end());
+  return first;
+}
+
 Recipe FindRecipe(const std::string& name_or_file) {
   std::vector<std::string> names;
   for (const Recipe& recipe : AllRecipes()) {

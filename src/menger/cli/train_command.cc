@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -106,6 +107,7 @@ class Trainer {
     const Recipe recipe = FindRecipe(arguments_.recipe);
     if (arguments_.seeds > 0) return TrainSeeds(recipe);
     const auto experiment = Read(recipe, {});
+    NameTuned(recipe, *experiment);
     Finished(StartRun(
         *experiment, [&] { return MakeFolder(recipe); }, arguments_.init_from, run_));
   }
@@ -116,6 +118,14 @@ class Trainer {
     if (seed) assignments.push_back({"", "seed", std::to_string(*seed), "--seeds"});
     return std::make_unique<Experiment>(ReadFile(recipe.path), recipe.path, assignments,
                                         AllAlgorithms(), command_.environments);
+  }
+
+  // Who has written a recipe of his own may not know of ours.
+  static void NameTuned(const Recipe& recipe, const Experiment& experiment) {
+    const std::vector<std::string> tuned = RecipesFor(experiment.environment, experiment.algorithm);
+    if (tuned.empty() || std::ranges::find(tuned, recipe.name) != tuned.end()) return;
+    LogInfo("tuned recipes for {} are there, too: {}", experiment.environment,
+            fmt::join(tuned, ", "));
   }
 
   RunFolder MakeFolder(const Recipe& recipe) const { return RunFolder::Create(FolderPath(recipe)); }
@@ -143,7 +153,9 @@ class Trainer {
   }
 
   void TrainSeeds(const Recipe& recipe) {
-    const std::int64_t first = Read(recipe, {})->seed;
+    const auto common = Read(recipe, {});
+    const std::int64_t first = common->seed;
+    NameTuned(recipe, *common);
     std::string parent;
     std::vector<double> means;
     nlohmann::ordered_json table = nlohmann::ordered_json::array();
