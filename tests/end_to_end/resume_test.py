@@ -259,11 +259,18 @@ class ResumeTest(ProgramTest):
 
     def test_without_a_whole_checkpoint_the_damaged_file_is_named(self):
         self.succeed("train", "quick.toml", "--set", "checkpoint.keep=1", "--out", "run")
-        data = self.folder / "run" / "checkpoints" / "2048" / "data.bin"
-        altered = bytearray(data.read_bytes())
-        altered[len(altered) // 2] ^= 1
-        data.write_bytes(altered)
+        for name in ("2048", "best"):
+            data = self.folder / "run" / "checkpoints" / name / "data.bin"
+            altered = bytearray(data.read_bytes())
+            altered[len(altered) // 2] ^= 1
+            data.write_bytes(altered)
         self.refuse("train", "--resume", "run", code=1, saying=["checkpoints/2048/data.bin"])
+
+    def test_where_only_the_best_is_left_that_is_gone_on_from(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        for name in ("1792", "2048"):
+            shutil.rmtree(self.folder / "run" / "checkpoints" / name)
+        self.assertRegex(self.succeed("train", "--resume", "run").stderr, r"resuming 'run' at \d+ of 2048 steps")
 
     def test_a_checkpoint_of_another_architecture_is_refused(self):
         self.succeed("train", "quick.toml", "--out", "run")

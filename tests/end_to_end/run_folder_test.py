@@ -1,7 +1,9 @@
 """What a run leaves behind can be read by others, and is enough to do it again."""
 
 import json
+import shutil
 import signal
+import time
 import unittest
 
 from program import PATIENCE_S, ProgramTest, archive_entries, newest_checkpoint, rows_without_time
@@ -20,6 +22,30 @@ class RunFolderTest(ProgramTest):
         summary = json.loads((run / "summary.json").read_text())
         self.assertEqual((summary["status"], summary["steps"]), ("completed", 2048))
         self.assertEqual(summary["evaluation"]["episodes"], 2)
+
+    def long_training(self):
+        """One that goes on for longer than any test, once it has written its first rows."""
+        process = self.start("train", "quick.toml", "--set", "steps=1000000000", "--set", "evaluation.every=0", "--out", "run")
+        table, end = self.folder / "run" / "progress.csv", time.monotonic() + PATIENCE_S
+        while not (table.exists() and len(table.read_text().splitlines()) > 2):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+        return process
+
+    def test_one_process_at_a_time_trains_in_a_folder(self):
+        first = self.long_training()
+        self.refuse("train", "--resume", "run", saying=["another process trains in 'run' now", "one process at a time"], code=1)
+        first.send_signal(signal.SIGINT)
+        first.wait(PATIENCE_S)
+        self.succeed("train", "--resume", "run", "--set", "steps=1")
+
+    def test_a_folder_that_is_removed_ends_its_training(self):
+        process = self.long_training()
+        while (self.folder / "run").exists():  # It writes meanwhile.
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        self.assertIn(process.returncode, (1, 2), errors)
+        self.assertRegex(errors, "menger: error: .*'run/.*(was removed while it was written to|No such file or directory)")
 
     def test_tensorboard_reads_the_events(self):
         self.succeed("train", "quick.toml", "--out", "run")

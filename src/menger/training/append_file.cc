@@ -1,6 +1,7 @@
 #include "menger/training/append_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,12 +18,22 @@ AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
   size_ = FileSize(file_, path_);
 }
 
+void AppendFile::CheckThere() const {
+  struct stat status {};
+  if (fstat(file_.get(), &status) == 0 && status.st_nlink > 0) return;
+  throw NotFound("'{}' was removed while it was written to: what follows could not be kept", path_);
+}
+
 void AppendFile::Append(std::string_view bytes) {
+  CheckThere();
   WriteAll(file_, std::as_bytes(std::span<const char>(bytes)), path_);
   size_ += bytes.size();
 }
 
-void AppendFile::Sync() { SyncFile(file_, path_); }
+void AppendFile::Sync() {
+  CheckThere();
+  SyncFile(file_, path_);
+}
 
 void AppendFile::TruncateTo(std::uint64_t size) {
   if (size > size_) {

@@ -10,7 +10,8 @@ namespace menger {
 
 // A file that grows at its end, and that a resumed run cuts back to what its checkpoint knew. Every
 // Append reaches the system at once, so a killed process loses nothing; Sync puts it on the disk.
-// One thread at a time; errors name the path.
+// Both throw NotFound once somebody has removed the file: what is written then is nowhere. One
+// thread at a time; errors name the path.
 class AppendFile {
  public:
   explicit AppendFile(std::string path);  // Opens, or makes, the file; keeps what is there.
@@ -25,6 +26,8 @@ class AppendFile {
   const std::string& path() const { return path_; }
 
  private:
+  void CheckThere() const;
+
   std::string path_;
   FileDescriptor file_;
   std::uint64_t size_ = 0;

@@ -13,6 +13,8 @@ namespace menger {
 namespace {
 
 constexpr int kBarCells = 24;
+constexpr int kBarCellsMin = 8;
+constexpr int kBarEnds = 3;  // Its brackets, and the space behind it.
 
 std::string RateText(double rate) {
   if (rate >= 1e6) return fmt::format("{:.2f}M", rate / 1e6);
@@ -24,6 +26,31 @@ std::string RateText(double rate) {
 double Share(const ProgressState& state) {
   if (state.steps_total <= 0) return 0;
   return std::min(1.0, static_cast<double>(state.steps) / static_cast<double>(state.steps_total));
+}
+
+// What may be left out.
+struct Shown {
+  bool evaluation = false;
+  bool rate = false;
+  bool steps = false;
+};
+
+std::string TextWith(const ProgressState& state, const Shown& shown) {
+  const double percent = std::floor(100 * Share(state));
+  std::string text =
+      shown.steps ? fmt::format("steps {}/{} ({:.0f}%)", state.steps, state.steps_total, percent)
+                  : fmt::format("{:.0f}%", percent);
+  if (shown.rate && !std::isnan(state.steps_per_second)) {
+    text += fmt::format(", {} steps/s", RateText(state.steps_per_second));
+  }
+  if (!std::isnan(state.return_mean)) text += fmt::format(", return {:.1f}", state.return_mean);
+  if (shown.evaluation && !std::isnan(state.evaluation_mean)) {
+    text += fmt::format(", evaluation {:.1f}", state.evaluation_mean);
+  }
+  if (!std::isnan(state.seconds_left)) {
+    text += fmt::format(", {} left", DurationText(state.seconds_left));
+  }
+  return text;
 }
 
 int TerminalWidth() {
@@ -43,25 +70,21 @@ std::string DurationText(double seconds) {
 }
 
 std::string ProgressText(const ProgressState& state) {
-  std::string text = fmt::format("steps {}/{} ({:.0f}%)", state.steps, state.steps_total,
-                                 std::floor(100 * Share(state)));
-  if (!std::isnan(state.steps_per_second)) {
-    text += fmt::format(", {} steps/s", RateText(state.steps_per_second));
-  }
-  if (!std::isnan(state.return_mean)) text += fmt::format(", return {:.1f}", state.return_mean);
-  if (!std::isnan(state.evaluation_mean)) {
-    text += fmt::format(", evaluation {:.1f}", state.evaluation_mean);
-  }
-  if (!std::isnan(state.seconds_left)) {
-    text += fmt::format(", {} left", DurationText(state.seconds_left));
-  }
-  return text;
+  return TextWith(state, {.evaluation = true, .rate = true, .steps = true});
 }
 
 std::string ProgressBar(const ProgressState& state, int width) {
-  const int full = static_cast<int>(Share(state) * kBarCells);
-  const std::string line = fmt::format("[{}{}] {}", std::string(full, '#'),
-                                       std::string(kBarCells - full, '.'), ProgressText(state));
+  std::string text;
+  for (const Shown& shown : {Shown{.evaluation = true, .rate = true, .steps = true},
+                             Shown{.rate = true, .steps = true}, Shown{.steps = true}, Shown{}}) {
+    text = TextWith(state, shown);
+    if (static_cast<int>(text.size()) + kBarCellsMin + kBarEnds <= width) break;
+  }
+  const int room = width - kBarEnds - static_cast<int>(text.size());
+  const int cells = std::clamp(room, kBarCellsMin, kBarCells);
+  const int full = static_cast<int>(Share(state) * cells);
+  const std::string line =
+      fmt::format("[{}{}] {}", std::string(full, '#'), std::string(cells - full, '.'), text);
   return line.substr(0, static_cast<std::size_t>(std::max(width, 0)));
 }
 

@@ -22,7 +22,9 @@ struct ProgressState {
 // known yet is left out.
 std::string ProgressText(const ProgressState& state);
 
-// The same behind a bar, cut to `width` characters.
+// The same behind a bar, in `width` characters: where that is less than all takes, the bar becomes
+// shorter, then what matters least is left out: the evaluation, the rate, the steps. The return and
+// the time left stay.
 std::string ProgressBar(const ProgressState& state, int width);
 
 std::string DurationText(double seconds);  // "0:12", "1:02:03"

@@ -1,9 +1,13 @@
 #include "menger/training/progress.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace menger {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
 
 TEST(ProgressTest, WhatIsNotKnownYetIsLeftOut) {
   EXPECT_EQ(ProgressText({.steps = 0, .steps_total = 100}), "steps 0/100 (0%)");
@@ -22,8 +26,26 @@ TEST(ProgressTest, EverythingKnownIsInOneLine) {
 TEST(ProgressTest, TheBarFillsAndFitsTheTerminal) {
   EXPECT_EQ(ProgressBar({.steps = 50, .steps_total = 100}, 200),
             "[############............] steps 50/100 (50%)");
-  EXPECT_EQ(ProgressBar({.steps = 50, .steps_total = 100}, 10), "[#########");
-  EXPECT_EQ(ProgressBar({.steps = 150, .steps_total = 100}, 26), "[########################]");
+  EXPECT_EQ(ProgressBar({.steps = 50, .steps_total = 100}, 10), "[####....]");
+  EXPECT_EQ(ProgressBar({.steps = 150, .steps_total = 100}, 26), "[###################] 100%");
+}
+
+// Of a long run, on narrow terminals.
+TEST(ProgressTest, TheReturnAndTheTimeLeftStayWhateverTheWidth) {
+  const ProgressState state = {.steps = 61'440'000,
+                               .steps_total = 100'000'000,
+                               .seconds_left = 5000,
+                               .steps_per_second = 182'345,
+                               .return_mean = -312.44,
+                               .evaluation_mean = -500};
+  for (const int width : {200, 119, 79, 59, 49}) {
+    const std::string bar = ProgressBar(state, width);
+    EXPECT_LE(static_cast<int>(bar.size()), width);
+    EXPECT_THAT(bar, AllOf(HasSubstr("61%"), HasSubstr("return -312.4"), HasSubstr("1:23:20 left")))
+        << width;
+  }
+  EXPECT_THAT(ProgressBar(state, 119), HasSubstr("evaluation -500.0"));
+  EXPECT_THAT(ProgressBar(state, 99), HasSubstr("182k steps/s"));
 }
 
 TEST(ProgressTest, DurationsReadAsClocks) {

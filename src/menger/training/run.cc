@@ -111,6 +111,7 @@ RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& ma
     parts.algorithm->LoadParameters(scope);
   }
   const RunFolder folder = make_folder();
+  const FileDescriptor lock = folder.Lock();
   WriteExperiment(experiment, folder);
   context.progress.Say(fmt::format("training {} on {} in '{}'", experiment.algorithm,
                                    experiment.environment, folder.path()));
@@ -123,6 +124,7 @@ RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& ma
 RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunContext& context) {
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   const ArchiveReader checkpoint = folder.NewestWholeCheckpoint(VerifyReplay);
+  const FileDescriptor lock = folder.Lock();
   Resolve(experiment, environment);
   if (checkpoint.Read<bool>(SynchronousLoop::kCollectorLost)) {
     LogWarning("'{}' was saved after an error of collection: environments start anew, other seeds",

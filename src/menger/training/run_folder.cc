@@ -1,5 +1,7 @@
 #include "menger/training/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <ranges>
 #include <string_view>
 
 #include "menger/base/error.h"
@@ -81,6 +84,23 @@ bool RunFolder::ContainsCheckpoint(const std::string& name) const {
   return Contains("checkpoints/" + name) || Contains("checkpoints/" + name + kPrevious);
 }
 
+FileDescriptor RunFolder::Lock() const {
+  try {
+    return LockFolder(path_, "a run");
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kFailedPrecondition) throw;
+    throw FailedPrecondition(
+        "another process trains in '{}' now: let it end, or stop it by Ctrl-C; one process at a "
+        "time works in a run folder",
+        path_);
+  }
+}
+
+bool RunFolder::IsTrainedNow() const {
+  const FileDescriptor lock(open(file("lock").c_str(), O_RDONLY | O_CLOEXEC));
+  return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 std::vector<std::int64_t> RunFolder::Checkpoints() const {
   std::vector<std::int64_t> found;
   for (const std::string& name : NamesIn(path_ + "/checkpoints")) {
@@ -93,25 +113,31 @@ std::vector<std::int64_t> RunFolder::Checkpoints() const {
 
 ArchiveReader RunFolder::NewestWholeCheckpoint(const Check& check) const {
   const std::vector<std::int64_t> found = Checkpoints();
-  if (found.empty()) {
-    throw NotFound(
-        "'{}' has no checkpoint: the run ended before the first one; remove it, and train again",
-        path_);
+  std::vector<std::string> names;
+  for (const std::int64_t steps : std::views::reverse(found)) {
+    names.push_back(std::to_string(steps));
+  }
+  if (ContainsCheckpoint("best")) names.emplace_back("best");
+  if (names.empty()) {
+    throw NotFound("'{}' has no checkpoint{}", path_,
+                   IsTrainedNow() ? " yet: it is being trained now, and will have one soon"
+                                  : ": the run ended before the first one; remove it, and train "
+                                    "again");
   }
   std::string damage;
-  for (auto steps = found.rbegin(); steps != found.rend(); ++steps) {
+  for (const std::string& name : names) {
     try {
-      ArchiveReader archive(checkpoint(*steps));
+      ArchiveReader archive(checkpoint(name));
       archive.Verify();
       if (check) check(archive);
       return archive;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDataLoss && error.code() != ErrorCode::kNotFound) throw;
-      LogWarning("checkpoint '{}' cannot be used: {}", checkpoint(*steps), error.what());
+      LogWarning("checkpoint '{}' cannot be used: {}", checkpoint(name), error.what());
       if (damage.empty()) damage = error.what();
     }
   }
-  throw DataLoss("none of the {} checkpoints of '{}' is whole; the newest: {}", found.size(), path_,
+  throw DataLoss("none of the {} checkpoints of '{}' is whole; the newest: {}", names.size(), path_,
                  damage);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "menger/base/archive.h"
+#include "menger/base/files.h"
 
 namespace menger {
 
@@ -18,6 +19,7 @@ namespace menger {
 //     checkpoints/<steps>/        archives, the newest few
 //     checkpoints/best/           the archive with the best evaluation
 //     summary.json                the outcome, once the run has ended or was interrupted
+//     lock                        held by the process that trains it
 //
 // Archives appear whole or not at all, so a process killed at any moment leaves the last one
 // usable. One process at a time works in a folder. Errors name the path.
@@ -39,15 +41,20 @@ class RunFolder {
   // replaced the archive left the older one as `<name>.previous`, which ArchiveReader takes then.
   bool ContainsCheckpoint(const std::string& name) const;
 
+  // While what it gives lives, no other process trains in the folder: throws FailedPrecondition if
+  // one does.
+  FileDescriptor Lock() const;
+  bool IsTrainedNow() const;  // Some process has it.
+
   // Steps of the checkpoints that can be read, ascending.
   std::vector<std::int64_t> Checkpoints() const;
 
   // What a checkpoint has beside its archive's entries: throws DataLoss if that is damaged.
   using Check = std::function<void(const ArchiveReader&)>;
 
-  // The newest checkpoint whose every byte is as written, and that passes `check`. Damaged newer
-  // ones are logged as warnings that name the file; throws NotFound if there is no checkpoint,
-  // DataLoss if all are damaged.
+  // The newest checkpoint whose every byte is as written, and that passes `check`; where there is
+  // none by steps, the best. Damaged newer ones are logged as warnings that name the file; throws
+  // NotFound if there is no checkpoint, DataLoss if all are damaged.
   ArchiveReader NewestWholeCheckpoint(const Check& check = {}) const;
 
   // Of the checkpoints up to `newest` steps, removes all but the `keep` last. Later ones stay: they

@@ -98,7 +98,38 @@ TEST_F(RunFolderTest, WithoutAWholeCheckpointTheDamagedFileIsNamed) {
 }
 
 TEST_F(RunFolderTest, ARunWithoutCheckpointsSaysSo) {
-  EXPECT_THROW(MakeRun({}).NewestWholeCheckpoint(), Error);
+  const RunFolder run = MakeRun({});
+  const auto refusal = [&run] {
+    try {
+      run.NewestWholeCheckpoint();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal(), testing::HasSubstr("the run ended before the first one; remove it"));
+  const FileDescriptor lock = run.Lock();
+  EXPECT_THAT(refusal(), testing::HasSubstr("it is being trained now, and will have one soon"));
+}
+
+TEST_F(RunFolderTest, WithoutOthersTheBestIsTheNewest) {
+  const RunFolder run = MakeRun({});
+  ArchiveWriter archive(run.checkpoint("best"));
+  archive.Write("steps", 1);
+  archive.Commit();
+  EXPECT_EQ(run.NewestWholeCheckpoint().path(), run.checkpoint("best"));
+}
+
+TEST_F(RunFolderTest, OneProcessAtATimeTrainsInIt) {
+  const RunFolder run = MakeRun({});
+  EXPECT_FALSE(run.IsTrainedNow());
+  {
+    const FileDescriptor lock = run.Lock();
+    EXPECT_TRUE(run.IsTrainedNow());
+    EXPECT_THROW(run.Lock(), Error);
+  }
+  EXPECT_FALSE(run.IsTrainedNow());
+  const FileDescriptor again = run.Lock();
 }
 
 TEST_F(RunFolderTest, WhatAKilledRemovalLeftIsCleanedUpOnOpening) {

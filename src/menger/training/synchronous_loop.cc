@@ -168,6 +168,11 @@ Error SynchronousLoop::CollectionFailed(const Error& error) {
   // A thread that hangs in the cycle cannot be joined, and all that it uses must stay: until
   // the process ends nobody destroys it.
   if (error.code() == ErrorCode::kDeadlineExceeded) (void)parts_.cycle.release();
+  if (counters_.steps == 0) {
+    return Error(error.code(), fmt::format("{}; nothing was learned yet, and nothing is kept of it "
+                                           "in '{}'",
+                                           error.what(), folder_.path()));
+  }
   // Also in place of a checkpoint of the same moment with the environments, which would come to the
   // same error again.
   ++counters_.attempt;
