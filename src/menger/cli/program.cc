@@ -70,6 +70,7 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
 
   AddTrainCommand(app, context);
   AddEvaluateCommand(app, context);
+  AddExportCommand(app, context);
   AddRolloutCommand(app, context);
   AddListCommand(app, context);
   AddDescribeCommand(app, context);
