@@ -10,8 +10,10 @@ class Policy:
 
     `act` takes one observation and returns one action, or takes a batch (every array with one more dimension in front) and
     returns a batch. An observation of one array is that array; of several, a dict with Gymnasium's keys, nested as they are
-    there. Images may be as Gymnasium has them, channels last. Choices count from 0, whatever an environment calls its first. Where frames are stacked or the network is recurrent the policy remembers, one memory for each row of the batch:
-    `reset` begins episodes anew. One thread at a time.
+    there. Images may be as Gymnasium has them, channels last. Choices count from 0, whatever an environment calls its first.
+
+    Where frames are stacked or the network is recurrent the policy remembers, one memory for each row of the batch: `reset`
+    begins episodes anew. One thread at a time.
 
     `about` says what it is, `observation` lists the arrays that it reads, `action` describes what it gives, `has_memory`
     whether `reset` matters.

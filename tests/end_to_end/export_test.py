@@ -1,7 +1,5 @@
 """An exported policy does without the program what `menger evaluate` does with it: in Python, in C, in Gymnasium."""
 
-import ctypes
-import pathlib
 import re
 import shutil
 import subprocess
@@ -11,72 +9,8 @@ import unittest
 import gymnasium
 import numpy
 
-from program import PATIENCE_S, PROGRAM, ROOT, ProgramTest
-
-sys.path.insert(0, str(ROOT / "python"))
-import menger  # noqa: E402
-
-BUILD = pathlib.Path(PROGRAM).parent
-OBSERVATIONS = 10_000
-
-CONTINUOUS = """
-environment = "Pendulum-v1"
-algorithm = "ppo"
-steps = 2048
-[collector]
-kind = "serial"
-workers = 1
-horizon = 64
-[transforms]
-apply = ["normalise_observation", "normalise_reward"]
-frame_stack = 2
-[ppo]
-learning_rate = 0.01
-[evaluation]
-episodes = 1
-"""
-
-# Several arrays, one of them the mask of allowed actions.
-CARDS = """
-import gymnasium, numpy
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
-
-class Cards(gymnasium.Env):
-    observation_space = Dict({"suit": Discrete(4), "table": Dict({"odds": Box(-1, 1, (3,), numpy.float64)}),
-                              "action_mask": MultiBinary(5)})
-    action_space = Discrete(5)
-
-    def seen(self):
-        mask = self.np_random.integers(0, 2, 5).astype(numpy.int8)
-        mask[self.np_random.integers(5)] = 1
-        return {"suit": int(self.np_random.integers(4)), "table": {"odds": self.np_random.uniform(-1, 1, 3)}, "action_mask": mask}
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.steps = 0
-        self.now = self.seen()
-        return self.now, {}
-
-    def step(self, action):
-        assert self.now["action_mask"][action], "not allowed"
-        reward = float(self.now["table"]["odds"][action % 3] * (1 + self.now["suit"]))
-        self.steps += 1
-        self.now = self.seen()
-        return self.now, reward, False, self.steps == 50, {}
-"""
-
-CARDS_RECIPE = """
-environment = "cards:Cards"
-algorithm = "ppo"
-steps = 512
-[collector]
-kind = "serial"
-workers = 1
-environments = 2
-horizon = 32
-[evaluation]
-episodes = 1
-"""
+from exporting import BUILD, CARDS, CARDS_RECIPE, CONTINUOUS, OBSERVATIONS, Library, menger
+from program import PATIENCE_S, ROOT, ProgramTest
 
 # What acts on the observations of one file, float32, and prints actions and a checksum of nothing else.
 C_PROGRAM = """
@@ -104,37 +38,6 @@ int main(int count, char** arguments) {
   return 0;
 }
 """
-
-
-class Array(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("type", ctypes.c_int32), ("dimensions", ctypes.c_int32),
-                ("shape", ctypes.POINTER(ctypes.c_int64)), ("elements", ctypes.c_int64)]
-
-
-class Library:
-    """libmenger_policy through ctypes: act(observations) for one after another."""
-
-    def __init__(self, path):
-        self.functions = ctypes.CDLL(str(BUILD / "libmenger_policy.so"))
-        for name in ("menger_policy_open", "menger_player_new"):
-            getattr(self.functions, name).restype = ctypes.c_void_p
-        error = ctypes.create_string_buffer(300)
-        policy = self.functions.menger_policy_open(str(path).encode(), error, 300)
-        if not policy:
-            raise ValueError(error.value.decode())
-        self.policy = ctypes.c_void_p(policy)
-        self.player = ctypes.c_void_p(self.functions.menger_player_new(self.policy))
-
-    def act(self, leaves, action):
-        pointers = (ctypes.c_void_p * len(leaves))(*[leaf.ctypes.data for leaf in leaves])
-        return self.functions.menger_player_act(self.player, pointers, ctypes.c_void_p(action.ctypes.data))
-
-    def reset(self):
-        self.functions.menger_player_reset(self.player)
-
-    def close(self):
-        self.functions.menger_player_delete(self.player)
-        self.functions.menger_policy_close(self.policy)
 
 
 @unittest.skipUnless((BUILD / "libmenger_policy.so").exists(), "libmenger_policy.so is not built beside this program")
@@ -253,10 +156,11 @@ class ExportTest(ProgramTest):
         self.train(CARDS_RECIPE + f"[host]\npython = '{sys.executable}'\n")
         self.succeed("export", "run", "--out", "policy.menger")
         policy = menger.load(self.folder / "policy.menger")
-        self.assertEqual({leaf.name for leaf in policy.observation}, {"observation/suit", "observation/table/odds", "action_mask"})
-        names = {}
-        exec(CARDS, names)
-        environment = names["Cards"]()
+        names = {leaf.name for leaf in policy.observation}
+        self.assertEqual(names, {"observation/suit", "observation/table/odds", "action_mask"})
+        module = {}
+        exec(CARDS, module)
+        environment = module["Cards"]()
         library = Library(self.folder / "policy.menger")
         action = numpy.zeros((), numpy.int64)
         returns = []

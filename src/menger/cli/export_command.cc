@@ -4,12 +4,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "menger/base/build_identity.h"
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/cli/commands.h"
 #include "menger/policies/bundle.h"
+#include "menger/policies/onnx_file.h"
 #include "menger/training/run.h"
 
 namespace menger {
@@ -28,8 +31,9 @@ std::string FormatOf(const ExportArguments& arguments) {
   return arguments.out.ends_with(".onnx") ? "onnx" : "bundle";
 }
 
-std::string AboutOf(const ExportArguments& arguments, const TrainedRun& run) {
-  const nlohmann::ordered_json about = {
+std::vector<std::pair<std::string, std::string>> AboutOf(const ExportArguments& arguments,
+                                                         const TrainedRun& run) {
+  return {
       {"run", arguments.run},
       {"checkpoint", run.checkpoint},
       {"environment", run.experiment->environment},
@@ -38,7 +42,6 @@ std::string AboutOf(const ExportArguments& arguments, const TrainedRun& run) {
       {"precision", run.experiment->precision},
       {"build", ToString(ThisBuild())},
   };
-  return about.dump();
 }
 
 std::string ToText(const LeafSpec& leaf) {
@@ -54,11 +57,20 @@ void ExportCommand(const ExportArguments& arguments, const CommandContext& conte
       LoadRun(arguments.run, arguments.checkpoint, context.environments, assignments);
   const PolicyDescription policy = run.algorithm->DescribePolicy();
   const std::string format = FormatOf(arguments);
+  const std::string name = format == "onnx" ? "policy.onnx" : "policy.menger";
   const std::string path =
       !arguments.out.empty()
           ? arguments.out
-          : (std::filesystem::path(arguments.run) / "policy.menger").lexically_normal().string();
-  const std::string bytes = BundleOf(policy, AboutOf(arguments, run));
+          : (std::filesystem::path(arguments.run) / name).lexically_normal().string();
+  const auto about = AboutOf(arguments, run);
+  std::string bytes;
+  if (format == "onnx") {
+    bytes = OnnxOf(policy, about);
+  } else {
+    nlohmann::ordered_json json;
+    for (const auto& [key, value] : about) json[key] = value;
+    bytes = BundleOf(policy, json.dump());
+  }
   WriteFileAtomically(path, bytes);
   fmt::print("{}: {:.1f} KB, from {}\n", path, static_cast<double>(bytes.size()) / 1000,
              run.checkpoint);
@@ -73,10 +85,14 @@ void AddExportCommand(CLI::App& app, CommandContext& context) {
       "export", "Write a trained policy as one file that acts without this program");
   const auto arguments = std::make_shared<ExportArguments>();  // Shared with the callback.
   command->add_option("run", arguments->run, "A run folder")->type_name("RUN")->required();
-  command->add_option("--format", arguments->format, "bundle; default: what --out ends with")
-      ->check(CLI::IsMember({"bundle"}))
+  command
+      ->add_option("--format", arguments->format,
+                   "onnx, or bundle: for C and Python; default: onnx if --out ends so, else bundle")
+      ->check(CLI::IsMember({"bundle", "onnx"}))
       ->type_name("WHICH");
-  command->add_option("--out", arguments->out, "Where to; default: policy.menger in the run folder")
+  command
+      ->add_option("--out", arguments->out,
+                   "Where to; default: policy.onnx or policy.menger in the run folder")
       ->type_name("PATH");
   command
       ->add_option("--checkpoint", arguments->checkpoint,
@@ -84,8 +100,9 @@ void AddExportCommand(CLI::App& app, CommandContext& context) {
       ->type_name("WHICH");
   command->footer(
       "\nExamples:\n"
-      "  menger export runs/cartpole_ppo-1 --out cartpole.menger\n\n"
-      "What is in the file, and how C and Python act with it: docs/policies.md.");
+      "  menger export runs/cartpole_ppo-1 --out cartpole.menger\n"
+      "  menger export runs/pong_ppo-1 --format onnx --checkpoint best\n\n"
+      "The names of what goes in and out, and how C and Python act with it: docs/policies.md.");
   command->callback([arguments, &context] { ExportCommand(*arguments, context); });
 }
 
