@@ -116,6 +116,27 @@ class RunFolderTest(ProgramTest):
         self.assertIn("completed after 304 steps", finished.stdout)
         self.assertIn("step of all environments that reaches it", self.succeed("describe", "experiment").stdout)
 
+    def test_runs_are_listed_with_how_they_ended_and_what_was_changed(self):
+        self.assertIn("there is no folder 'runs'", self.run_program("runs").stderr)
+        self.succeed("train", "quick.toml", "--seeds", "2", "--set", "ppo.clip=0.1")
+        self.interrupt(signal.SIGINT, "train", "quick.toml", "--set", "steps=100000000", run="runs/quick-2")
+        header, *rows = self.succeed("runs").stdout.splitlines()
+        self.assertEqual(header.split()[:5], ["run", "environment", "algorithm", "state", "steps"])
+        self.assertRegex(rows[0], r"^runs/quick-1/seed-1 +CartPole-v1 +ppo +completed +2048 .* seed=1 ppo\.clip=0\.1$")
+        self.assertRegex(rows[2], r"^runs/quick-2 +CartPole-v1 +ppo +interrupted +\d+ of 100000000 .* steps=100000000$")
+        table = json.loads(self.succeed("runs", "--json").stdout)
+        summary = json.loads((self.folder / "runs/quick-1/seed-2/summary.json").read_text())
+        self.assertEqual(table[1]["best_return"], summary["best"]["return_mean"])
+        self.assertEqual(self.succeed("runs", "runs/quick-1", "--names").stdout.split(), ["runs/quick-1/seed-1", "runs/quick-1/seed-2"])
+
+    def test_a_run_is_running_while_it_trains(self):
+        process = self.start("train", "quick.toml", "--set", "steps=100000000", "--out", "run")
+        self.wait_for_checkpoint(process, "run")
+        self.assertEqual(json.loads(self.succeed("runs", ".", "--json").stdout)[0]["state"], "running")
+        process.kill()
+        process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(json.loads(self.succeed("runs", ".", "--json").stdout)[0]["state"], "unfinished")
+
     def test_describe_teaches_the_form_of_a_recipe(self):
         text = self.succeed("describe", "experiment").stdout
         self.assertRegex(text, r"environment +\(required\) +text")

@@ -72,6 +72,7 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
   AddEvaluateCommand(app, context);
   AddExportCommand(app, context);
   AddRolloutCommand(app, context);
+  AddRunsCommand(app, context);
   AddListCommand(app, context);
   AddDescribeCommand(app, context);
   AddStatusCommand(app, context);
