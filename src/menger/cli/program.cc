@@ -73,6 +73,7 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
   AddExportCommand(app, context);
   AddRolloutCommand(app, context);
   AddRunsCommand(app, context);
+  AddPlotCommand(app, context);
   AddListCommand(app, context);
   AddDescribeCommand(app, context);
   AddStatusCommand(app, context);
