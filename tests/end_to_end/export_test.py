@@ -12,10 +12,18 @@ import numpy
 from exporting import BUILD, CARDS, CARDS_RECIPE, CONTINUOUS, OBSERVATIONS, Library, menger
 from program import PATIENCE_S, ROOT, ProgramTest
 
-# What acts on the observations of one file, float32, and prints actions and a checksum of nothing else.
+# Acts on the float32 observations of its standard input and prints the actions. Counts what is allocated meanwhile.
 C_PROGRAM = """
 #include <menger_policy.h>
 #include <stdio.h>
+
+static long allocations = 0;
+void* __libc_malloc(size_t size);
+void* malloc(size_t size) {
+  ++allocations;
+  return __libc_malloc(size);
+}
+
 int main(int count, char** arguments) {
   char error[256];
   menger_policy* policy = menger_policy_open(count > 1 ? arguments[1] : "", error, sizeof error);
@@ -23,14 +31,18 @@ int main(int count, char** arguments) {
   float observation[64];
   const void* observations[1];
   int64_t action[16];
+  long before;
   if (policy == NULL) {
     puts(error);
     return 1;
   }
   player = menger_player_new(policy);
+  if (allocations == 0) return 2;
   observations[0] = observation;
   while (fread(observation, sizeof(float), (size_t)menger_policy_observation(policy, 0).elements, stdin) > 0) {
-    if (menger_player_act(player, observations, action) != MENGER_ACTED) return 2;
+    before = allocations;
+    if (menger_player_act(player, observations, action) != MENGER_ACTED) return 3;
+    if (allocations != before) return 4;
     printf("%d\\n", (int)action[0]);
   }
   menger_player_delete(player);
@@ -106,7 +118,7 @@ class ExportTest(ProgramTest):
                 numpy.testing.assert_allclose(policy.act(observations[row, 0]), batched[row, 0], atol=1e-6)
             self.assertEqual(policy.outputs.shape, logits.shape[1:])
 
-    def test_the_library_is_used_from_c_and_needs_nothing_but_the_c_library(self):
+    def test_the_library_is_used_from_c_allocates_nothing_to_act_and_needs_nothing_but_the_c_library(self):
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
             self.skipTest("there is no C compiler")

@@ -21,6 +21,8 @@ Start here:
   menger describe ppo                            every option, with its default and what it does
   menger evaluate runs/cartpole_ppo-1            how good the result is
   menger train --resume runs/cartpole_ppo-1      go on where it stopped
+  menger runs                                    what was trained, and how well it does
+  menger export runs/cartpole_ppo-1              a file that acts without this program
   menger rollout CartPole-v1 --out trace.csv     what an environment does, step by step
 
 A command's own page: menger train --help. Completion: source <(menger completion bash)
