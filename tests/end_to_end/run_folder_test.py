@@ -1,12 +1,14 @@
 """What a run leaves behind can be read by others, and is enough to do it again."""
 
 import json
+import math
 import signal
 import unittest
 
 from program import PATIENCE_S, ProgramTest, archive_entries, newest_checkpoint, rows_without_time
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 
 class RunFolderTest(ProgramTest):
@@ -31,6 +33,22 @@ class RunFolderTest(ProgramTest):
         for event, row in zip(returns, rows):
             self.assertAlmostEqual(event.value, float(row["episode_return_mean"]), places=3)
         self.assertIn("learning/policy_loss", events.Tags()["scalars"])
+
+    def test_tensorboard_has_the_settings_as_a_text_and_as_hyperparameters(self):
+        for seed in (1, 2):
+            self.succeed("train", "quick.toml", "--set", "ppo.clip=0.3", "--seed", seed, "--out", f"logs/{seed}")
+        self.succeed("train", "--resume", "logs/1", "--set", "steps=3000")
+        events = EventAccumulator(str(self.folder / "logs/1"))
+        events.Reload()
+        text, = events.Tensors("settings")  # Once, also after it was resumed.
+        self.assertIn("    clip = 0.3  # from --set\n", text.tensor_proto.string_val[0].decode())
+        self.assertIn(b"\n    [network]\n", text.tensor_proto.string_val[0])
+        content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+        hparams = HParamsPluginData.FromString(content).session_start_info.hparams
+        self.assertAlmostEqual(hparams["ppo.clip"].number_value, 0.3)
+        self.assertEqual((hparams["steps"].number_value, hparams["environment"].string_value), (2048, "CartPole-v1"))
+        self.assertEqual((hparams["network.hidden"].string_value, hparams["collector.pin"].bool_value), ("[8]", True))
+        self.assertNotIn(math.nan, [value.number_value for value in hparams.values()])
 
     def test_the_resolved_experiment_gives_the_same_run(self):
         self.succeed("train", "quick.toml", "--seed", "5", "--set", "ppo.clip=0.1", "--out", "first")
