@@ -18,11 +18,11 @@ train: build  ## Train a policy: make train RECIPE=lunarlander_ppo ARGS="--seed 
 	  $(RECIPE) experiments/$(RECIPE).toml; then $(MAKE) mujoco; fi
 	build/release/menger train $(RECIPE) $(ARGS)
 
-build:  ## Build the program: build/release/menger
+build:  ## Build the program, build/release/menger, and the libraries beside it
 	@tools/setup.sh packages build
 	@tools/setup.sh python build
 	@tools/configure.sh
-	@tools/build.sh build/release "3 minutes the first time" menger menger_torch
+	@tools/build.sh build/release "3 minutes the first time" menger menger_torch menger_runtime_library menger_policy
 
 atari: build  ## Fetch and build the Atari emulator (3 minutes; Atari recipes do it by themselves)
 	@tools/setup.sh packages atari

@@ -13,7 +13,9 @@ import unittest
 
 PROGRAM = pathlib.Path(os.environ.get("MENGER_PROGRAM", "build/release/menger")).resolve()
 DEADLINE_SECONDS = 60
-COMMANDS = ["completion", "describe", "evaluate", "list", "rollout", "status", "timeline", "train"]
+COMMANDS = [
+    "completion", "describe", "evaluate", "export", "list", "plot", "rollout", "runs", "status", "timeline", "train",
+]  # fmt: skip
 
 
 class Completions:
@@ -61,11 +63,13 @@ class Completions:
     def test_values_of_options(self):
         self.assertEqual(self.offered("menger train cartpole_ppo --device "), {"cpu", "cuda"})
         self.assertEqual(self.offered("menger evaluate runs/one-1 --checkpoint b"), {"best"})
+        self.assertEqual(self.offered("menger export runs/one-1 --format "), {"onnx", "bundle"})
         self.assertLessEqual({"random", "mine.toml"}, self.offered("menger rollout CartPole-v1 --policy "))
         self.assertEqual(self.offered("menger train --seed "), set())
 
     def test_run_folders(self):
-        for line in ("menger evaluate runs/o", "menger train --resume runs/o", "menger train --init-from runs/o"):
+        for line in ("menger evaluate runs/o", "menger export runs/o", "menger plot runs/one-1 runs/o",
+                     "menger train --resume runs/o", "menger train --init-from runs/o"):  # fmt: skip
             self.assertEqual({word.rstrip("/").removeprefix("runs/") for word in self.offered(line)}, {"one-1"}, line)
 
 

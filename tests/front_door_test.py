@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -36,6 +37,17 @@ class SetUpCase(unittest.TestCase):
         return subprocess.run(
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
         )
+
+
+class BuildTest(unittest.TestCase):
+    def test_make_build_builds_every_library_that_the_documents_use(self):
+        commands = subprocess.run(["make", "-n", "build"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        targets = re.search(r"tools/build\.sh build/release .*", commands)[0].split()
+        # Named after its library, but for what has a static library of the same name.
+        of_library = {"libmenger_runtime": "menger_runtime_library"}
+        documents = "".join(path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+        for library in set(re.findall(r"(libmenger_\w+)\.so", documents)) - {"libmenger_host", "libmenger_mujoco"}:
+            self.assertIn(of_library.get(library, library.removeprefix("lib")), targets)
 
 
 class SetupTest(SetUpCase):

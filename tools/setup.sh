@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # setup.sh packages GROUP...  installs the missing Debian packages of these groups of tools/packages.txt
-# setup.sh python build|test|mujoco|atari_peers  makes .venv with the pinned wheels that a build needs, or that besides
+# setup.sh python build|test|mujoco|plot|atari_peers  makes .venv with the pinned wheels that a build needs, or that besides
 #
 # Prints nothing and takes a few hundredths of a second when nothing is missing.
 # Environment: TORCH=OFF installs no torch, TORCH=CUDA torch with all its CUDA packages (for --device cuda);
@@ -98,7 +98,7 @@ install_wheels() {  # install_wheels FILE EXPECTED [PIP_OPTION...]
       "$python" -m venv --clear "$venv"
   fi
   advice="Is the network up, is there room (3 GB; df -h . /tmp)? Then run the same command again."
-  [[ $file == *_test* ]] || advice+=" Or add TORCH=OFF: recipes with a plain MLP need no torch."
+  [[ $file == *_test* || $file == *_plot* ]] || advice+=" Or add TORCH=OFF: recipes with a plain MLP need no torch."
   tools/step.sh "Installing the pinned wheels of $file" "$expected" "$advice" \
     "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off --quiet \
     --retries 3 --timeout 60 "$@" -r "$file"
@@ -134,8 +134,11 @@ case "${1:-}" in
     # Not for `make atari`: what the emulator of the project is compared with, live.
     if [[ ${2:-} == atari_peers ]]; then install_wheels tools/requirements_atari.txt "15 s; 60 MB to fetch" --no-deps; fi
     if [[ ${2:-} == test ]]; then install_wheels tools/requirements_test.txt "20 s" --no-deps; fi
+    if [[ ${2:-} == test || ${2:-} == plot ]]; then
+      install_wheels tools/requirements_plot.txt "10 s; 30 MB to fetch" --no-deps
+    fi
     ;;
   *)
-    fail "usage: tools/setup.sh packages GROUP... | python build|test|mujoco|atari_peers"
+    fail "usage: tools/setup.sh packages GROUP... | python build|test|mujoco|plot|atari_peers"
     ;;
 esac

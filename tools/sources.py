@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The order of design: a file includes only from its own folder and from folders before it.
 LAYERS = [
     "base", "tensor", "runtime", "replay", "parameters", "environments", "collectors", "networks",
-    "algorithms", "training", "cli",
+    "algorithms", "policies", "training", "cli",
 ]  # fmt: skip
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)

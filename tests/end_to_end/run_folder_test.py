@@ -1,6 +1,7 @@
 """What a run leaves behind can be read by others, and is enough to do it again."""
 
 import json
+import math
 import shutil
 import signal
 import time
@@ -9,6 +10,7 @@ import unittest
 from program import PATIENCE_S, ProgramTest, archive_entries, newest_checkpoint, rows_without_time
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 
 class RunFolderTest(ProgramTest):
@@ -57,6 +59,22 @@ class RunFolderTest(ProgramTest):
         for event, row in zip(returns, rows):
             self.assertAlmostEqual(event.value, float(row["episode_return_mean"]), places=3)
         self.assertIn("learning/policy_loss", events.Tags()["scalars"])
+
+    def test_tensorboard_has_the_settings_as_a_text_and_as_hyperparameters(self):
+        for seed in (1, 2):
+            self.succeed("train", "quick.toml", "--set", "ppo.clip=0.3", "--seed", seed, "--out", f"logs/{seed}")
+        self.succeed("train", "--resume", "logs/1", "--set", "steps=3000")
+        events = EventAccumulator(str(self.folder / "logs/1"))
+        events.Reload()
+        text, = events.Tensors("settings")  # Once, also after it was resumed.
+        self.assertIn("    clip = 0.3  # from --set\n", text.tensor_proto.string_val[0].decode())
+        self.assertIn(b"\n    [network]\n", text.tensor_proto.string_val[0])
+        content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+        hparams = HParamsPluginData.FromString(content).session_start_info.hparams
+        self.assertAlmostEqual(hparams["ppo.clip"].number_value, 0.3)
+        self.assertEqual((hparams["steps"].number_value, hparams["environment"].string_value), (2048, "CartPole-v1"))
+        self.assertEqual((hparams["network.hidden"].string_value, hparams["collector.pin"].bool_value), ("[8]", True))
+        self.assertNotIn(math.nan, [value.number_value for value in hparams.values()])
 
     def test_the_resolved_experiment_gives_the_same_run(self):
         self.succeed("train", "quick.toml", "--seed", "5", "--set", "ppo.clip=0.1", "--out", "first")
@@ -141,6 +159,27 @@ class RunFolderTest(ProgramTest):
         finished = self.succeed("train", "quick.toml", "--set", "steps=302", "--out", "run")  # Slabs of 4 x 32 steps.
         self.assertIn("completed after 304 steps", finished.stdout)
         self.assertIn("step of all environments that reaches it", self.succeed("describe", "experiment").stdout)
+
+    def test_runs_are_listed_with_how_they_ended_and_what_was_changed(self):
+        self.assertIn("there is no folder 'runs'", self.run_program("runs").stderr)
+        self.succeed("train", "quick.toml", "--seeds", "2", "--set", "ppo.clip=0.1")
+        self.interrupt(signal.SIGINT, "train", "quick.toml", "--set", "steps=100000000", run="runs/quick-2")
+        header, *rows = self.succeed("runs").stdout.splitlines()
+        self.assertEqual(header.split()[:5], ["run", "environment", "algorithm", "state", "steps"])
+        self.assertRegex(rows[0], r"^runs/quick-1/seed-1 +CartPole-v1 +ppo +completed +2048 .* seed=1 ppo\.clip=0\.1$")
+        self.assertRegex(rows[2], r"^runs/quick-2 +CartPole-v1 +ppo +interrupted +\d+ of 100000000 .* steps=100000000$")
+        table = json.loads(self.succeed("runs", "--json").stdout)
+        summary = json.loads((self.folder / "runs/quick-1/seed-2/summary.json").read_text())
+        self.assertEqual(table[1]["best_return"], summary["best"]["return_mean"])
+        self.assertEqual(self.succeed("runs", "runs/quick-1", "--names").stdout.split(), ["runs/quick-1/seed-1", "runs/quick-1/seed-2"])
+
+    def test_a_run_is_running_while_it_trains(self):
+        process = self.start("train", "quick.toml", "--set", "steps=100000000", "--out", "run")
+        self.wait_for_checkpoint(process, "run")
+        self.assertEqual(json.loads(self.succeed("runs", ".", "--json").stdout)[0]["state"], "running")
+        process.kill()
+        process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(json.loads(self.succeed("runs", ".", "--json").stdout)[0]["state"], "unfinished")
 
     def test_describe_teaches_the_form_of_a_recipe(self):
         text = self.succeed("describe", "experiment").stdout

@@ -14,15 +14,21 @@ namespace {
 constexpr std::uint64_t kInitialisationStream =
     1;  // Spawned from the run's seed: the network's first weights.
 
-std::unique_ptr<Network> MakeActorCriticNetwork(const AlgorithmContext& context,
-                                                const LeafSpec& observation,
-                                                const Distribution& distribution) {
+NetworkSpec NetworkSpecFor(const AlgorithmContext& context, const LeafSpec& observation,
+                           const Distribution& distribution) {
   NetworkSpec spec{.options = context.network,
                    .observation = observation,
                    .heads = distribution.heads(),
                    .device = context.device,
                    .precision = context.precision};
   spec.heads.push_back({.name = "value", .width = 1, .gain = 1.0});
+  return spec;
+}
+
+std::unique_ptr<Network> MakeActorCriticNetwork(const AlgorithmContext& context,
+                                                const LeafSpec& observation,
+                                                const Distribution& distribution) {
+  const NetworkSpec spec = NetworkSpecFor(context, observation, distribution);
   Random random(SeedSequence(context.seed).Spawn(kInitialisationStream));
   return MakeNetwork(spec, random, context.threads);
 }
@@ -73,6 +79,21 @@ std::unique_ptr<Policy> ActorCritic::MakePolicy(PolicyMode mode, std::uint64_t s
           .network = network_->Clone(1),
           .observation_clip = static_cast<float>(context_.transforms.observation_clip)},
       mode, seed);
+}
+
+PolicyDescription ActorCritic::DescribePolicy() const {
+  const std::span<const float> blob = blob_;
+  const auto parameters = static_cast<std::size_t>(network_->manifest().size());
+  const LeafSpec& action = OnlyAction(context_.environment);
+  PolicyDescription description =
+      DescribeObservation(context_.environment.observation, *encoder_, context_.transforms,
+                          blob.subspan(parameters), action);
+  // The first head of every distribution decides what is most likely.
+  const std::string head = distribution_->heads().front().name;
+  description.network = LayersOf(NetworkSpecFor(context_, encoder_->encoded(), *distribution_),
+                                 network_->manifest(), blob.first(parameters), {&head, 1});
+  description.rule = action.space == Space::kBox ? ActionRule::kMean : ActionRule::kLargestLogit;
+  return description;
 }
 
 void ActorCritic::Publish() {

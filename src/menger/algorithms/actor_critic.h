@@ -40,6 +40,7 @@ class ActorCritic {
   Publication& publication() { return *publication_; }
 
   std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) const;
+  PolicyDescription DescribePolicy() const;
 
   // Makes parameters and statistics visible to policies.
   void Publish();

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "menger/algorithms/policy_description.h"
 #include "menger/algorithms/transforms.h"
 #include "menger/base/archive.h"
+#include "menger/base/error.h"
 #include "menger/base/options.h"
 #include "menger/collectors/policy.h"
 #include "menger/environments/environment.h"
@@ -44,6 +46,12 @@ class Algorithm {
 
   virtual const PolicySpec& policy_spec() const = 0;
   virtual std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) = 0;
+
+  // The greedy policy of the parameters as last published, as plain data. Throws
+  // FailedPrecondition, saying why, where it cannot be had as such.
+  virtual PolicyDescription DescribePolicy() const {
+    throw FailedPrecondition("this algorithm does not say what its policies compute");
+  }
 
   // The versions that policies follow. Learning changes private parameters; Publish makes them
   // visible.

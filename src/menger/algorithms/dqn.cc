@@ -40,6 +40,15 @@ ActionValues ValuesFor(const DqnConfig& config, const EnvironmentSpec& environme
   return values;
 }
 
+NetworkSpec NetworkSpecFor(const AlgorithmContext& context, const LeafSpec& observation,
+                           const ActionValues& values) {
+  return {.options = context.network,
+          .observation = observation,
+          .heads = values.heads(),
+          .device = context.device,
+          .precision = context.precision};
+}
+
 TransitionOptions TransitionsFor(const DqnConfig& config, const TransformOptions& transforms) {
   TransitionOptions options{.n_step = static_cast<int>(config.n_step),
                             .frame_stack = static_cast<int>(transforms.frame_stack)};
@@ -143,6 +152,7 @@ void Dqn::Check(const EnvironmentSpec& environment) {
 
 Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
     : config_(config),
+      context_(context),
       format_(context.environment, TransitionsFor(config, context.transforms)),
       encoder_(std::make_shared<ObservationEncoder>(
           context.environment.observation, static_cast<int>(context.transforms.frame_stack))),
@@ -151,12 +161,8 @@ Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
       epsilon_(static_cast<float>(config.epsilon_start)) {
   CheckMask(context.environment, encoder_->mask_leaf());
   Random random(SeedSequence(context.seed).Spawn(kInitialisationStream));
-  network_ = MakeNetwork({.options = context.network,
-                          .observation = encoder_->encoded(),
-                          .heads = values_.heads(),
-                          .device = context.device,
-                          .precision = context.precision},
-                         random, context.threads);
+  network_ =
+      MakeNetwork(NetworkSpecFor(context, encoder_->encoded(), values_), random, context.threads);
   if (network_->state_width() > 0) {
     throw InvalidArgument(
         "network.kind = \"{}\" remembers, and single transitions do not say what; algorithm 'dqn' "
@@ -190,6 +196,20 @@ std::unique_ptr<Policy> Dqn::MakePolicy(PolicyMode mode, std::uint64_t seed) {
                            .evaluation_epsilon = config_.evaluation_epsilon};
   if (config_.noisy) parts.noisy = static_cast<NoisyNetwork*>(parts.network.get());
   return std::make_unique<ValuePolicy>(std::move(parts), mode, seed);
+}
+
+PolicyDescription Dqn::DescribePolicy() const {
+  PolicyDescription description =
+      DescribeObservation(context_.environment.observation, *encoder_, context_.transforms,
+                          /*statistics=*/{}, OnlyAction(context_.environment));
+  std::vector<std::string> heads;
+  for (const HeadSpec& head : values_.heads()) heads.push_back(head.name);
+  description.network =
+      LayersOf(NetworkSpecFor(context_, encoder_->encoded(), values_), network_->manifest(),
+               std::span<const float>(blob_).first(blob_.size() - 1), heads);
+  description.rule = ActionRule::kLargestValue;
+  description.values = values_;
+  return description;
 }
 
 void Dqn::Publish() {

@@ -60,6 +60,7 @@ class Dqn final : public ReplayAlgorithm {
   int history() const override { return encoder_->history(); }
   const PolicySpec& policy_spec() const override { return policy_spec_; }
   std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) override;
+  PolicyDescription DescribePolicy() const override;
   Publication& publication() override { return *publication_; }
   void Publish() override;
   std::int64_t parameter_count() const override { return network_->manifest().size(); }
@@ -99,6 +100,7 @@ class Dqn final : public ReplayAlgorithm {
   void LoadNetwork(const ArchiveReader& archive);
 
   const DqnConfig config_;
+  const AlgorithmContext context_;
   TransitionFormat format_;
   std::shared_ptr<const ObservationEncoder> encoder_;  // Shared with policies, immutable.
   ActionValues values_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "menger/algorithms/action_space.h"
 #include "menger/algorithms/es_gradient.h"
 #include "menger/algorithms/es_population.h"
 #include "menger/algorithms/schedule.h"
@@ -156,6 +157,20 @@ Es::Es(const EsConfig& config, const AlgorithmContext& context)
 std::unique_ptr<Policy> Es::MakePolicy(PolicyMode mode, std::uint64_t seed) {
   const double noise = mode == PolicyMode::kSample ? config_.action_noise : 0.0;
   return std::make_unique<EsPolicy>(EsModel(context_), noise, publication_, seed);
+}
+
+PolicyDescription Es::DescribePolicy() const {
+  const std::span<const float> blob = blob_;
+  const auto parameters = static_cast<std::size_t>(model_.network->manifest().size());
+  const LeafSpec& action = OnlyAction(context_.environment);
+  PolicyDescription description =
+      DescribeObservation(context_.environment.observation, *model_.encoder, context_.transforms,
+                          blob.subspan(parameters), action);
+  const NetworkSpec spec = EsModel::NetworkSpecFor(context_, *model_.encoder, *model_.distribution);
+  description.network = LayersOf(spec, model_.network->manifest(), blob.first(parameters),
+                                 {&spec.heads.front().name, 1});
+  description.rule = action.space == Space::kBox ? ActionRule::kMean : ActionRule::kLargestLogit;
+  return description;
 }
 
 EsWorkerSpec Es::WorkerSpec(const WorkerPlan& plan) const {

@@ -41,6 +41,7 @@ class Es final : public EpisodeAlgorithm {
   int history() const override { return model_.encoder->history(); }
   const PolicySpec& policy_spec() const override { return policy_spec_; }
   std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) override;
+  PolicyDescription DescribePolicy() const override;
   Publication& publication() override { return *publication_; }
   void Publish() override;
   std::int64_t parameter_count() const override { return model_.network->manifest().size(); }

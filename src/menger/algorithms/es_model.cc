@@ -36,11 +36,7 @@ EsModel::EsModel(const AlgorithmContext& context)
                           context.device);
   }
   Random random(SeedSequence(context.seed).Spawn(kInitialisationStream));
-  network = MakeNetwork({.options = context.network,
-                         .observation = encoder->encoded(),
-                         .heads = {distribution->heads().front()},
-                         .precision = context.precision},
-                        random, /*threads=*/1);
+  network = MakeNetwork(NetworkSpecFor(context, *encoder, *distribution), random, /*threads=*/1);
   if (network->state_width() > 0) {
     throw InvalidArgument("network.kind = {}: es has no recurrent policies; take mlp",
                           context.network.kind);
@@ -53,6 +49,15 @@ EsModel::EsModel(const AlgorithmContext& context)
         context.environment.name);
   }
   manifest.Add("transforms/observation", {2, encoder->elements()});
+}
+
+NetworkSpec EsModel::NetworkSpecFor(const AlgorithmContext& context,
+                                    const ObservationEncoder& encoder,
+                                    const Distribution& distribution) {
+  return {.options = context.network,
+          .observation = encoder.encoded(),
+          .heads = {distribution.heads().front()},
+          .precision = context.precision};
 }
 
 EsPolicy::EsPolicy(EsModel model, double action_noise, std::shared_ptr<Publication> publication,

@@ -22,6 +22,10 @@ struct EsModel {
   // Throws InvalidArgument for networks, actions, masks or transforms that do not fit.
   explicit EsModel(const AlgorithmContext& context);
 
+  static NetworkSpec NetworkSpecFor(const AlgorithmContext& context,
+                                    const ObservationEncoder& encoder,
+                                    const Distribution& distribution);
+
   bool normalises() const { return manifest.size() > network->manifest().size(); }
 
   std::shared_ptr<const ObservationEncoder> encoder;

@@ -76,6 +76,10 @@ ObservationEncoder::ObservationEncoder(const Spec& observation, int frame_stack)
                            {kInfinity});
 }
 
+bool ObservationEncoder::Reads(int leaf) const {
+  return std::ranges::any_of(parts_, [leaf](const Part& part) { return part.leaf == leaf; });
+}
+
 void ObservationEncoder::EncodeLeaf(const LeafSpec& leaf, const std::byte* item, float* out) const {
   if (IsCode(leaf)) {
     const auto* const values = reinterpret_cast<const std::int64_t*>(item);

@@ -37,6 +37,9 @@ class ObservationEncoder {
   bool identity() const { return identity_leaf_ >= 0 && frame_stack_ == 1; }
   int identity_leaf() const { return identity_leaf_; }
 
+  // Whether a leaf is part of the encoding.
+  bool Reads(int leaf) const;
+
   // Index of the action mask leaf, or -1.
   int mask_leaf() const { return mask_leaf_; }
 

@@ -21,7 +21,10 @@ struct CommandContext {
 // go to standard output, everything else to standard error.
 void AddTrainCommand(CLI::App& app, CommandContext& context);
 void AddEvaluateCommand(CLI::App& app, CommandContext& context);
+void AddExportCommand(CLI::App& app, CommandContext& context);
 void AddRolloutCommand(CLI::App& app, CommandContext& context);
+void AddRunsCommand(CLI::App& app, CommandContext& context);
+void AddPlotCommand(CLI::App& app, CommandContext& context);
 void AddListCommand(CLI::App& app, CommandContext& context);
 void AddDescribeCommand(CLI::App& app, CommandContext& context);
 void AddStatusCommand(CLI::App& app, CommandContext& context);

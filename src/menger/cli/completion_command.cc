@@ -23,6 +23,8 @@ _menger() {
     --device) words="cpu cuda" ;;
     --checkpoint) words="newest best" ;;
     --log) words="debug info warning error off" ;;
+    --format) words="onnx bundle" ;;
+    --metric) words="episode_return_mean evaluation_return_mean" ;;
     --policy) words="random" files=-f ;;
     --resume|--init-from) files=-d ;;
     --out|--record) files=-f ;;
@@ -34,17 +36,22 @@ _menger() {
     status) words="$(menger status --names 2>/dev/null)" ;;
     timeline) files=-f ;;
     completion) words="bash zsh fish" ;;
-    evaluate) files=-d; [[ -z $word && -d runs ]] && word=runs/ ;;
+    evaluate|export|plot) files=-d; [[ -z $word && -d runs ]] && word=runs/ ;;
+    runs) files=-d ;;
   esac
+  [[ ${COMP_WORDS[1]} == plot && -z $words$files ]] && files=-d  # One run after another.
   if [[ $word == -* || -z $words$files ]]; then
     case ${COMP_WORDS[1]} in
       train) words="--set --resume --init-from --device --seed --seeds --out --help" ;;
       evaluate) words="--episodes --seed --threads --checkpoint --device --record --fps --help" ;;
+      export) words="--format --out --checkpoint --help" ;;
+      plot) words="--out --metric --help" ;;
+      runs) words="--json --names --help" ;;
       rollout) words="--policy --seed --steps --out --help" ;;
       list) words="--names --help" ;;
       status) words="--metrics --json --names --help" ;;
       describe|timeline|completion) words="--help" ;;
-      *) words="train evaluate rollout list describe status timeline completion --version --log --help" ;;
+      *) words="train evaluate export runs plot rollout list describe status timeline completion --version --log --help" ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
@@ -71,6 +78,9 @@ _menger() {
   local -a help=('(- *)'{-h,--help}'[explain the command]') commands=(
     'train:Train a policy from a recipe'
     'evaluate:Play greedy episodes with a trained policy'
+    'export:Write a trained policy as one file'
+    'runs:List runs'
+    'plot:Draw the learning curves of runs'
     'rollout:Step one environment and write a CSV'
     'list:List the environments, algorithms and recipes'
     'describe:Explain an environment, an algorithm, a recipe or a section'
@@ -95,6 +105,14 @@ _menger() {
         '--threads[share the episodes]:number:' '--checkpoint[which, or its number of steps]:checkpoint:(newest best)' \
         '--device[where to act]:device:(cpu cuda)' '--record[write a film]:file:_files' '--fps[steps a second of the film]:number:' \
         '1:run folder:_files -/' ;;
+    export)
+      _arguments $help '--format[onnx, or for C and Python]:format:(onnx bundle)' '--out[where to]:file:_files' \
+        '--checkpoint[which, or its number of steps]:checkpoint:(newest best)' '1:run folder:_files -/' ;;
+    runs)
+      _arguments $help '(--names)--json[for programs]' '(--json)--names[paths alone]' '1:folder:_files -/' ;;
+    plot)
+      _arguments $help '--out[the picture]:file:_files' \
+        '--metric[a column of progress.csv]:column:(episode_return_mean evaluation_return_mean)' '*:run folder:_files -/' ;;
     rollout)
       _arguments $help '--seed[the seed]:seed:' '--steps[how many]:number:' \
         '--policy[who acts]:policy:_menger_policies' \
@@ -124,7 +142,7 @@ fi
 constexpr const char* kFish = R"SCRIPT(# menger completion for fish: menger completion fish | source
 # Whether the line so far has one of these commands; without arguments, whether it has none yet.
 function __menger_command
-  set -l commands train evaluate rollout list describe status timeline completion
+  set -l commands train evaluate export runs plot rollout list describe status timeline completion
   for word in (commandline -opc)[2..]
     if contains -- $word $commands
       test (count $argv) -gt 0; and contains -- $word $argv
@@ -139,6 +157,9 @@ complete -c menger -n __menger_command -l version -d "what this program was buil
 complete -c menger -n __menger_command -l log -x -a "debug info warning error off"
 complete -c menger -n __menger_command -a train -d "Train a policy from a recipe"
 complete -c menger -n __menger_command -a evaluate -d "Play greedy episodes with a policy"
+complete -c menger -n __menger_command -a export -d "Write a trained policy as one file"
+complete -c menger -n __menger_command -a runs -d "List runs"
+complete -c menger -n __menger_command -a plot -d "Draw the learning curves of runs"
 complete -c menger -n __menger_command -a rollout -d "Step one environment and write a CSV"
 complete -c menger -n __menger_command -a list -d "List environments, algorithms and recipes"
 complete -c menger -n __menger_command -a describe -d "Explain one of them, or a section"
@@ -156,9 +177,15 @@ complete -c menger -n "__menger_command train" -l out -x -a "(__fish_complete_di
 complete -c menger -n "__menger_command evaluate" -a "(__fish_complete_directories)"
 complete -c menger -n "__menger_command evaluate" -l episodes -x
 complete -c menger -n "__menger_command evaluate" -l threads -x
-complete -c menger -n "__menger_command evaluate" -l checkpoint -x -a "newest best"
+complete -c menger -n "__menger_command evaluate export" -l checkpoint -x -a "newest best"
 complete -c menger -n "__menger_command evaluate" -l record -r -F
 complete -c menger -n "__menger_command evaluate" -l fps -x
+complete -c menger -n "__menger_command export runs plot" -a "(__fish_complete_directories)"
+complete -c menger -n "__menger_command export" -l format -x -a "onnx bundle"
+complete -c menger -n "__menger_command export plot" -l out -r -F
+complete -c menger -n "__menger_command plot" -l metric -x -a "episode_return_mean evaluation_return_mean"
+complete -c menger -n "__menger_command runs" -l json -d "for programs"
+complete -c menger -n "__menger_command runs" -l names -d "paths alone, one a line"
 complete -c menger -n "__menger_command rollout" -a "(menger list environments --names 2>/dev/null)"
 complete -c menger -n "__menger_command rollout" -l policy -r -F -a random
 complete -c menger -n "__menger_command rollout" -l steps -x

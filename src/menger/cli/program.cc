@@ -21,6 +21,8 @@ Start here:
   menger describe ppo                            every option, with its default and what it does
   menger evaluate runs/cartpole_ppo-1            how good the result is
   menger train --resume runs/cartpole_ppo-1      go on where it stopped
+  menger runs                                    what was trained, and how well it does
+  menger export runs/cartpole_ppo-1              a file that acts without this program
   menger rollout CartPole-v1 --out trace.csv     what an environment does, step by step
 
 A command's own page: menger train --help. Completion: source <(menger completion bash)
@@ -70,7 +72,10 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
 
   AddTrainCommand(app, context);
   AddEvaluateCommand(app, context);
+  AddExportCommand(app, context);
   AddRolloutCommand(app, context);
+  AddRunsCommand(app, context);
+  AddPlotCommand(app, context);
   AddListCommand(app, context);
   AddDescribeCommand(app, context);
   AddStatusCommand(app, context);

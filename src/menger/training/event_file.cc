@@ -33,6 +33,40 @@ std::string_view BytesOf(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof(T)};
 }
 
+// TOML as Markdown shows it as it stands: each line is indented.
+std::string AsCode(std::string_view toml) {
+  std::string code;
+  bool line_begins = true;
+  for (const char letter : toml) {
+    if (line_begins) code += "    ";
+    code += letter;
+    line_begins = letter == '\n';
+  }
+  return code;
+}
+
+void AddText(event::Summary::Value& value, const std::string& tag, const std::string& text) {
+  value.set_tag(tag);
+  value.mutable_metadata()->mutable_plugin_data()->set_plugin_name("text");
+  value.mutable_metadata()->set_data_class(event::Metadata::TENSOR);
+  value.mutable_tensor()->set_dtype(event::Tensor::STRING);
+  value.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(1);
+  value.mutable_tensor()->add_string_val(text);
+}
+
+void SetValue(event::SessionStart::Value& value, const OptionValue& option) {
+  if (const auto* const flag = std::get_if<bool>(&option)) {
+    value.set_bool_value(*flag);
+  } else if (const auto* const whole = std::get_if<std::int64_t>(&option)) {
+    value.set_number_value(static_cast<double>(*whole));
+  } else if (const auto* const number = std::get_if<double>(&option);
+             number != nullptr && std::isfinite(*number)) {  // JSON has no infinity.
+    value.set_number_value(*number);
+  } else {
+    value.set_string_value(ToText(option));
+  }
+}
+
 }  // namespace
 
 std::uint32_t Crc32c(std::string_view bytes) {
@@ -64,6 +98,32 @@ void EventFile::Append(std::int64_t step, double wall_time,
     value->set_tag(tag);
     value->set_simple_value(static_cast<float>(number));
   }
+  AppendRecord(event.SerializeAsString());
+}
+
+void EventFile::AppendSettings(double wall_time, std::string_view toml,
+                               const std::vector<std::pair<std::string, OptionValue>>& settings) {
+  event::Event event;
+  event.set_wall_time(wall_time);
+  AddText(*event.mutable_summary()->add_value(), "settings", AsCode(toml));
+
+  event::HyperparameterData data;
+  data.mutable_session_start_info()->set_start_time_secs(wall_time);
+  for (const auto& [key, value] : settings) {
+    auto* const entry = data.mutable_session_start_info()->add_hparams();
+    entry->set_key(key);
+    SetValue(*entry->mutable_value(), value);
+  }
+  event::Summary::Value* const table = event.mutable_summary()->add_value();
+  table->set_tag("_hparams_/session_start_info");
+  auto* const plugin = table->mutable_metadata()->mutable_plugin_data();
+  plugin->set_plugin_name("hparams");
+  plugin->set_content(data.SerializeAsString());
+  table->mutable_metadata()->set_data_class(event::Metadata::TENSOR);
+  // TensorBoard drops a value that holds nothing.
+  table->mutable_tensor()->set_dtype(event::Tensor::FLOAT);
+  table->mutable_tensor()->mutable_tensor_shape();
+  table->mutable_tensor()->add_float_val(0);
   AppendRecord(event.SerializeAsString());
 }
 

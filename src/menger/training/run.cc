@@ -118,6 +118,7 @@ RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& ma
   WriteFileAtomically(folder.file("build.txt"), ToString(ThisBuild()) + "\n");
   SynchronousLoop loop(experiment, experiment.OpenEnvironment(EnvironmentUse::kEvaluation), parts,
                        folder, context.progress, context.stop_requested);
+  loop.WriteSettings();
   return Finish(experiment, folder, loop);
 }
 

@@ -69,6 +69,15 @@ SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry 
       table_(folder.file("progress.csv")),
       events_(folder.file("events.out.tfevents.0")) {}
 
+void SynchronousLoop::WriteSettings() {
+  std::vector<std::pair<std::string, OptionValue>> settings;
+  for (const Options& section : experiment_.sections()) {
+    for (const OptionEntry& entry : section.Entries())
+      settings.emplace_back(entry.key, entry.value);
+  }
+  events_.AppendSettings(SecondsSince1970(), experiment_.ToToml(/*with_origins=*/true), settings);
+}
+
 void SynchronousLoop::Restore(ArchiveReader checkpoint) {
   ArchiveReader algorithm = checkpoint.Scope("algorithm");
   ArchiveReader consumer = checkpoint.Scope("consumer");

@@ -44,6 +44,9 @@ class SynchronousLoop {
                   const RunFolder& folder, ProgressReporter& progress,
                   std::function<bool()> stop_requested);
 
+  // Puts what the run is into the event file: for a new run, before Run.
+  void WriteSettings();
+
   // Goes back to the state of a checkpoint; drops the rows that were written after it. Throws
   // FailedPrecondition if the checkpoint is of another architecture or collection plan.
   void Restore(ArchiveReader checkpoint);

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "menger/base/error.h"
+#include "menger/base/program_files.h"
 #include "menger/environments/hosted/hosted_group.h"
 
 namespace menger {
@@ -41,23 +40,6 @@ bool LooksLikeGymnasiumId(std::string_view text) {
                      [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }) &&
          std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(version),
                      [](char c) { return IsWord(c) || c == '/' || c == '.' || c == '-'; });
-}
-
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-// The first that exists of: what the variable says, the place relative to the running program, the
-// place where this was built; "" if there is none.
-std::string FindBesideProgram(const char* variable, const fs::path& relative, const char* built) {
-  if (std::string chosen = Variable(variable); !chosen.empty()) return chosen;
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  for (const fs::path& path : {program.parent_path() / relative, fs::path(built)}) {
-    if (fs::exists(path, error)) return fs::absolute(path, error).lexically_normal().string();
-  }
-  return "";
 }
 
 std::string Interpreter(const std::string& chosen) {

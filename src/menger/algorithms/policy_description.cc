@@ -1,0 +1,29 @@
+#include "menger/algorithms/policy_description.h"
+
+#include <algorithm>
+
+namespace menger {
+
+PolicyDescription DescribeObservation(const Spec& observation, const ObservationEncoder& encoder,
+                                      const TransformOptions& transforms,
+                                      std::span<const float> statistics, const LeafSpec& action) {
+  PolicyDescription description;
+  for (int leaf = 0; leaf < observation.size(); ++leaf) {
+    const bool mask = leaf == encoder.mask_leaf();
+    if (!mask && !encoder.Reads(leaf)) continue;
+    if (mask) description.mask_leaf = static_cast<int>(description.observation.size());
+    description.observation.push_back(observation[leaf]);
+  }
+  description.frame_stack = encoder.history() + 1;
+  if (!statistics.empty()) {
+    const std::size_t elements = statistics.size() / 2;
+    description.scale.assign(statistics.begin(), statistics.begin() + elements);
+    description.shift.assign(statistics.begin() + elements, statistics.end());
+    description.observation_clip = static_cast<float>(transforms.observation_clip);
+  }
+  description.action = action;
+  description.clips_action = action.space == Space::kBox && transforms.actions == "clip";
+  return description;
+}
+
+}  // namespace menger
