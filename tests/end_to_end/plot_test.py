@@ -26,7 +26,7 @@ class PlotTest(ProgramTest):
         self.succeed("train", "quick.toml", "--set", "ppo.clip=0.1", "--out", "clipped")
         self.succeed("train", "quick.toml", "--seed", "9", "--out", "alone")
         printed = self.draw("three", "clipped", "alone", "--out", "curves.svg")
-        self.assertIn("curves.svg: episode_return_mean of three/seed-1 and 3 more (4 seeds), clipped\n", printed)
+        self.assertIn("curves.svg: episode_return_mean of three/seed-2 and 3 more (4 seeds), clipped\n", printed)
         picture = (self.folder / "curves.svg").read_text()
         for text in ("(4 seeds)", "clipped", "episode return mean", "steps", "seconds of training"):
             self.assertIn(text, picture)

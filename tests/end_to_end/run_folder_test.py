@@ -166,12 +166,12 @@ class RunFolderTest(ProgramTest):
         self.interrupt(signal.SIGINT, "train", "quick.toml", "--set", "steps=100000000", run="runs/quick-2")
         header, *rows = self.succeed("runs").stdout.splitlines()
         self.assertEqual(header.split()[:5], ["run", "environment", "algorithm", "state", "steps"])
-        self.assertRegex(rows[0], r"^runs/quick-1/seed-1 +CartPole-v1 +ppo +completed +2048 .* seed=1 ppo\.clip=0\.1$")
+        self.assertRegex(rows[0], r"^runs/quick-1/seed-2 +CartPole-v1 +ppo +completed +2048 .* seed=2 ppo\.clip=0\.1$")
         self.assertRegex(rows[2], r"^runs/quick-2 +CartPole-v1 +ppo +interrupted +\d+ of 100000000 .* steps=100000000$")
         table = json.loads(self.succeed("runs", "--json").stdout)
-        summary = json.loads((self.folder / "runs/quick-1/seed-2/summary.json").read_text())
+        summary = json.loads((self.folder / "runs/quick-1/seed-3/summary.json").read_text())
         self.assertEqual(table[1]["best_return"], summary["best"]["return_mean"])
-        self.assertEqual(self.succeed("runs", "runs/quick-1", "--names").stdout.split(), ["runs/quick-1/seed-1", "runs/quick-1/seed-2"])
+        self.assertEqual(self.succeed("runs", "runs/quick-1", "--names").stdout.split(), ["runs/quick-1/seed-2", "runs/quick-1/seed-3"])
 
     def test_a_run_is_running_while_it_trains(self):
         process = self.start("train", "quick.toml", "--set", "steps=100000000", "--out", "run")
