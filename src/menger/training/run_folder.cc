@@ -96,11 +96,6 @@ FileDescriptor RunFolder::Lock() const {
   }
 }
 
-bool RunFolder::IsTrainedNow() const {
-  const FileDescriptor lock(open(file("lock").c_str(), O_RDONLY | O_CLOEXEC));
-  return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 std::vector<std::int64_t> RunFolder::Checkpoints() const {
   std::vector<std::int64_t> found;
   for (const std::string& name : NamesIn(path_ + "/checkpoints")) {
@@ -120,9 +115,10 @@ ArchiveReader RunFolder::NewestWholeCheckpoint(const Check& check) const {
   if (ContainsCheckpoint("best")) names.emplace_back("best");
   if (names.empty()) {
     throw NotFound("'{}' has no checkpoint{}", path_,
-                   IsTrainedNow() ? " yet: it is being trained now, and will have one soon"
-                                  : ": the run ended before the first one; remove it, and train "
-                                    "again");
+                   IsTrainedNow(path_)
+                       ? " yet: it is being trained now, and will have one soon"
+                       : ": the run ended before the first one; remove it, and train "
+                         "again");
   }
   std::string damage;
   for (const std::string& name : names) {
@@ -153,6 +149,11 @@ void RunFolder::Prune(std::int64_t keep, std::int64_t newest) const {
       Remove(error ? archive : archive + kRemoving);
     }
   }
+}
+
+bool IsTrainedNow(const std::string& path) {
+  const FileDescriptor lock(open((path + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
+  return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::string MakeNumberedFolder(const std::string& parent, const std::string& name) {

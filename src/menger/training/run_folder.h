@@ -44,7 +44,6 @@ class RunFolder {
   // While what it gives lives, no other process trains in the folder: throws FailedPrecondition if
   // one does.
   FileDescriptor Lock() const;
-  bool IsTrainedNow() const;  // Some process has it.
 
   // Steps of the checkpoints that can be read, ascending.
   std::vector<std::int64_t> Checkpoints() const;
@@ -66,6 +65,9 @@ class RunFolder {
 
   std::string path_;
 };
+
+// Whether some process trains in the run folder.
+bool IsTrainedNow(const std::string& path);
 
 // Makes <parent>/<name>-1, or the next number that is free, and returns its path. Two processes get
 // two folders.

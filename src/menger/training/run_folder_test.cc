@@ -122,13 +122,13 @@ TEST_F(RunFolderTest, WithoutOthersTheBestIsTheNewest) {
 
 TEST_F(RunFolderTest, OneProcessAtATimeTrainsInIt) {
   const RunFolder run = MakeRun({});
-  EXPECT_FALSE(run.IsTrainedNow());
+  EXPECT_FALSE(IsTrainedNow(run.path()));
   {
     const FileDescriptor lock = run.Lock();
-    EXPECT_TRUE(run.IsTrainedNow());
+    EXPECT_TRUE(IsTrainedNow(run.path()));
     EXPECT_THROW(run.Lock(), Error);
   }
-  EXPECT_FALSE(run.IsTrainedNow());
+  EXPECT_FALSE(IsTrainedNow(run.path()));
   const FileDescriptor again = run.Lock();
 }
 

@@ -1,17 +1,16 @@
 #include "menger/training/run_table.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
 
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/log.h"
+#include "menger/training/run_folder.h"
 
 namespace menger {
 namespace {
@@ -20,25 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kProgress = "progress.csv";
 constexpr std::string_view kOrigin = "  # from --";  // As Experiment::ToToml writes it.
-
-// The progress tables that processes of this machine have open, as far as one may look.
-std::set<std::string> OpenTables() {
-  std::set<std::string> open;
-  std::error_code error;
-  for (const auto& process : fs::directory_iterator("/proc", error)) {
-    const std::string name = process.path().filename().string();
-    if (!std::ranges::all_of(name, [](unsigned char letter) { return std::isdigit(letter); })) {
-      continue;
-    }
-    for (auto file = fs::directory_iterator(process.path() / "fd", error);
-         !error && file != fs::directory_iterator(); file.increment(error)) {
-      std::error_code gone;
-      const std::string target = fs::read_symlink(file->path(), gone).string();
-      if (target.ends_with(std::string("/") + kProgress)) open.insert(target);
-    }
-  }
-  return open;
-}
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -171,6 +151,7 @@ RunRow DescribeRun(const std::string& path) {
   }
   ReadProgress(TextOf(folder / kProgress), row);
   ReadSummary(TextOf(folder / "summary.json"), row);
+  if (IsTrainedNow(path)) row.state = "running";
   return row;
 }
 
@@ -183,17 +164,13 @@ std::vector<RunRow> RunsIn(const std::string& folder) {
   std::vector<std::string> paths;
   AddRuns(fs::path(folder).lexically_normal(), paths);
   std::ranges::sort(paths, ComesBefore);
-  const std::set<std::string> open = OpenTables();
   std::vector<RunRow> rows;
   for (const std::string& path : paths) {
     try {
       rows.push_back(DescribeRun(path));
     } catch (const Error& problem) {
       LogWarning("left out: {}", problem.what());
-      continue;
     }
-    const fs::path table = fs::weakly_canonical(fs::path(path) / kProgress, error);
-    if (open.contains(table.string())) rows.back().state = "running";
   }
   return rows;
 }

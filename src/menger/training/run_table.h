@@ -12,7 +12,7 @@ struct RunRow {
   std::string path;
   std::string environment;
   std::string algorithm;
-  // "running": a process of this machine is at it. Else how it ended: "completed", "solved",
+  // "running": some process is at it. Else how it ended: "completed", "solved",
   // "interrupted"; "unfinished" where it did not get to say so.
   std::string state;
   std::int64_t steps = 0;  // Done, as last reported,

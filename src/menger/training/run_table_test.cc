@@ -8,7 +8,7 @@
 #include "menger/base/error.h"
 #include "menger/base/file_testing.h"
 #include "menger/base/files.h"
-#include "menger/training/append_file.h"
+#include "menger/training/run_folder.h"
 
 namespace menger {
 namespace {
@@ -87,11 +87,11 @@ TEST(RunTableTest, RunsAreFoundBelowAndSortedByNumber) {
               HasSubstr("there is no folder"));
 }
 
-TEST(RunTableTest, ARunIsRunningWhileAProcessHasItsTableOpen) {
+TEST(RunTableTest, ARunIsRunningWhileAProcessHasItsLock) {
   const Folder folder;
   MakeRun(folder / "run");
   {
-    const AppendFile table(folder / "run/progress.csv");
+    const FileDescriptor lock = RunFolder::Open(folder / "run").Lock();
     EXPECT_EQ(RunsIn(folder.path()).at(0).state, "running");
   }
   EXPECT_EQ(RunsIn(folder.path()).at(0).state, "unfinished");
