@@ -19,14 +19,15 @@ _TURN_SECONDS = 3600.0
 
 def describe(request):
     """The spec of what the request names, as menger reads it (spec_json.h)."""
-    from menger.blocks import leaves_of
+    from menger.blocks import close_told, leaves_of, left_out_of
     from menger.making import Maker
 
     maker = Maker(request)
     environment = maker.make_vector(1) if maker.vector else maker.make()
     observation, action = leaves_of(environment, maker.vector)
     spec = maker.spec() or getattr(environment, "spec", None)
-    environment.close()
+    close_told(environment, maker.name)
+    left_out = left_out_of(environment, maker.vector)
     threshold = getattr(spec, "reward_threshold", None)
     return {
         "name": maker.name,
@@ -36,6 +37,7 @@ def describe(request):
         "reward_threshold": "nan" if threshold is None else threshold,
         "description": "a Python environment, in processes of its own",
         "resumable": False,
+        "notices": [f"{maker.name}: '{name}' of its observation is Text and is left out" for name in left_out],
     }
 
 
@@ -66,6 +68,9 @@ def answer(end, block, command, row):
         block.step_randomly(row, json.loads(end.text())["steps"], end.seed())
     elif command == control.RENDER:
         end.say(block.render(row))
+    elif command == control.REFUSE:
+        refused = json.loads(end.text())
+        block.refuse(row, refused["column"], refused["why"], refused["begins"])
     else:
         raise Failure(f"this host cannot do command {command}", INVALID_ARGUMENT)
     return block

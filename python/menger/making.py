@@ -1,12 +1,20 @@
 """From a name to an environment: Gymnasium's ids, and classes or functions of a user's module."""
 
 import importlib
+import importlib.util
+import re
 import sys
 import traceback
 
 import gymnasium
 
-from menger.control import NOT_FOUND, Failure
+from menger.control import NOT_FOUND, Failure, Refused
+from menger.values import hint_of
+
+# Packages that register environments when they are imported, by how the ids begin, where that is not the package's own name.
+_MODULES = {"minigrid": "minigrid", "babyai": "minigrid", "mo": "mo_gymnasium", "fetch": "gymnasium_robotics",
+            "handreach": "gymnasium_robotics", "antmaze": "gymnasium_robotics", "pointmaze": "gymnasium_robotics",
+            "highway": "highway_env", "parking": "highway_env", "merge": "highway_env", "procgen": "procgen"}  # fmt: skip
 
 # Packages that register their environments when they are imported, by the namespace of the ids.
 _REGISTERED_BY = {"ALE": "ale_py"}
@@ -17,11 +25,13 @@ AutoresetMode = getattr(gymnasium.vector, "AutoresetMode", None)
 
 def users_failure(name, where, error):
     """An error of the user's code with its traceback, without the frames of this package."""
+    if isinstance(error, Refused):
+        return Failure(f"{name}{where}: {error}")
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("menger."):
         trace = trace.tb_next
     lines = traceback.format_exception(type(error), error, trace)
-    return Failure(f"{name}{where}: {type(error).__name__}: {error}\n{''.join(lines).rstrip()}")
+    return Failure(f"{name}{where}: {type(error).__name__}: {error}\n{''.join(lines).rstrip()}{hint_of(error)}")
 
 
 class Maker:
@@ -131,6 +141,23 @@ def _find(name):
                   "name", NOT_FOUND)  # fmt: skip
 
 
+def _hint(name):
+    """What to write where a package would register the id once it was imported."""
+    start = re.split(r"[-/]", name)[0].lower()
+    module = _MODULES.get(start, start)
+    if not module.isidentifier() or module in sys.stdlib_module_names:
+        return ""
+    try:
+        found = importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        found = False
+    if found:
+        return f". The package '{module}' is installed but not imported: write environment = \"{module}:{name}\""
+    if start in _MODULES:
+        return f". The package '{module}' registers it: install it, and write environment = \"{module}:{name}\""
+    return f". If a package registers it when it is imported, name that, too: environment = \"package:{name}\""
+
+
 def _registered(name):
     package = _REGISTERED_BY.get(name.partition("/")[0])
     if name not in gymnasium.registry and package is None:
@@ -148,5 +175,5 @@ def _registered(name):
     try:
         gymnasium.spec(name)
     except gymnasium.error.Error as error:  # Unregistered, of another version, or its name is none.
-        raise Failure(f"Gymnasium {gymnasium.__version__} has no environment '{name}': {error}", NOT_FOUND) from None
+        raise Failure(f"Gymnasium {gymnasium.__version__} has no environment '{name}': {error}{_hint(name)}", NOT_FOUND) from None
     return name
