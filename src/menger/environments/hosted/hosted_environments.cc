@@ -155,7 +155,8 @@ EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
       .variables = Variables(),
       .advice = fmt::format("It ran in {} (host.python names another interpreter).", python),
       .start_deadline_seconds = start_deadline_,
-      .step_deadline_seconds = step_deadline_};
+      .step_deadline_seconds = step_deadline_,
+      .quiet = use != EnvironmentUse::kTraining};
   EnvironmentEntry entry = OpenHosted(program, request.dump());
   entry.spec.metrics = metrics_;
   entry.renders = use == EnvironmentUse::kRecording;

@@ -15,6 +15,7 @@ struct HostProgram {
   std::string advice;                  // What a user can do about a host that fails; one sentence.
   double start_deadline_seconds = 45;  // From the start to the environments being there.
   double step_deadline_seconds = 30;   // Of one Reset or Step without any progress.
+  bool quiet = false;                  // What it says of the environment has been told before.
 };
 
 // Starts the program once, asks what `request` (JSON) is, and ends it. The entry's groups each run
