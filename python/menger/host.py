@@ -13,12 +13,14 @@ import traceback
 
 from menger import control
 from menger.control import INVALID_ARGUMENT, Control, Failure
+from menger.packages import missing_message, missing_of
 
 _TURN_SECONDS = 3600.0
 
 
 def describe(request):
     """The spec of what the request names, as menger reads it (spec_json.h)."""
+    check_packages(request)
     from menger.blocks import close_told, leaves_of, left_out_of
     from menger.making import Maker
 
@@ -41,6 +43,13 @@ def describe(request):
     }
 
 
+def check_packages(request):
+    """All that is missing at once, before anything is imported."""
+    missing = missing_of(request["environment"], request.get("path", ()))
+    if missing:
+        raise Failure(missing_message(request["environment"], missing))
+
+
 def attach(end, attachment):
     from menger.blocks import Block, VectorBlock
     from menger.making import Maker
@@ -56,6 +65,11 @@ def answer(end, block, command, row):
     """Does one request other than a step; returns the block."""
     if command == control.DESCRIBE:
         end.say(json.dumps(describe(json.loads(end.text()))))
+    elif command == control.CHECK:
+        check_packages(json.loads(end.text()))  # The module below needs some itself.
+        from menger.check import check
+
+        end.say(json.dumps(check(json.loads(end.text()))))
     elif command == control.ATTACH:
         return attach(end, json.loads(end.text()))
     elif block is None:
@@ -104,12 +118,6 @@ def serve(end):
                 request = turn(_TURN_SECONDS) or end.wait()
         except Failure as failure:
             end.fail(failure.code, str(failure))
-        except ModuleNotFoundError as error:
-            if error.name not in ("numpy", "gymnasium"):
-                end.fail(control.FAILED_PRECONDITION, traceback.format_exc().rstrip())
-            else:
-                end.fail(control.FAILED_PRECONDITION, f"{sys.executable} has no package '{error.name}': install it there (pip "
-                         f"install {error.name}) or name another interpreter with host.python")  # fmt: skip
         except BaseException:  # Of this package, or while a user's module was imported.
             end.fail(control.FAILED_PRECONDITION, traceback.format_exc().rstrip())
         request = end.wait()

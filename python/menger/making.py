@@ -46,7 +46,7 @@ class Maker:
         for folder in reversed(request.get("path", [])):
             if folder not in sys.path:
                 sys.path.insert(0, folder)
-        self._id, self._call = _find(self.name[5:] if self.name.startswith("host:") else self.name)
+        self._id, self._call = _find(self.name.removeprefix("host:"), request.get("path", []))
         if self._render and self.vector and self._id is not None and gymnasium.spec(self._id).entry_point is not None:
             self.vector = False  # A recording plays one environment, and more of them can be shown alone than in a batch.
 
@@ -116,7 +116,7 @@ def checked_vector(environment, count, name):
     return environment
 
 
-def _find(name):
+def _find(name, folders):
     """(id, None) or (None, callable)."""
     module_name, colon, attribute = name.partition(":")
     if not colon:
@@ -126,8 +126,9 @@ def _find(name):
     except ModuleNotFoundError as error:
         if error.name is not None and not (module_name == error.name or module_name.startswith(error.name + ".")):
             raise users_failure(name, ", when its module was imported", error) from None
-        raise Failure(f"there is no Python module '{module_name}' for environment '{name}'; modules are looked for in the "
-                      "current folder, host.path and the interpreter's own path", NOT_FOUND) from None  # fmt: skip
+        raise Failure(f"there is no Python module '{module_name}' for environment '{name}'; it was looked for in "
+                      f"{', '.join(folders)} (beside the recipe, the current folder, host.path) and among the packages of "
+                      f"{sys.executable}", NOT_FOUND) from None  # fmt: skip
     except Exception as error:
         raise users_failure(name, ", when its module was imported", error) from None
     if attribute in gymnasium.registry:

@@ -3,9 +3,12 @@
 Numbers that are no numbers (NaN) and codes out of their range pass here: menger looks for them in whole rows, in its own code.
 """
 
+import re
+
 import numpy
 
 from menger.control import Refused
+from menger.packages import command_for, is_missing
 
 _SHOWN_MAX = 80  # Characters of a value in an error.
 
@@ -90,10 +93,17 @@ def check_step(result):
 
 
 def hint_of(error):
-    """What to add to an error that the calling conventions of old gym explain; else ""."""
+    """What to add to an error that a missing package or the calling conventions of old gym explain; else ""."""
     text = str(error)
+    extra = re.search(r"gymnasium\[([\w-]+)\]", text)
+    if type(error).__name__ == "DependencyNotInstalled" and extra:
+        return f"\nInstall what it needs with: {command_for([extra[0]])}"
+    if isinstance(error, ModuleNotFoundError) and error.name and is_missing(error.name.partition(".")[0]):
+        return f"\nInstall what it needs with: {command_for([error.name.partition('.')[0]])}"
     if isinstance(error, ValueError) and "not enough values to unpack (expected 5, got 4)" in text:
-        return "\nIts step returns four values, as gym's did before 0.26: five are needed: observation, reward, terminated, truncated, info."
+        return ("\nIts step returns four values, as gym's did before 0.26; five are needed: observation, reward, terminated, "
+                "truncated, info.")  # fmt: skip
     if isinstance(error, TypeError) and "unexpected keyword argument 'seed'" in text:
-        return "\nIts reset takes no seed, as gym's did before 0.26: def reset(self, *, seed=None, options=None), returning (observation, info)."
+        return ("\nIts reset takes no seed, as gym's did before 0.26; it must be: def reset(self, *, seed=None, options=None), "
+                "and return (observation, info).")  # fmt: skip
     return ""

@@ -35,6 +35,9 @@ class EnvironmentFamily {
 
   virtual void Declare(Options& options) = 0;
 
+  // Where the recipe lies: what stands beside it can be named in it.
+  virtual void SetRecipeFolder(const std::string& /*folder*/) {}
+
   // Writes into the options what they leave to the family, so that a run's record says it.
   virtual void ResolveDefaults() {}
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "menger/base/error.h"
 #include "menger/environments/hosted/hosted_group.h"
+#include "menger/environments/hosted/interpreter.h"
 
 namespace menger {
 namespace {
@@ -43,30 +43,6 @@ bool LooksLikeGymnasiumId(std::string_view text) {
                      [](char c) { return IsWord(c) || c == '/' || c == '.' || c == '-'; });
 }
 
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-// The first that exists of: what the variable says, the place relative to the running program, the
-// place where this was built; "" if there is none.
-std::string FindBesideProgram(const char* variable, const fs::path& relative, const char* built) {
-  if (std::string chosen = Variable(variable); !chosen.empty()) return chosen;
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  for (const fs::path& path : {program.parent_path() / relative, fs::path(built)}) {
-    if (fs::exists(path, error)) return fs::absolute(path, error).lexically_normal().string();
-  }
-  return "";
-}
-
-std::string Interpreter(const std::string& chosen) {
-  if (chosen != "auto") return chosen;
-  const std::string own =
-      FindBesideProgram("MENGER_PYTHON", "../../.venv/bin/python", MENGER_HOST_PYTHON);
-  return own.empty() ? "python3" : own;
-}
-
 std::vector<std::pair<std::string, std::string>> Variables() {
   const std::string folder = FindBesideProgram(kFolderVariable, "../../python", MENGER_HOST_FOLDER);
   const std::string library =
@@ -77,7 +53,7 @@ std::vector<std::pair<std::string, std::string>> Variables() {
         "where menger was built nor beside the program; {} and {} name other places",
         kFolderVariable, kLibraryVariable);
   }
-  const std::string path = Variable("PYTHONPATH");
+  const std::string path = ProcessVariable("PYTHONPATH");
   std::vector<std::pair<std::string, std::string>> variables = {
       {"PYTHONPATH", path.empty() ? folder : folder + ":" + path},
       {kLibraryVariable, library},
@@ -86,7 +62,7 @@ std::vector<std::pair<std::string, std::string>> Variables() {
       {"PYGAME_HIDE_SUPPORT_PROMPT", "1"}};
   // Many hosts share the cores: none gains by threads of its own.
   for (const char* const name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
-    if (Variable(name).empty()) variables.emplace_back(name, "1");
+    if (ProcessVariable(name).empty()) variables.emplace_back(name, "1");
   }
   return variables;
 }
@@ -109,9 +85,15 @@ bool HostedEnvironments::Serves(std::string_view environment) const {
 }
 
 void HostedEnvironments::Declare(Options& options) {
-  options.Add("python", &python_,
-              {.consequence = "the interpreter that runs the environments, with numpy and "
-                              "gymnasium; auto: the project's .venv, else python3"});
+  options.Add(
+      "python", &python_,
+      {.consequence =
+           "the interpreter that runs the environments, with numpy and "
+           "gymnasium; auto: MENGER_PYTHON, else the activated virtual environment or conda, "
+           "else the project's .venv, else python3"});
+  options.Add("python_found", &python_found_,
+              {.consequence = "what auto has found: the run's record of it, so that evaluate and "
+                              "resume take the same, unless MENGER_PYTHON names another"});
   options.Add("arguments", &arguments_,
               {.consequence = "keyword arguments of the environment, as JSON: '{\"size\": 5}'"});
   options.Add("step_deadline", &step_deadline_,
@@ -126,11 +108,32 @@ void HostedEnvironments::Declare(Options& options) {
                .consequence = "how long starting a host and making its environments may take"});
   options.Add("metrics", &metrics_,
               {.consequence = "numbers in `info` at the end of episodes to report, by name"});
-  options.Add("path", &path_,
-              {.consequence = "folders searched for modules, besides the current one"});
+  options.Add(
+      "path", &path_,
+      {.consequence = "folders searched for modules, after the recipe's and the current one; the "
+                      "run's record names all"});
   options.Add("vector", &vector_,
               {.consequence = "make a vector environment (gymnasium.vector) and step it as one "
                               "batch; it must reset in the same step"});
+}
+
+std::vector<std::string> HostedEnvironments::SearchPath() const {
+  std::vector<std::string> folders = {fs::absolute(recipe_folder_).lexically_normal().string(),
+                                      fs::current_path().string()};
+  for (const std::string& folder : path_) {
+    folders.push_back(fs::absolute(folder).lexically_normal().string());
+  }
+  std::vector<std::string> once;
+  for (std::string& folder : folders) {
+    if (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+    if (std::find(once.begin(), once.end(), folder) == once.end()) once.push_back(folder);
+  }
+  return once;
+}
+
+void HostedEnvironments::ResolveDefaults() {
+  path_ = SearchPath();
+  if (python_ == "auto") python_found_ = FindInterpreter(python_, python_found_).path;
 }
 
 EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
@@ -138,8 +141,7 @@ EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
   nlohmann::json request = {
       {"environment", environment}, {"metrics", metrics_}, {"vector", vector_}};
   if (use == EnvironmentUse::kRecording) request["render"] = true;
-  request["path"] = nlohmann::json::array({fs::current_path().string()});
-  for (const std::string& folder : path_) request["path"].push_back(fs::absolute(folder).string());
+  request["path"] = SearchPath();
   if (!arguments_.empty()) {
     request["arguments"] = nlohmann::json::parse(arguments_, nullptr, /*allow_exceptions=*/false);
     if (!request["arguments"].is_object()) {
@@ -149,11 +151,12 @@ EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
           arguments_);
     }
   }
-  const std::string python = Interpreter(python_);
+  const Interpreter python = FindInterpreter(python_, python_found_);
   const HostProgram program{
-      .arguments = {python, "-m", "menger.host"},
+      .arguments = {python.path, "-m", "menger.host"},
       .variables = Variables(),
-      .advice = fmt::format("It ran in {} (host.python names another interpreter).", python),
+      .advice = fmt::format("It ran in {} (MENGER_PYTHON or host.python names another).{}",
+                            python.path, python.note),
       .start_deadline_seconds = start_deadline_,
       .step_deadline_seconds = step_deadline_,
       .quiet = use != EnvironmentUse::kTraining};

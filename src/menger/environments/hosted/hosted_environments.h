@@ -25,10 +25,17 @@ class HostedEnvironments : public EnvironmentFamily {
   std::vector<std::string> examples() const override;
   bool Serves(std::string_view environment) const override;
   void Declare(Options& options) override;
+  void SetRecipeFolder(const std::string& folder) override { recipe_folder_ = folder; }
+  void ResolveDefaults() override;
   EnvironmentEntry Open(const std::string& environment, EnvironmentUse use) const override;
 
  private:
+  // Where modules are looked for, absolute: beside the recipe, in the current folder, host.path.
+  std::vector<std::string> SearchPath() const;
+
+  std::string recipe_folder_ = ".";
   std::string python_ = "auto";
+  std::string python_found_;
   std::string arguments_;  // JSON.
   double step_deadline_ = 30;
   double start_deadline_ = 45;
