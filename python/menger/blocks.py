@@ -149,7 +149,7 @@ class Block(_Parts):
             random = numpy.random.Generator(numpy.random.PCG64([seed, self.first + i]))
             for k in range(count):
                 try:
-                    action = _random_action(self.action_space, random)
+                    action = random_action(self.action_space, random)
                     result = self.steps[i](action)
                     check_step(result)
                     observation, _, terminated, truncated, _ = result
@@ -334,7 +334,7 @@ def cause_of(error, result):
     return error
 
 
-def _random_action(space, random):
+def random_action(space, random):
     """A uniform action from a stream of the caller's: the space's own generator stays as the user has it."""
     name = type(space).__name__
     if name == "Discrete":
@@ -433,7 +433,7 @@ class VectorBlock(_Parts):
         """All step together: each column is cut loose from the others by its own actions, the longest count decides."""
         randoms = [numpy.random.Generator(numpy.random.PCG64([seed, self.first + i])) for i in range(self.count)]
         for _ in range(max(steps, default=0)):
-            actions = numpy.array([_random_action(self.action_space, random) for random in randoms])
+            actions = numpy.array([random_action(self.action_space, random) for random in randoms])
             observations, *_ = self._guard("random step", lambda actions=actions: self.environment.step(actions))
             self._put(row, observations)
             self.control.progress()

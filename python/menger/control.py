@@ -4,7 +4,7 @@ import ctypes
 import os
 
 # Commands of protocol.h.
-DESCRIBE, ATTACH, RESET, STEP, RESET_PARKED, STEP_RANDOMLY, SAVE, LOAD, CLOSE, RENDER, REFUSE = range(1, 12)
+DESCRIBE, ATTACH, RESET, STEP, RESET_PARKED, STEP_RANDOMLY, SAVE, LOAD, CLOSE, RENDER, REFUSE, CHECK = range(1, 13)
 
 # What a caller can do about an error: menger's codes.
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 0, 1, 2

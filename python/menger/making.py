@@ -159,6 +159,12 @@ def _hint(name):
     return f". If a package registers it when it is imported, name that, too: environment = \"package:{name}\""
 
 
+def _sentence(error, name):
+    """Gymnasium's words, and ours where they do not say it all."""
+    text = str(error).rstrip(".")
+    return text if "instead" in text else text + _hint(name)
+
+
 def _registered(name):
     package = _REGISTERED_BY.get(name.partition("/")[0])
     if name not in gymnasium.registry and package is None:
@@ -176,5 +182,5 @@ def _registered(name):
     try:
         gymnasium.spec(name)
     except gymnasium.error.Error as error:  # Unregistered, of another version, or its name is none.
-        raise Failure(f"Gymnasium {gymnasium.__version__} has no environment '{name}': {error}{_hint(name)}", NOT_FOUND) from None
+        raise Failure(f"Gymnasium {gymnasium.__version__} has no environment '{name}': {_sentence(error, name)}", NOT_FOUND) from None
     return name

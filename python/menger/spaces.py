@@ -100,7 +100,8 @@ def left_out(space):
 
 
 def _is_text(space):
-    return isinstance(space, spaces.Text)
+    """Text, and spaces of a package's own that hold texts, as MiniGrid's missions."""
+    return isinstance(space, spaces.Text) or space.dtype == numpy.dtype(str)
 
 
 def _entries(space, name, path):

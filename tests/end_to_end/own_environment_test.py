@@ -93,6 +93,17 @@ class OwnEnvironmentTest(ProgramTest):
         finished = self.run_program("train", "mine.toml", "--set", 'host.arguments={"kind": "only_text"}')
         self.assertIn("nothing but Text, of which nothing is learned", finished.stderr)
 
+    def test_environments_that_many_begin_with_train(self):
+        """One line each in docs/environments.md."""
+        for environment, package in (("FrozenLake-v1", "gymnasium"), ("Taxi-v4", "gymnasium"), ("CliffWalking-v1", "gymnasium"),
+                                     ("minigrid:MiniGrid-Empty-5x5-v0", "minigrid"), ("CarRacing-v3", "Box2D")):  # fmt: skip
+            if importlib.util.find_spec(package) is None:
+                continue
+            (self.folder / "two.toml").write_text(f'environment = "{environment}"\nalgorithm = "ppo"\n')
+            settings = ("steps=64", "collector.kind=serial", "collector.environments=2", "collector.horizon=16",
+                        "evaluation.episodes=1", "evaluation.steps_max=40")  # fmt: skip
+            self.succeed("train", "two.toml", *(word for each in settings for word in ("--set", each)))
+
     def test_a_package_that_was_not_imported_is_hinted_at(self):
         finished = self.run_program("describe", "my_module/Shown-v0")
         self.assertIn('write environment = "my_module:my_module/Shown-v0"', finished.stderr)

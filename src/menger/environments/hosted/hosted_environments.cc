@@ -136,8 +136,8 @@ void HostedEnvironments::ResolveDefaults() {
   if (python_ == "auto") python_found_ = FindInterpreter(python_, python_found_).path;
 }
 
-EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
-                                          EnvironmentUse use) const {
+std::string HostedEnvironments::RequestFor(const std::string& environment,
+                                           EnvironmentUse use) const {
   nlohmann::json request = {
       {"environment", environment}, {"metrics", metrics_}, {"vector", vector_}};
   if (use == EnvironmentUse::kRecording) request["render"] = true;
@@ -151,19 +151,42 @@ EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
           arguments_);
     }
   }
+  return request.dump();
+}
+
+HostProgram HostedEnvironments::Program(const std::string& environment) const {
   const Interpreter python = FindInterpreter(python_, python_found_);
-  const HostProgram program{
-      .arguments = {python.path, "-m", "menger.host"},
-      .variables = Variables(),
-      .advice = fmt::format("It ran in {} (MENGER_PYTHON or host.python names another).{}",
-                            python.path, python.note),
-      .start_deadline_seconds = start_deadline_,
-      .step_deadline_seconds = step_deadline_,
-      .quiet = use != EnvironmentUse::kTraining};
-  EnvironmentEntry entry = OpenHosted(program, request.dump());
+  return {.arguments = {python.path, "-m", "menger.host"},
+          .variables = Variables(),
+          .advice = fmt::format("It ran in {} (MENGER_PYTHON or host.python names another).{}",
+                                python.path, python.note),
+          .start_deadline_seconds = start_deadline_,
+          .step_deadline_seconds = step_deadline_,
+          .speaker = environment,
+          .voice = voice_};
+}
+
+EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
+                                          EnvironmentUse use) const {
+  HostProgram program = Program(environment);
+  program.quiet = use != EnvironmentUse::kTraining;
+  EnvironmentEntry entry = OpenHosted(program, RequestFor(environment, use));
   entry.spec.metrics = metrics_;
   entry.renders = use == EnvironmentUse::kRecording;
   return entry;
+}
+
+EnvironmentReport HostedEnvironments::Check(const std::string& environment) const {
+  const std::string text =
+      CheckHosted(Program(environment), RequestFor(environment, EnvironmentUse::kTraining));
+  const auto said = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!said.is_object()) throw FailedPrecondition("a host's report cannot be read: {}", text);
+  EnvironmentReport report{.steps_per_second = said.value("speed", 0.0)};
+  for (const auto& finding : said.value("findings", nlohmann::json::array())) {
+    auto& list = finding.value("fault", true) ? report.faults : report.notes;
+    list.push_back(finding.value("text", ""));
+  }
+  return report;
 }
 
 }  // namespace menger

@@ -425,18 +425,30 @@ class HostedGroup final : public EnvironmentGroup {
 
 }  // namespace
 
-EnvironmentEntry OpenHosted(const HostProgram& program, const std::string& request) {
-  auto kind = std::make_shared<HostedKind>();
-  kind->program = program;
-  kind->request = request;
+namespace {
+
+// Starts a host for one request.
+std::string Ask(const HostProgram& program, HostCommand command, const std::string& request) {
   try {
     HostProcess process(program, {});
-    kind->hosted = HostedSpecFromJson(
-        process.Call(HostCommand::kDescribe, program.start_deadline_seconds, request));
+    return process.Call(command, program.start_deadline_seconds, request);
   } catch (const HostLost& lost) {
     throw FailedPrecondition("'{}' cannot say what {} is: {}\n{}", program.arguments.front(),
                              request, lost.what(), program.advice);
   }
+}
+
+}  // namespace
+
+std::string CheckHosted(const HostProgram& program, const std::string& request) {
+  return Ask(program, HostCommand::kCheck, request);
+}
+
+EnvironmentEntry OpenHosted(const HostProgram& program, const std::string& request) {
+  auto kind = std::make_shared<HostedKind>();
+  kind->program = program;
+  kind->request = request;
+  kind->hosted = HostedSpecFromJson(Ask(program, HostCommand::kDescribe, request));
   if (!program.quiet) {
     for (const std::string& notice : kind->hosted.notices) LogWarning("{}", notice);
   }

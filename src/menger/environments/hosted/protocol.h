@@ -53,6 +53,7 @@ enum class HostCommand : std::int32_t {
   // its own errors, or, without a restart left, the error. Text in: {"column", "why", "begins",
   // "place"}, the last as errors name it.
   kRefuse = 11,
+  kCheck = 12,  // Text in: as of kDescribe. Text out: {"findings": [{"fault", "text"}], "speed"}.
 };
 
 // What a host may say besides having done it, as text out of any command that steps: metrics of
