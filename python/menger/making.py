@@ -27,6 +27,8 @@ def users_failure(name, where, error):
     """An error of the user's code with its traceback, without the frames of this package."""
     if isinstance(error, Refused):
         return Failure(f"{name}{where}: {error}")
+    if type(error).__name__ == "DependencyNotInstalled" and hint_of(error):
+        return Failure(f"{name} needs what {sys.executable} lacks.{hint_of(error)}".replace("\n", " "))
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("menger."):
         trace = trace.tb_next

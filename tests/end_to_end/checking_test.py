@@ -163,6 +163,13 @@ class CheckingTest(ProgramTest):
         self.succeed("evaluate", "run", "--record", "film.gif")
         self.assertEqual((self.folder / "film.gif").read_bytes()[:4], b"GIF8")
 
+    @unittest.skipIf(importlib.util.find_spec("Box2D"), "nothing is missing")
+    def test_what_a_recording_lacks_is_one_line_with_one_command(self):
+        (self.folder / "mine.toml").write_text('environment = "LunarLander-v3"\nalgorithm = "ppo"\nsteps = 64\n')
+        self.train("evaluation.episodes=1")
+        self.refuse("evaluate", "run", "--record", "film.gif", code=1,
+                    saying=["host:LunarLander-v3 needs what", "-m pip install 'gymnasium[box2d]'"])  # fmt: skip
+
     def test_bounds_that_differ_by_element_are_described(self):
         said = self.succeed("describe", "mine:Good").stdout
         self.assertIn("[0] -1 to 1, [1] 0 to 5", said)

@@ -60,6 +60,7 @@ EnvironmentEntry EnvironmentCatalog::Open(const std::string& name, EnvironmentUs
   try {
     return family->Open(name, use);
   } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
     throw Error(error.code(), error.what() + DidYouMean(name, KnownNames()));
   }
 }
