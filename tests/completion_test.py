@@ -13,7 +13,7 @@ import unittest
 
 PROGRAM = pathlib.Path(os.environ.get("MENGER_PROGRAM", "build/release/menger")).resolve()
 DEADLINE_SECONDS = 60
-COMMANDS = ["completion", "describe", "evaluate", "list", "rollout", "status", "timeline", "train"]
+COMMANDS = ["check", "completion", "describe", "evaluate", "list", "rollout", "status", "timeline", "train"]
 
 
 class Completions:
