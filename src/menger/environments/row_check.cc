@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace menger {
@@ -62,6 +63,24 @@ std::optional<RowFault> FlagFault(const LeafSpec& leaf, const std::byte* items, 
 }
 
 }  // namespace
+
+[[gnu::optimize("O3")]] bool AllFiniteOfMany(const float* values, std::size_t count) {
+  std::uint32_t bad = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    bad |= (std::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFFU) >= 0x7F800000U ? 1U : 0U;
+  }
+  return bad == 0;
+}
+
+[[gnu::optimize("O3")]] bool AllFiniteOfMany(const double* values, std::size_t count) {
+  constexpr std::uint64_t kMagnitude = 0x7FFFFFFFFFFFFFFFU;
+  constexpr std::uint64_t kInfinity = 0x7FF0000000000000U;
+  std::uint64_t bad = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    bad |= (std::bit_cast<std::uint64_t>(values[i]) & kMagnitude) >= kInfinity ? 1U : 0U;
+  }
+  return bad == 0;
+}
 
 std::string RewardFault(double reward) {
   return fmt::format("its reward is {}; it must be a finite number", reward);

@@ -1,8 +1,10 @@
 #pragma once
 
-#include <bit>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -11,25 +13,21 @@
 
 namespace menger {
 
-// Whether all are numbers: neither NaN nor infinite. Without a branch an element, so that eight are
-// looked at by one instruction.
-[[gnu::optimize("O3")]] inline bool AllFinite(const float* values, std::size_t count) {
-  std::uint32_t bad = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    bad |= (std::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFFU) >= 0x7F800000U ? 1U : 0U;
-  }
-  return bad == 0;
-}
-[[gnu::optimize("O3")]] inline bool AllFinite(const double* values, std::size_t count) {
-  constexpr std::uint64_t kMagnitude = 0x7FFFFFFFFFFFFFFFU;
-  constexpr std::uint64_t kInfinity = 0x7FF0000000000000U;
-  std::uint64_t bad = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    bad |= (std::bit_cast<std::uint64_t>(values[i]) & kMagnitude) >= kInfinity ? 1U : 0U;
-  }
-  return bad == 0;
-}
+// Of many, without a branch an element, so that eight are looked at by one instruction.
+bool AllFiniteOfMany(const float* values, std::size_t count);
+bool AllFiniteOfMany(const double* values, std::size_t count);
 
+// Whether all are numbers: neither NaN nor infinite. A call would cost more than to look at a few.
+template <std::floating_point T>
+inline bool AllFinite(const T* values, std::size_t count) {
+  constexpr std::size_t kFew = 8;
+  if (count > kFew) return AllFiniteOfMany(values, count);
+  bool finite = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    finite &= std::abs(values[i]) <= std::numeric_limits<T>::max();  // False for NaN.
+  }
+  return finite;
+}
 inline bool AllFinite(const std::uint8_t* /*values*/, std::size_t /*count*/) { return true; }
 
 // Something that an environment has written and nobody could learn from.
