@@ -16,6 +16,7 @@ train: build  ## Train a policy: make train RECIPE=lunarlander_ppo ARGS="--seed 
 	@if grep -qsE '^environment *= *"ALE/' $(RECIPE) experiments/$(RECIPE).toml; then $(MAKE) atari; fi
 	@if grep -qsE '^environment *= *"(HalfCheetah|Hopper|Walker2d|Ant|Humanoid|InvertedPendulum)-v5"' \
 	  $(RECIPE) experiments/$(RECIPE).toml; then $(MAKE) mujoco; fi
+	@if tools/needs_gymnasium.sh $(RECIPE); then tools/setup.sh python environments; fi
 	build/release/menger train $(RECIPE) $(ARGS)
 
 build:  ## Build the program, build/release/menger, and the libraries beside it

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh packages GROUP...  installs the missing Debian packages of these groups of tools/packages.txt
-# setup.sh python build|test|mujoco|plot|atari_peers  makes .venv with the pinned wheels that a build needs, or that besides
+# setup.sh python build|test|mujoco|environments|plot|atari_peers  makes .venv with the pinned wheels that a build needs, or
+# that besides
 #
 # Prints nothing and takes a few hundredths of a second when nothing is missing.
 # Environment: TORCH=OFF installs no torch, TORCH=CUDA torch with all its CUDA packages (for --device cuda);
@@ -131,6 +132,7 @@ case "${1:-}" in
     if [[ ${2:-} == mujoco ]]; then
       install_wheels tools/requirements_mujoco.txt "10 s; 20 MB to fetch" --no-deps
     fi
+    if [[ ${2:-} == environments ]]; then install_wheels tools/requirements_environments.txt "10 s; 20 MB to fetch" --no-deps; fi
     # Not for `make atari`: what the emulator of the project is compared with, live.
     if [[ ${2:-} == atari_peers ]]; then install_wheels tools/requirements_atari.txt "15 s; 60 MB to fetch" --no-deps; fi
     if [[ ${2:-} == test ]]; then install_wheels tools/requirements_test.txt "20 s" --no-deps; fi
@@ -139,6 +141,6 @@ case "${1:-}" in
     fi
     ;;
   *)
-    fail "usage: tools/setup.sh packages GROUP... | python build|test|mujoco|plot|atari_peers"
+    fail "usage: tools/setup.sh packages GROUP... | python build|test|mujoco|environments|plot|atari_peers"
     ;;
 esac

@@ -5,23 +5,39 @@ the following row. Menger has cleared the row's flags before a step, so only wha
 """
 
 import math
+import sys
 import time
 
 import numpy
+from numpy import ndarray
 
-from menger.control import Failure
+from menger.control import Failure, Refused
 from menger.making import users_failure
 from menger.rows import Rows
-from menger.spaces import action_leaf, action_reader, batch_action_reader, observation_leaves
+from menger.spaces import action_leaf, action_reader, batch_action_reader, left_out, observation_leaves
+from menger.values import check_step, reset_observation, reward_of, shown
 
 _SLOW_SECONDS = 0.05  # After a pass that takes longer each environment tells menger that it lives,
+_NOTHING = object()  # What a step has returned that has not.
 _SELDOM = 3  # else those do whose index has none of these bits: to tell costs as much as a cheap environment.
+
+
+def left_out_of(environment, vector):
+    return left_out(environment.single_observation_space if vector else environment.observation_space)
 
 
 def leaves_of(environment, vector):
     observation = environment.single_observation_space if vector else environment.observation_space
     action = action_leaf(environment.single_action_space if vector else environment.action_space)
     return observation_leaves(observation, action.counts[0] if action.kind == "discrete" else 0), action
+
+
+def close_told(environment, name):
+    """Closes an environment. Whether it fails changes nothing any more: that is told, and the others are closed all the same."""
+    try:
+        environment.close()
+    except Exception as error:
+        print(users_failure(name, ", close (nothing is lost)", error), file=sys.stderr)
 
 
 class _Parts:
@@ -91,6 +107,7 @@ class Block(_Parts):
         self.restarts = [0] * self.count
         self.slow = True
         single = len(self.leaves) == 1 and self.leaves[0].plain
+        self._exact = (self.leaves[0].users_shape, self.leaves[0].storage)
         self._put_observation = None if single else self._put_leaves
 
     def render(self, i):
@@ -98,8 +115,8 @@ class Block(_Parts):
         return self.picture(self.environments[i].render())
 
     def close(self):
-        for environment in self.environments:
-            environment.close()
+        for i, environment in enumerate(self.environments):
+            close_told(environment, f"{self.maker.name} {self._place(i)}")
 
     # Requests.
 
@@ -132,10 +149,12 @@ class Block(_Parts):
             random = numpy.random.Generator(numpy.random.PCG64([seed, self.first + i]))
             for k in range(count):
                 try:
-                    action = _random_action(self.action_space, random)
-                    observation, _, terminated, truncated, _ = self.steps[i](action)
+                    action = random_action(self.action_space, random)
+                    result = self.steps[i](action)
+                    check_step(result)
+                    observation, _, terminated, truncated, _ = result
                     if terminated or truncated:
-                        observation, _ = self.environments[i].reset()
+                        observation = reset_observation(self.environments[i].reset())
                     self._put(row, i, observation)
                 except BaseException as error:
                     self._restart(i, error, f"random step {k}", lambda i=i: self._start(row, i))
@@ -150,11 +169,17 @@ class Block(_Parts):
         actions = self.actions(self.rows.action[row])
         progress, seldom = self.control.progress, 0 if self.slow else _SELDOM
         steps, count, i = self.steps, self.count, 0
+        (shape, dtype), value = self._exact, self.leaves[0].value
         while i < count:
             try:
                 for i in range(i, count):
-                    observation, reward, terminated, truncated, info = steps[i](actions[i])
-                    observations[i] = observation
+                    result = _NOTHING
+                    result = steps[i](actions[i])
+                    observation, reward, terminated, truncated, info = result
+                    if type(observation) is ndarray and observation.dtype is dtype and observation.shape == shape:
+                        observations[i] = observation
+                    else:
+                        observations[i] = value(observation)
                     rewards[i] = reward
                     if terminated or truncated:
                         self._end(row, i, observation, terminated, truncated, info)
@@ -162,7 +187,7 @@ class Block(_Parts):
                         progress()
                 return
             except BaseException as error:
-                self._cut(row, i, error)
+                self._cut(row, i, cause_of(error, result))
                 i += 1
 
     def _step_any(self, row):
@@ -173,14 +198,16 @@ class Block(_Parts):
             if self.parked[i]:
                 self._stand_still(row, i)
                 continue
+            result = _NOTHING
             try:
-                observation, reward, terminated, truncated, info = self.steps[i](actions[i])
+                result = self.steps[i](actions[i])
+                observation, reward, terminated, truncated, info = result
                 self._put(row + 1, i, observation)
                 rewards[i] = reward
                 if terminated or truncated:
                     self._end(row, i, observation, terminated, truncated, info)
             except BaseException as error:
-                self._cut(row, i, error)
+                self._cut(row, i, cause_of(error, result))
             if not i & seldom:
                 progress()
 
@@ -205,7 +232,7 @@ class Block(_Parts):
         if self.same_step:
             if observation is not None:
                 self.control.progress()  # A reset may take as long as a step may.
-                self._put(row + 1, i, self.environments[i].reset()[0])
+                self._put(row + 1, i, reset_observation(self.environments[i].reset()))
                 self.control.progress()
             return
         for leaf, target in enumerate(rows.final):
@@ -220,11 +247,19 @@ class Block(_Parts):
         rows.valid[row][i] = 0
         rows.is_first[row + 1][i] = 1
 
+    def refuse(self, row, i, why, begins):
+        """Menger has found numbers in the row that it cannot take, a step's or (begins) the first of an episode."""
+        error = Refused(why)
+        if begins:
+            self._restart(i, error, "reset", lambda: self._start(row, i))
+        else:
+            self._cut(row, i, error)
+
     # Values.
 
     def _put(self, row, i, observation):
         if self._put_observation is None:
-            self.rows.observation[0][row][i] = observation
+            self.rows.observation[0][row][i] = self.leaves[0].value(observation)
         else:
             self._put_observation(row, i, observation)
 
@@ -237,10 +272,8 @@ class Block(_Parts):
     def _reset_column(self, row, i):
         try:
             seed = None if self.ever_reset else self.seed + i
-            observation, _ = self.environments[i].reset(seed=seed) if seed is not None else self.environments[i].reset()
-            for leaf in self.leaves:
-                leaf.check(observation, f"{self.maker.name}: what reset returns")
-            self._put(row, i, observation)
+            reset = self.environments[i].reset
+            self._put(row, i, reset_observation(reset(seed=seed) if seed is not None else reset()))
             self.rows.is_first[row][i] = 1
         except BaseException as error:
             self._restart(i, error, "reset", lambda: self._start(row, i))
@@ -255,7 +288,7 @@ class Block(_Parts):
         self.steps[i] = self.environments[i].step
         self.restarts[i] += 1
         seed = int(numpy.random.SeedSequence([self.seed + i, self.restarts[i]]).generate_state(1)[0]) >> 1
-        self._put(row, i, self.environments[i].reset(seed=seed)[0])
+        self._put(row, i, reset_observation(self.environments[i].reset(seed=seed)))
         self.rows.is_first[row][i] = 1
 
     def _cut(self, row, i, error):
@@ -289,7 +322,19 @@ class Block(_Parts):
         return f"environment {self.first + i} (seed {self.seed + i})"
 
 
-def _random_action(space, random):
+def cause_of(error, result):
+    """The error of a step that returned `result` (_NOTHING: it did not), said in the words of what is wrong with that."""
+    if result is _NOTHING or isinstance(error, (Failure, Refused)):
+        return error
+    try:
+        check_step(result)
+        reward_of(result[1])
+    except Refused as refused:
+        return refused
+    return error
+
+
+def random_action(space, random):
     """A uniform action from a stream of the caller's: the space's own generator stays as the user has it."""
     name = type(space).__name__
     if name == "Discrete":
@@ -324,13 +369,12 @@ class VectorBlock(_Parts):
         return self.picture(images[i])
 
     def close(self):
-        self.environment.close()
+        close_told(self.environment, self.maker.name)
 
     def reset(self, row):
         seed = None if self.ever_reset else self.seed
-        observations, _ = self._guard("reset", lambda: self.environment.reset(seed=seed))
+        self._guard("reset", lambda: self._put(row, reset_observation(self.environment.reset(seed=seed))))
         self.ever_reset = True
-        self._put(row, observations)
         self.rows.is_first[row][:] = 1
         self.parked = [False] * self.count
         self.any_parked = False
@@ -339,10 +383,11 @@ class VectorBlock(_Parts):
         if not self.any_parked:
             return
         mask = numpy.array(self.parked)
-        observations, _ = self._guard(
-            "reset of some environments (reset_mask)", lambda: self.environment.reset(options={"reset_mask": mask})
-        )
-        self._put(row, observations, mask)
+
+        def reset():
+            self._put(row, reset_observation(self.environment.reset(options={"reset_mask": mask})), mask)
+
+        self._guard("reset of some environments (reset_mask)", reset)
         self.rows.is_first[row][mask] = 1
         self.parked = [False] * self.count
         self.any_parked = False
@@ -351,9 +396,7 @@ class VectorBlock(_Parts):
         rows = self.rows
         when = f"step {self.control.first_step() + row}"
         actions = self.actions(rows.action[row])
-        observations, rewards, terminated, truncated, info = self._guard(when, lambda: self.environment.step(actions))
-        self._put(row + 1, observations)
-        rows.reward_arrays[row][:] = rewards
+        terminated, truncated, info = self._guard(when, lambda: self._take(row, self.environment.step(actions)))
         ended = numpy.logical_or(terminated, truncated)
         if self.any_parked:
             ended &= ~numpy.array(self.parked)
@@ -363,15 +406,34 @@ class VectorBlock(_Parts):
             rows.episode_end[row][:] = ended
             rows.is_first[row + 1][:] = ended
             for i in numpy.flatnonzero(ended):
-                self._end(row, int(i), info)
+                self._guard(when, lambda i=i: self._end(row, int(i), info))
         if self.any_parked:
             self._stand_still(row)
+
+    def _take(self, row, result):
+        """Stores what a step of the batch returned, but for ends; returns those and the info."""
+        if not isinstance(result, tuple) or len(result) != 5:
+            check_step(result)
+        observations, rewards, terminated, truncated, info = result
+        self._put(row + 1, observations)
+        if not isinstance(rewards, ndarray) or rewards.shape != (self.count,) or rewards.dtype.kind not in "fiub":
+            raise Refused(f"its rewards are {shown(rewards)}; they must be an array of {self.count} numbers")
+        self.rows.reward_arrays[row][:] = rewards
+        for name, flags in (("terminated", terminated), ("truncated", truncated)):
+            if numpy.shape(flags) != (self.count,):
+                raise Refused(f"step returned {shown(flags)} as {name}; it must be an array of {self.count} flags")
+        return terminated, truncated, info
+
+    def refuse(self, row, i, why, begins):
+        """As of a Block, but nothing can begin again alone."""
+        place = "reset" if begins else f"step {self.control.first_step() + row}"
+        raise Failure(f"{self.maker.name} environment {self.first + i} (seed {self.seed + i}), {place}: {why}")
 
     def step_randomly(self, row, steps, seed):
         """All step together: each column is cut loose from the others by its own actions, the longest count decides."""
         randoms = [numpy.random.Generator(numpy.random.PCG64([seed, self.first + i])) for i in range(self.count)]
         for _ in range(max(steps, default=0)):
-            actions = numpy.array([_random_action(self.action_space, random) for random in randoms])
+            actions = numpy.array([random_action(self.action_space, random) for random in randoms])
             observations, *_ = self._guard("random step", lambda actions=actions: self.environment.step(actions))
             self._put(row, observations)
             self.control.progress()
@@ -385,7 +447,7 @@ class VectorBlock(_Parts):
         for leaf, target in zip(self.leaves, rows.final):
             # An array of whole observations, or one array a leaf: Gymnasium's vector environments have either.
             of_objects = isinstance(final, numpy.ndarray) and final.dtype == object
-            target[row][i] = leaf.value(final[i]) if of_objects else leaf.batch(final)[i]
+            target[row][i] = leaf.value(final[i]) if of_objects else leaf.batch(final, self.count)[i]
         rows.final_index[row][i] = rows.slot(row, i)
         if self.maker.metrics:
             last = info.get("final_info", info)
@@ -410,9 +472,9 @@ class VectorBlock(_Parts):
     def _put(self, row, observations, mask=None):
         for leaf, target in zip(self.leaves, self.rows.observation):
             if mask is None:
-                target[row][...] = leaf.batch(observations)
+                target[row][...] = leaf.batch(observations, self.count)
             else:
-                target[row][mask] = leaf.batch(observations)[mask]
+                target[row][mask] = leaf.batch(observations, self.count)[mask]
 
     def _guard(self, when, call):
         try:

@@ -4,7 +4,7 @@ import ctypes
 import os
 
 # Commands of protocol.h.
-DESCRIBE, ATTACH, RESET, STEP, RESET_PARKED, STEP_RANDOMLY, SAVE, LOAD, CLOSE, RENDER = range(1, 11)
+DESCRIBE, ATTACH, RESET, STEP, RESET_PARKED, STEP_RANDOMLY, SAVE, LOAD, CLOSE, RENDER, REFUSE, CHECK = range(1, 13)
 
 # What a caller can do about an error: menger's codes.
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 0, 1, 2
@@ -24,6 +24,10 @@ class Failure(Exception):
     def __init__(self, text, code=FAILED_PRECONDITION):
         super().__init__(text)
         self.code = code
+
+
+class Refused(Exception):
+    """What an environment gave cannot be taken: its error, told without a traceback, since the place is not in its code."""
 
 
 class Control:

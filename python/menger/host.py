@@ -13,20 +13,23 @@ import traceback
 
 from menger import control
 from menger.control import INVALID_ARGUMENT, Control, Failure
+from menger.packages import missing_message, missing_of
 
 _TURN_SECONDS = 3600.0
 
 
 def describe(request):
     """The spec of what the request names, as menger reads it (spec_json.h)."""
-    from menger.blocks import leaves_of
+    check_packages(request)
+    from menger.blocks import close_told, leaves_of, left_out_of
     from menger.making import Maker
 
     maker = Maker(request)
     environment = maker.make_vector(1) if maker.vector else maker.make()
     observation, action = leaves_of(environment, maker.vector)
     spec = maker.spec() or getattr(environment, "spec", None)
-    environment.close()
+    close_told(environment, maker.name)
+    left_out = left_out_of(environment, maker.vector)
     threshold = getattr(spec, "reward_threshold", None)
     return {
         "name": maker.name,
@@ -36,7 +39,15 @@ def describe(request):
         "reward_threshold": "nan" if threshold is None else threshold,
         "description": "a Python environment, in processes of its own",
         "resumable": False,
+        "notices": [f"{maker.name}: '{name}' of its observation is Text and is left out" for name in left_out],
     }
+
+
+def check_packages(request):
+    """All that is missing at once, before anything is imported."""
+    missing = missing_of(request["environment"], request.get("path", ()))
+    if missing:
+        raise Failure(missing_message(request["environment"], missing))
 
 
 def attach(end, attachment):
@@ -54,6 +65,11 @@ def answer(end, block, command, row):
     """Does one request other than a step; returns the block."""
     if command == control.DESCRIBE:
         end.say(json.dumps(describe(json.loads(end.text()))))
+    elif command == control.CHECK:
+        check_packages(json.loads(end.text()))  # The module below needs some itself.
+        from menger.check import check
+
+        end.say(json.dumps(check(json.loads(end.text()))))
     elif command == control.ATTACH:
         return attach(end, json.loads(end.text()))
     elif block is None:
@@ -66,6 +82,9 @@ def answer(end, block, command, row):
         block.step_randomly(row, json.loads(end.text())["steps"], end.seed())
     elif command == control.RENDER:
         end.say(block.render(row))
+    elif command == control.REFUSE:
+        refused = json.loads(end.text())
+        block.refuse(row, refused["column"], refused["why"], refused["begins"])
     else:
         raise Failure(f"this host cannot do command {command}", INVALID_ARGUMENT)
     return block
@@ -99,12 +118,6 @@ def serve(end):
                 request = turn(_TURN_SECONDS) or end.wait()
         except Failure as failure:
             end.fail(failure.code, str(failure))
-        except ModuleNotFoundError as error:
-            if error.name not in ("numpy", "gymnasium"):
-                end.fail(control.FAILED_PRECONDITION, traceback.format_exc().rstrip())
-            else:
-                end.fail(control.FAILED_PRECONDITION, f"{sys.executable} has no package '{error.name}': install it there (pip "
-                         f"install {error.name}) or name another interpreter with host.python")  # fmt: skip
         except BaseException:  # Of this package, or while a user's module was imported.
             end.fail(control.FAILED_PRECONDITION, traceback.format_exc().rstrip())
         request = end.wait()

@@ -1,12 +1,20 @@
 """From a name to an environment: Gymnasium's ids, and classes or functions of a user's module."""
 
 import importlib
+import importlib.util
+import re
 import sys
 import traceback
 
 import gymnasium
 
-from menger.control import NOT_FOUND, Failure
+from menger.control import NOT_FOUND, Failure, Refused
+from menger.values import hint_of
+
+# Packages that register environments when they are imported, by how the ids begin, where that is not the package's own name.
+_MODULES = {"minigrid": "minigrid", "babyai": "minigrid", "mo": "mo_gymnasium", "fetch": "gymnasium_robotics",
+            "handreach": "gymnasium_robotics", "antmaze": "gymnasium_robotics", "pointmaze": "gymnasium_robotics",
+            "highway": "highway_env", "parking": "highway_env", "merge": "highway_env", "procgen": "procgen"}  # fmt: skip
 
 # Packages that register their environments when they are imported, by the namespace of the ids.
 _REGISTERED_BY = {"ALE": "ale_py"}
@@ -17,11 +25,15 @@ AutoresetMode = getattr(gymnasium.vector, "AutoresetMode", None)
 
 def users_failure(name, where, error):
     """An error of the user's code with its traceback, without the frames of this package."""
+    if isinstance(error, Refused):
+        return Failure(f"{name}{where}: {error}")
+    if type(error).__name__ == "DependencyNotInstalled" and hint_of(error):
+        return Failure(f"{name} needs what {sys.executable} lacks.{hint_of(error)}".replace("\n", " "))
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("menger."):
         trace = trace.tb_next
     lines = traceback.format_exception(type(error), error, trace)
-    return Failure(f"{name}{where}: {type(error).__name__}: {error}\n{''.join(lines).rstrip()}")
+    return Failure(f"{name}{where}: {type(error).__name__}: {error}\n{''.join(lines).rstrip()}{hint_of(error)}")
 
 
 class Maker:
@@ -36,7 +48,7 @@ class Maker:
         for folder in reversed(request.get("path", [])):
             if folder not in sys.path:
                 sys.path.insert(0, folder)
-        self._id, self._call = _find(self.name[5:] if self.name.startswith("host:") else self.name)
+        self._id, self._call = _find(self.name.removeprefix("host:"), request.get("path", []))
         if self._render and self.vector and self._id is not None and gymnasium.spec(self._id).entry_point is not None:
             self.vector = False  # A recording plays one environment, and more of them can be shown alone than in a batch.
 
@@ -106,7 +118,7 @@ def checked_vector(environment, count, name):
     return environment
 
 
-def _find(name):
+def _find(name, folders):
     """(id, None) or (None, callable)."""
     module_name, colon, attribute = name.partition(":")
     if not colon:
@@ -116,8 +128,9 @@ def _find(name):
     except ModuleNotFoundError as error:
         if error.name is not None and not (module_name == error.name or module_name.startswith(error.name + ".")):
             raise users_failure(name, ", when its module was imported", error) from None
-        raise Failure(f"there is no Python module '{module_name}' for environment '{name}'; modules are looked for in the "
-                      "current folder, host.path and the interpreter's own path", NOT_FOUND) from None  # fmt: skip
+        raise Failure(f"there is no Python module '{module_name}' for environment '{name}'; it was looked for in "
+                      f"{', '.join(folders)} (beside the recipe, the current folder, host.path) and among the packages of "
+                      f"{sys.executable}", NOT_FOUND) from None  # fmt: skip
     except Exception as error:
         raise users_failure(name, ", when its module was imported", error) from None
     if attribute in gymnasium.registry:
@@ -129,6 +142,29 @@ def _find(name):
         return _registered(attribute), None
     raise Failure(f"module '{module_name}' neither registers an environment '{attribute}' nor has a class or function of that "
                   "name", NOT_FOUND)  # fmt: skip
+
+
+def _hint(name):
+    """What to write where a package would register the id once it was imported."""
+    start = re.split(r"[-/]", name)[0].lower()
+    module = _MODULES.get(start, start)
+    if not module.isidentifier() or module in sys.stdlib_module_names:
+        return ""
+    try:
+        found = importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        found = False
+    if found:
+        return f". The package '{module}' is installed but not imported: write environment = \"{module}:{name}\""
+    if start in _MODULES:
+        return f". The package '{module}' registers it: install it, and write environment = \"{module}:{name}\""
+    return f". If a package registers it when it is imported, name that, too: environment = \"package:{name}\""
+
+
+def _sentence(error, name):
+    """Gymnasium's words, and ours where they do not say it all."""
+    text = str(error).rstrip(".")
+    return text if "instead" in text else text + _hint(name)
 
 
 def _registered(name):
@@ -148,5 +184,5 @@ def _registered(name):
     try:
         gymnasium.spec(name)
     except gymnasium.error.Error as error:  # Unregistered, of another version, or its name is none.
-        raise Failure(f"Gymnasium {gymnasium.__version__} has no environment '{name}': {error}", NOT_FOUND) from None
+        raise Failure(f"Gymnasium {gymnasium.__version__} has no environment '{name}': {_sentence(error, name)}", NOT_FOUND) from None
     return name

@@ -5,7 +5,8 @@ import math
 import numpy
 from gymnasium import spaces
 
-from menger.control import Failure
+from menger.control import Failure, Refused
+from menger.values import shown, stored_batch, stored_value
 
 # What a slab can hold, and what becomes of the rest. Nothing is lost but half precision's name.
 _STORED = {
@@ -30,6 +31,7 @@ class Leaf:
         self.dtype, self.shape, self.kind = dtype, tuple(shape), kind
         self.low, self.high, self.counts = low, high, counts
         self.axes = axes
+        self.storage = numpy.dtype(dtype)
 
     def describe(self):
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape), "space": self.kind,
@@ -43,62 +45,75 @@ class Leaf:
             return rows[:, :, 0]
         return rows.transpose(0, 1, *(2 + axis for axis in self.axes))
 
-    def value(self, observation):
-        """This leaf's part of an observation, as the slab has it."""
+    def entry(self, observation):
+        """This leaf's part of what the environment returns; Refused where there is none."""
         for key in self.path:
-            observation = observation[key]
-        if self.offset is not None:
-            observation = numpy.asarray(observation) - self.offset
-        if self.kind == "multi_discrete":
-            observation = numpy.reshape(observation, self.shape)
+            try:
+                observation = observation[key]
+            except (KeyError, IndexError, TypeError):
+                raise Refused(f"its observation has no entry {key!r}, which '{self.name}' of its observation space needs: it is "
+                              f"{shown(observation)}") from None  # fmt: skip
         return observation
 
-    def batch(self, observations):
+    def value(self, observation):
+        """This leaf's part of an observation, as the slab has it; Refused where it is no element of the leaf's kind."""
+        value = stored_value(self.entry(observation), self.name, self.users_shape, self.storage)
+        return self._placed(value, self.shape)
+
+    def batch(self, observations, count):
         """The same for a batch, whose first dimension is the environments."""
-        for key in self.path:
-            observations = observations[key]
+        values = stored_batch(self.entry(observations), self.name, (count, *self.users_shape), self.storage)
+        return self._placed(values, (count, *self.shape))
+
+    def _placed(self, value, shape):
         if self.offset is not None:
-            observations = numpy.asarray(observations) - self.offset
-        if self.kind == "multi_discrete":
-            observations = numpy.reshape(observations, (-1, *self.shape))
-        return observations
+            value = value - self.offset
+        return numpy.reshape(value, shape) if self.kind == "multi_discrete" else value
+
+    @property
+    def users_shape(self):
+        """The shape that the environment's values have."""
+        return tuple(self.space.shape or ())
 
     @property
     def plain(self):
         """Whether the observation itself is what is stored: no path, no arithmetic."""
         return not self.path and self.offset is None and self.kind != "multi_discrete"
 
-    def check(self, observation, what):
-        """Refuses a value of another shape, which NumPy might spread over the whole leaf."""
-        try:
-            shape = numpy.shape(self.value(observation))
-        except (KeyError, IndexError, TypeError) as error:
-            raise Failure(f"{what} has no '{self.name}' as its observation space has: {error!r}") from None
-        expected = self.shape if self.axes is None else self.space.shape
-        if shape != expected:
-            raise Failure(f"{what} has shape {shape} at '{self.name}'; its observation space says {expected}")
-
 
 def observation_leaves(space, actions=0):
-    """All leaves of an observation space, in its order."""
-    leaves = []
-    _add_leaves(leaves, space, "observation", ())
+    """All leaves of an observation space that can be learned from, in its order."""
+    leaves = [_leaf(entry, name, path) for name, path, entry in _entries(space, "observation", ()) if not _is_text(entry)]
+    if not leaves:
+        raise Failure("its observation space has nothing but Text, of which nothing is learned")
     for leaf in leaves:
         flags = leaf.kind == "mask" or (leaf.dtype in ("uint8", "int32") and set(leaf.low) == {0} and set(leaf.high) == {1})
         if actions and leaf.path == (_ACTION_MASK,) and leaf.shape == (actions,) and flags:
             leaf.name, leaf.kind, leaf.dtype, leaf.low, leaf.high = _ACTION_MASK, "mask", "uint8", (), ()
+            leaf.storage = numpy.dtype("uint8")
     return leaves
 
 
-def _add_leaves(leaves, space, name, path):
+def left_out(space):
+    """The names of the leaves that are not learned from."""
+    return [name for name, _, entry in _entries(space, "observation", ()) if _is_text(entry)]
+
+
+def _is_text(space):
+    """Text, and spaces of a package's own that hold texts, as MiniGrid's missions."""
+    return isinstance(space, spaces.Text) or space.dtype == numpy.dtype(str)
+
+
+def _entries(space, name, path):
+    """(name, path, space) of everything in a space that holds no other spaces, in its order."""
     if isinstance(space, spaces.Dict):
         for key, entry in space.spaces.items():
-            _add_leaves(leaves, entry, f"{name}/{key}", (*path, key))
+            yield from _entries(entry, f"{name}/{key}", (*path, key))
     elif isinstance(space, spaces.Tuple):
         for index, entry in enumerate(space.spaces):
-            _add_leaves(leaves, entry, f"{name}/{index}", (*path, index))
+            yield from _entries(entry, f"{name}/{index}", (*path, index))
     else:
-        leaves.append(_leaf(space, name, path))
+        yield name, path, space
 
 
 def _image(space, name, path):

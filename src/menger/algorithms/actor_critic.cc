@@ -38,7 +38,8 @@ std::unique_ptr<Network> MakeActorCriticNetwork(const AlgorithmContext& context,
 ActorCritic::ActorCritic(const AlgorithmContext& context, double discount, double initial_log_std)
     : context_(context),
       encoder_(std::make_shared<ObservationEncoder>(
-          context.environment.observation, static_cast<int>(context.transforms.frame_stack))),
+          context.environment.observation, static_cast<int>(context.transforms.frame_stack),
+          context.network.reads_frames())),
       distribution_(MakeDistribution(OnlyAction(context.environment), initial_log_std)),
       network_(MakeActorCriticNetwork(context, encoder_->encoded(), *distribution_)) {
   CheckMask(context.environment, encoder_->mask_leaf());

@@ -14,11 +14,27 @@ using Sizes = std::vector<std::int64_t>;
 constexpr std::int64_t kSlabsMin = 20;      // Of a run.
 constexpr std::int64_t kFrameSideMin = 36;  // Of what a convolutional network can read.
 
+bool IsImage(const LeafSpec& leaf) {
+  return leaf.space == Space::kBox && leaf.dtype == DataType::kUint8 && leaf.shape.size() >= 2;
+}
+
+// An image alone, of a size that convolutions can read. Smaller ones and those beside other leaves
+// are read as numbers.
 bool ShowsFrames(const EnvironmentSpec& environment) {
-  const LeafSpec& leaf = environment.observation[0];
-  return leaf.dtype == DataType::kUint8 && leaf.shape.size() >= 2 &&
-         std::min(leaf.shape[leaf.shape.size() - 1], leaf.shape[leaf.shape.size() - 2]) >=
+  const LeafSpec* only = nullptr;
+  for (const LeafSpec& leaf : environment.observation.leaves()) {
+    if (leaf.name == kActionMask) continue;
+    if (only != nullptr) return false;
+    only = &leaf;
+  }
+  return only != nullptr && IsImage(*only) &&
+         std::min(only->shape[only->shape.size() - 1], only->shape[only->shape.size() - 2]) >=
              kFrameSideMin;
+}
+
+bool ShowsAnyImage(const EnvironmentSpec& environment) {
+  const auto& leaves = environment.observation.leaves();
+  return std::any_of(leaves.begin(), leaves.end(), IsImage);
 }
 
 bool IsContinuous(const EnvironmentSpec& environment) {
@@ -71,6 +87,8 @@ std::vector<OptionDefault> PpoDefaults(const EnvironmentSpec& environment, std::
                     {"ppo", "entropy_coefficient", 0.0}});
   if (IsContinuous(environment)) {
     defaults.push_back({"transforms", "apply", Names{"normalise_observation", "normalise_reward"}});
+  } else if (ShowsAnyImage(environment)) {  // Which of the 256 values it uses nobody knows.
+    defaults.push_back({"transforms", "apply", Names{"normalise_observation"}});
   }
   return defaults;
 }

@@ -49,9 +49,11 @@ NetworkSpec NetworkSpecFor(const AlgorithmContext& context, const LeafSpec& obse
           .precision = context.precision};
 }
 
-TransitionOptions TransitionsFor(const DqnConfig& config, const TransformOptions& transforms) {
+TransitionOptions TransitionsFor(const DqnConfig& config, const AlgorithmContext& context) {
+  const TransformOptions& transforms = context.transforms;
   TransitionOptions options{.n_step = static_cast<int>(config.n_step),
-                            .frame_stack = static_cast<int>(transforms.frame_stack)};
+                            .frame_stack = static_cast<int>(transforms.frame_stack),
+                            .reads_frames = context.network.reads_frames()};
   for (const std::string& transform : transforms.apply) {
     if (transform != "clip_reward") {
       throw InvalidArgument(
@@ -153,9 +155,10 @@ void Dqn::Check(const EnvironmentSpec& environment) {
 Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
     : config_(config),
       context_(context),
-      format_(context.environment, TransitionsFor(config, context.transforms)),
+      format_(context.environment, TransitionsFor(config, context)),
       encoder_(std::make_shared<ObservationEncoder>(
-          context.environment.observation, static_cast<int>(context.transforms.frame_stack))),
+          context.environment.observation, static_cast<int>(context.transforms.frame_stack),
+          context.network.reads_frames())),
       values_(ValuesFor(config, context.environment)),
       noise_random_(context.seed, kNoiseStream),
       epsilon_(static_cast<float>(config.epsilon_start)) {

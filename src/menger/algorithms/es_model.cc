@@ -25,8 +25,9 @@ void CheckTransforms(const TransformOptions& transforms) {
 }  // namespace
 
 EsModel::EsModel(const AlgorithmContext& context)
-    : encoder(std::make_shared<ObservationEncoder>(
-          context.environment.observation, static_cast<int>(context.transforms.frame_stack))),
+    : encoder(std::make_shared<ObservationEncoder>(context.environment.observation,
+                                                   static_cast<int>(context.transforms.frame_stack),
+                                                   context.network.reads_frames())),
       distribution(MakeDistribution(OnlyAction(context.environment))),
       observation_clip(static_cast<float>(context.transforms.observation_clip)) {
   CheckTransforms(context.transforms);

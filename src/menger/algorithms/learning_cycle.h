@@ -36,6 +36,9 @@ class LearningCycle {
   // What environments said about episodes that ended since the last call.
   virtual std::vector<EnvironmentMetric> TakeMetrics() { return {}; }
 
+  // Steps of the Collect that is going on, roughly, or 0; any thread, for who waits.
+  virtual std::int64_t steps_under_way() const { return 0; }
+
   // Of the threads that collect, since construction. NaN: not known.
   virtual CollectorTimes times() const {
     constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();

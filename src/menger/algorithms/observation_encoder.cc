@@ -9,6 +9,8 @@
 namespace menger {
 namespace {
 
+constexpr float kWhite = 255;
+
 bool IsCode(const LeafSpec& leaf) {
   return leaf.space == Space::kDiscrete || leaf.space == Space::kMultiDiscrete;
 }
@@ -25,7 +27,7 @@ void Convert(const std::byte* item, std::int64_t elements, float* out) {
 
 }  // namespace
 
-ObservationEncoder::ObservationEncoder(const Spec& observation, int frame_stack)
+ObservationEncoder::ObservationEncoder(const Spec& observation, int frame_stack, bool reads_frames)
     : observation_(observation), frame_stack_(frame_stack) {
   int elements = 0;
   for (int i = 0; i < observation.size(); ++i) {
@@ -34,7 +36,7 @@ ObservationEncoder::ObservationEncoder(const Spec& observation, int frame_stack)
       mask_leaf_ = i;
       continue;
     }
-    if (leaf.space == Space::kLength || leaf.space == Space::kMask) continue;
+    if (leaf.space == Space::kLength) continue;
     Part part{.leaf = i, .offset = elements};
     part.elements = static_cast<int>(leaf.elements());
     if (IsCode(leaf)) {
@@ -47,12 +49,12 @@ ObservationEncoder::ObservationEncoder(const Spec& observation, int frame_stack)
   if (parts_.empty())
     throw InvalidArgument("the observation has no leaf that a network could read");
   const LeafSpec& first = observation[parts_[0].leaf];
-  if (parts_.size() == 1 &&
-      (IsImage(first) || (first.dtype == DataType::kFloat32 && !IsCode(first)))) {
+  const bool frames = reads_frames && parts_.size() == 1 && IsImage(first);
+  if (parts_.size() == 1 && (frames || (first.dtype == DataType::kFloat32 && !IsCode(first)))) {
     identity_leaf_ = parts_[0].leaf;
   }
   frame_bytes_ = first.bytes();
-  if (parts_.size() == 1 && IsImage(first)) {
+  if (frames) {
     encoded_ = first;
     encoded_.shape[0] *= frame_stack;
     encoded_.low = {0};
@@ -61,14 +63,16 @@ ObservationEncoder::ObservationEncoder(const Spec& observation, int frame_stack)
   }
   if (frame_stack > 1 && identity_leaf_ < 0) {
     throw InvalidArgument(
-        "transforms.frame_stack = {}, but the observation is neither pixels nor one float32 leaf; "
-        "set it to 1",
+        "transforms.frame_stack = {}, but the observation is neither pixels for a convolutional "
+        "network nor one float32 leaf; set it to 1",
         frame_stack);
   }
   for (const Part& part : parts_) {
-    if (IsImage(observation[part.leaf])) {
-      throw InvalidArgument("leaf '{}' is an image beside other leaves; give it alone",
-                            observation[part.leaf].name);
+    if (reads_frames && IsImage(observation[part.leaf])) {
+      throw InvalidArgument(
+          "leaf '{}' is an image beside other leaves, of which a convolutional network reads "
+          "nothing; network.kind = \"mlp\" reads all of them",
+          observation[part.leaf].name);
     }
   }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -92,7 +96,11 @@ void ObservationEncoder::EncodeLeaf(const LeafSpec& leaf, const std::byte* item,
   }
   switch (leaf.dtype) {
     case DataType::kUint8:
-      return Convert<std::uint8_t>(item, leaf.elements(), out);
+      Convert<std::uint8_t>(item, leaf.elements(), out);
+      if (IsImage(leaf)) {
+        for (std::int64_t i = 0; i < leaf.elements(); ++i) out[i] /= kWhite;
+      }
+      return;
     case DataType::kInt32:
       return Convert<std::int32_t>(item, leaf.elements(), out);
     case DataType::kInt64:

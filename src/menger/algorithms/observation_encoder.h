@@ -10,18 +10,22 @@ namespace menger {
 
 // Turns the observation leaves of a slab into what a network is given.
 //
-// Number leaves are concatenated as float32 in the order of the spec, Discrete and MultiDiscrete
-// ones as one-hot codes; action masks and lengths are left out. A single uint8 leaf of three
-// dimensions [frames, height, width] stays uint8. Immutable; any thread.
+// Number leaves and flags are concatenated as float32 in the order of the spec, Discrete and
+// MultiDiscrete ones as one-hot codes; the leaf `action_mask` and lengths are left out. For a
+// network that reads frames, a single image (uint8 [frames, height, width]) stays uint8; for any
+// other its pixels are numbers too, taken as 0 .. 1, also beside other leaves. Immutable; any
+// thread.
 //
 // A stack of frames is the last few encodings of an episode one after the other, the newest last,
 // with zeros for what was before its start (as Dopamine and Stable-Baselines3 do). The slab holds
 // each frame once; stacks are put together here, from the rows before (history() of them).
 class ObservationEncoder {
  public:
-  // Throws InvalidArgument when there is nothing to encode, pixels are mixed with other leaves, or
-  // frames of something else than pixels or one float32 leaf are to be stacked.
-  explicit ObservationEncoder(const Spec& observation, int frame_stack = 1);
+  // Throws InvalidArgument when there is nothing to encode, a network that reads frames is given
+  // an image beside other leaves, or frames of something else than pixels for such a network or one
+  // float32 leaf are to be stacked.
+  explicit ObservationEncoder(const Spec& observation, int frame_stack = 1,
+                              bool reads_frames = true);
 
   int history() const { return frame_stack_ - 1; }
 

@@ -83,5 +83,41 @@ TEST(ObservationEncoderTest, RefusesToStackWhatIsNoSingleArray) {
   }
 }
 
+TEST(ObservationEncoderTest, FlagsAreReadAndOnlyTheLeafNamedActionMaskIsAMask) {
+  const Spec spec({LeafSpec::Mask("observation/cues", 2), LeafSpec::Mask("action_mask", 3)});
+  Slab slab({.observation = spec,
+             .action = Spec({LeafSpec::Discrete("action", 3)}),
+             .horizon = 1,
+             .columns = ColumnLayout::Single(1)});
+  slab.observation<std::uint8_t>(0, 0)[0] = 0;
+  slab.observation<std::uint8_t>(0, 0)[1] = 1;
+  const ObservationEncoder encoder(spec);
+  EXPECT_EQ(encoder.mask_leaf(), 1);
+  ASSERT_EQ(encoder.encoded().shape, (Shape{2}));
+  float out[2] = {7, 7};
+  encoder.Encode(slab, 0, 0, 1, reinterpret_cast<std::byte*>(out));
+  EXPECT_THAT(out, ElementsAre(0, 1));
+  EXPECT_EQ(ObservationEncoder(Spec({LeafSpec::Mask("observation", 4)})).elements(), 4);
+}
+
+TEST(ObservationEncoderTest, PixelsAreNumbersToANetworkThatReadsNoFrames) {
+  const Spec spec({LeafSpec::Box("observation/image", DataType::kUint8, {1, 1, 2}, {0}, {255}),
+                   LeafSpec::Box("observation/place", DataType::kFloat32, {1}, {0}, {9})});
+  Slab slab({.observation = spec,
+             .action = Spec({LeafSpec::Discrete("action", 2)}),
+             .horizon = 1,
+             .columns = ColumnLayout::Single(1)});
+  slab.observation<std::uint8_t>(0, 0)[0] = 255;
+  slab.observation<std::uint8_t>(0, 0)[1] = 51;
+  *slab.observation<float>(1, 0) = 8;
+  const ObservationEncoder encoder(spec, /*frame_stack=*/1, /*reads_frames=*/false);
+  float out[3];
+  encoder.Encode(slab, 0, 0, 1, reinterpret_cast<std::byte*>(out));
+  EXPECT_THAT(out, ElementsAre(1, 0.2F, 8));
+  const ObservationEncoder alone(Spec({spec[0]}), /*frame_stack=*/1, /*reads_frames=*/false);
+  EXPECT_EQ(alone.encoded().dtype, DataType::kFloat32);
+  EXPECT_FALSE(alone.identity());
+}
+
 }  // namespace
 }  // namespace menger

@@ -22,9 +22,10 @@ LeafSpec Named(LeafSpec leaf, std::string name) {
 
 TransitionFormat::TransitionFormat(const EnvironmentSpec& environment,
                                    const TransitionOptions& options)
-    : options_(options), frame_(environment.observation) {
+    : options_(options), frame_(environment.observation, /*frame_stack=*/1, options.reads_frames) {
   // Refuses what cannot be stacked.
-  const ObservationEncoder stacked(environment.observation, options.frame_stack);
+  const ObservationEncoder stacked(environment.observation, options.frame_stack,
+                                   options.reads_frames);
   std::vector<LeafSpec> leaves = {Named(frame_.encoded(), "observation"),
                                   Named(OnlyAction(environment), "action"),
                                   LeafSpec::Scalar("reward", DataType::kFloat32),

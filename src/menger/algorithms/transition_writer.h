@@ -16,6 +16,7 @@ namespace menger {
 struct TransitionOptions {
   int n_step = 1;
   int frame_stack = 1;
+  bool reads_frames = true;           // The network does: see ObservationEncoder.
   std::optional<double> reward_clip;  // Rewards are clipped to +- this before they are stored.
 };
 

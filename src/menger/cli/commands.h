@@ -27,6 +27,7 @@ void AddRunsCommand(CLI::App& app, CommandContext& context);
 void AddPlotCommand(CLI::App& app, CommandContext& context);
 void AddListCommand(CLI::App& app, CommandContext& context);
 void AddDescribeCommand(CLI::App& app, CommandContext& context);
+void AddCheckCommand(CLI::App& app, CommandContext& context);
 void AddStatusCommand(CLI::App& app, CommandContext& context);
 void AddTimelineCommand(CLI::App& app, CommandContext& context);
 void AddCompletionCommand(CLI::App& app, CommandContext& context);

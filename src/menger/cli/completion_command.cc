@@ -30,7 +30,7 @@ _menger() {
     --out|--record) files=-f ;;
     --set|--seed|--seeds|--episodes|--steps|--threads|--fps) return ;;
     train) words="$(menger list recipes --names 2>/dev/null)" files=-f ;;
-    rollout) words="$(menger list environments --names 2>/dev/null)" ;;
+    rollout|check) words="$(menger list environments --names 2>/dev/null)" ;;
     describe) words="$(menger list --names 2>/dev/null) $sections" ;;
     list) words="all environments algorithms recipes" ;;
     status) words="$(menger status --names 2>/dev/null)" ;;
@@ -43,7 +43,8 @@ _menger() {
   if [[ $word == -* || -z $words$files ]]; then
     case ${COMP_WORDS[1]} in
       train) words="--set --resume --init-from --device --seed --seeds --out --help" ;;
-      evaluate) words="--episodes --seed --threads --checkpoint --device --record --fps --help" ;;
+      evaluate) words="--episodes --seed --threads --checkpoint --set --stochastic --device --record --fps --help" ;;
+      check) words="--set --help" ;;
       export) words="--format --out --checkpoint --help" ;;
       plot) words="--out --metric --help" ;;
       runs) words="--json --names --help" ;;
@@ -51,7 +52,7 @@ _menger() {
       list) words="--names --help" ;;
       status) words="--metrics --json --names --help" ;;
       describe|timeline|completion) words="--help" ;;
-      *) words="train evaluate export runs plot rollout list describe status timeline completion --version --log --help" ;;
+      *) words="train evaluate export runs plot rollout list describe check status timeline completion --version --log --help" ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
@@ -84,6 +85,7 @@ _menger() {
     'rollout:Step one environment and write a CSV'
     'list:List the environments, algorithms and recipes'
     'describe:Explain an environment, an algorithm, a recipe or a section'
+    'check:Say what is wrong with a Python environment'
     'status:Look at a running job of the runtime'
     'timeline:Write what a running job did last, as a trace'
     'completion:Print a completion script'
@@ -103,6 +105,7 @@ _menger() {
     evaluate)
       _arguments $help '--episodes[how many]:number:' '--seed[the first seed]:seed:' \
         '--threads[share the episodes]:number:' '--checkpoint[which, or its number of steps]:checkpoint:(newest best)' \
+        '*--set[change an option]:section.key=value:' '--stochastic[draw actions as while training]' \
         '--device[where to act]:device:(cpu cuda)' '--record[write a film]:file:_files' '--fps[steps a second of the film]:number:' \
         '1:run folder:_files -/' ;;
     export)
@@ -123,6 +126,9 @@ _menger() {
     describe)
       _arguments $help '1:name:($(menger list --names 2>/dev/null) experiment collector runtime network
         optimiser transforms evaluation checkpoint progress atari host)' ;;
+    check)
+      _arguments $help '*--set[change an option]:host.key=value:' \
+        '1:environment:($(menger list environments --names 2>/dev/null))' ;;
     status)
       _arguments $help '(--json --names)--metrics[as Prometheus reads it]' '(--metrics --names)--json[as JSON]' \
         '(--metrics --json)--names[names of the jobs alone]' '1:job:($(menger status --names 2>/dev/null))' ;;
@@ -142,7 +148,7 @@ fi
 constexpr const char* kFish = R"SCRIPT(# menger completion for fish: menger completion fish | source
 # Whether the line so far has one of these commands; without arguments, whether it has none yet.
 function __menger_command
-  set -l commands train evaluate export runs plot rollout list describe status timeline completion
+  set -l commands train evaluate export runs plot rollout list describe check status timeline completion
   for word in (commandline -opc)[2..]
     if contains -- $word $commands
       test (count $argv) -gt 0; and contains -- $word $argv
@@ -163,11 +169,12 @@ complete -c menger -n __menger_command -a plot -d "Draw the learning curves of r
 complete -c menger -n __menger_command -a rollout -d "Step one environment and write a CSV"
 complete -c menger -n __menger_command -a list -d "List environments, algorithms and recipes"
 complete -c menger -n __menger_command -a describe -d "Explain one of them, or a section"
+complete -c menger -n __menger_command -a check -d "Say what is wrong with an environment"
 complete -c menger -n __menger_command -a status -d "Look at a running job of the runtime"
 complete -c menger -n __menger_command -a timeline -d "Write what a running job did last"
 complete -c menger -n __menger_command -a completion -d "Print a completion script"
 complete -c menger -n "__menger_command train" -F -a "(menger list recipes --names 2>/dev/null)"
-complete -c menger -n "__menger_command train" -l set -x -d "section.key=value"
+complete -c menger -n "__menger_command train evaluate check" -l set -x -d "section.key=value"
 complete -c menger -n "__menger_command train" -l resume -x -a "(__fish_complete_directories)"
 complete -c menger -n "__menger_command train" -l init-from -x -a "(__fish_complete_directories)"
 complete -c menger -n "__menger_command train evaluate" -l device -x -a "cpu cuda"
@@ -178,6 +185,7 @@ complete -c menger -n "__menger_command evaluate" -a "(__fish_complete_directori
 complete -c menger -n "__menger_command evaluate" -l episodes -x
 complete -c menger -n "__menger_command evaluate" -l threads -x
 complete -c menger -n "__menger_command evaluate export" -l checkpoint -x -a "newest best"
+complete -c menger -n "__menger_command evaluate" -l stochastic -d "draw actions as in training"
 complete -c menger -n "__menger_command evaluate" -l record -r -F
 complete -c menger -n "__menger_command evaluate" -l fps -x
 complete -c menger -n "__menger_command export runs plot" -a "(__fish_complete_directories)"
@@ -195,6 +203,7 @@ complete -c menger -n "__menger_command list" -l names -d "names alone, one a li
 complete -c menger -n "__menger_command describe" -a "(menger list --names 2>/dev/null)"
 complete -c menger -n "__menger_command describe" -a "experiment collector runtime network optimiser"
 complete -c menger -n "__menger_command describe" -a "transforms evaluation checkpoint progress atari host"
+complete -c menger -n "__menger_command check" -a "(menger list environments --names 2>/dev/null)"
 complete -c menger -n "__menger_command status" -a "(menger status --names 2>/dev/null)"
 complete -c menger -n "__menger_command status" -l metrics -d "as Prometheus reads it"
 complete -c menger -n "__menger_command status" -l json -d "as JSON"

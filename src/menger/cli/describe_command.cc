@@ -44,13 +44,28 @@ void PrintHowToSet(const OptionEntry& example) {
              ToText(example.value));
 }
 
+// "-1 to 1", or where elements differ "[0..3] -1 to 1, [4] 0 to inf".
 std::string BoundsText(const std::vector<double>& low, const std::vector<double>& high) {
-  if (low.size() != high.size() || low.size() > 8) return "";
-  std::vector<std::string> bounds;
-  for (std::size_t i = 0; i < low.size(); ++i) {
-    bounds.push_back(fmt::format("{:.6g} to {:.6g}", low[i], high[i]));
+  constexpr std::size_t kRunsMax = 24;
+  const std::size_t elements = std::max(low.size(), high.size());
+  if (low.empty() || high.empty()) return "";
+  const auto text = [&](std::size_t i) {
+    return fmt::format("{:.6g} to {:.6g}", low[low.size() == 1 ? 0 : i],
+                       high[high.size() == 1 ? 0 : i]);
+  };
+  std::vector<std::string> runs;
+  for (std::size_t first = 0, last = 0; first < elements; first = last + 1) {
+    for (last = first; last + 1 < elements && text(last + 1) == text(first);) ++last;
+    if (first == 0 && last + 1 == elements) return text(0);
+    if (runs.size() == kRunsMax) {
+      runs.push_back(fmt::format("[{}..{}] others", first, elements - 1));
+      break;
+    }
+    const std::string place =
+        first == last ? fmt::format("[{}]", first) : fmt::format("[{}..{}]", first, last);
+    runs.push_back(place + " " + text(first));
   }
-  return fmt::format("{}", fmt::join(bounds, ", "));
+  return fmt::format("{}", fmt::join(runs, ", "));
 }
 
 std::vector<std::string> LeafRow(const std::string& what, const LeafSpec& leaf) {

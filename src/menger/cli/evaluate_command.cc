@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +11,7 @@
 #include "menger/base/thread.h"
 #include "menger/cli/commands.h"
 #include "menger/training/evaluation.h"
+#include "menger/training/heartbeat.h"
 #include "menger/training/run.h"
 #include "menger/training/stop_signals.h"
 #include "menger/training/training_parts.h"
@@ -26,10 +29,46 @@ struct EvaluateArguments {
   std::optional<std::string> device;
   std::string record;
   double frames_per_second = 30;
+  std::vector<std::string> assignments;
+  bool stochastic = false;
 };
 
 constexpr int kThreadsMax = 1024;
 constexpr std::int64_t kRecordedEpisodes = 1;  // When not asked for more.
+
+// How often a greedy policy of the algorithm acts at random; none where it has no such option.
+std::optional<double> EpsilonOf(const Experiment& experiment) {
+  for (const Options& section : experiment.sections()) {
+    if (section.section() != experiment.algorithm || !section.Contains("evaluation_epsilon"))
+      continue;
+    return std::get<double>(section.Get("evaluation_epsilon"));
+  }
+  return std::nullopt;
+}
+
+std::string ActionsText(const Experiment& experiment, bool stochastic) {
+  if (stochastic) return "sampled actions";
+  const std::optional<double> epsilon = EpsilonOf(experiment);
+  if (!epsilon) return "greedy actions";
+  return fmt::format("greedy actions but for a share of {:g} ({}.evaluation_epsilon)", *epsilon,
+                     experiment.algorithm);
+}
+
+std::vector<std::unique_ptr<Policy>> PoliciesFor(const EvaluateArguments& arguments,
+                                                 const TrainedRun& run, std::uint64_t seed) {
+  if (!arguments.stochastic) return GreedyPolicies(*run.algorithm, seed, arguments.threads);
+  if (EpsilonOf(*run.experiment)) {
+    throw InvalidArgument(
+        "--stochastic: {} has no actions to sample from; --set {}.evaluation_epsilon=0.05 acts at "
+        "random in a share of the steps",
+        run.experiment->algorithm, run.experiment->algorithm);
+  }
+  std::vector<std::unique_ptr<Policy>> policies;
+  for (int i = 0; i < arguments.threads; ++i) {
+    policies.push_back(run.algorithm->MakePolicy(PolicyMode::kSample, seed));
+  }
+  return policies;
+}
 
 bool SameShapes(const Spec& one, const Spec& other) {
   return std::equal(one.leaves().begin(), one.leaves().end(), other.leaves().begin(),
@@ -57,6 +96,9 @@ EnvironmentEntry OpenToRecord(const TrainedRun& run, const EnvironmentCatalog& e
 void EvaluateCommand(const EvaluateArguments& arguments, CommandContext& context) {
   const StopSignals signals;
   std::vector<Assignment> assignments;
+  for (const std::string& text : arguments.assignments) {
+    assignments.push_back(Assignment::Parse(text));
+  }
   if (arguments.device) assignments.push_back({"", "device", *arguments.device, "--device"});
   const TrainedRun run =
       LoadRun(arguments.run, arguments.checkpoint, context.environments, assignments);
@@ -68,7 +110,13 @@ void EvaluateCommand(const EvaluateArguments& arguments, CommandContext& context
                   ? static_cast<std::uint64_t>(*arguments.seed)
                   : plan.seed + static_cast<std::uint64_t>(run.experiment->evaluation.seed_offset);
   plan.stop_requested = [&] { return signals.received() != 0; };
-  const auto policies = GreedyPolicies(*run.algorithm, plan.seed, arguments.threads);
+  const auto policies = PoliciesFor(arguments, run, plan.seed);
+  ProgressReporter progress = ProgressReporter::ForStandardError();
+  std::atomic<std::int64_t> steps = 0;
+  const std::function<std::int64_t()> played = [&steps] { return steps.load(); };
+  plan.steps = &steps;
+  Heartbeat heartbeat(progress);
+  heartbeat.Begin("evaluating", played);
   EvaluationResult result;
   if (arguments.record.empty()) {
     result = Evaluate(plan, run.environment, policies);
@@ -79,9 +127,10 @@ void EvaluateCommand(const EvaluateArguments& arguments, CommandContext& context
                       [&](EnvironmentGroup& group) { video->Add(group.Render(/*index=*/0)); });
     video->Finish();
   }
+  heartbeat.End();
   fmt::print("{}\n", run.checkpoint);
-  fmt::print("{}, greedy actions (epsilon 0): {}\n", run.experiment->environment,
-             run.environment.spec.description);
+  fmt::print("{}, {}: {}\n", run.experiment->environment,
+             ActionsText(*run.experiment, arguments.stochastic), run.environment.spec.description);
   if (result.episodes() < plan.episodes) {
     context.exit_code = 128 + signals.received();
     fmt::print("interrupted by {}: {} of {} episodes had ended, the short ones first\n",
@@ -90,6 +139,9 @@ void EvaluateCommand(const EvaluateArguments& arguments, CommandContext& context
   }
   fmt::print("return: {}\n", ToString(result));
   fmt::print("episode length: mean {:.1f}\n", result.mean_length());
+  if (result.cut > 0) {
+    fmt::print("{}\n", CutText(result, run.experiment->environment, plan.steps_max));
+  }
 }
 
 }  // namespace
@@ -118,6 +170,15 @@ void AddEvaluateCommand(CLI::App& app, CommandContext& context) {
       ->add_option("--checkpoint", arguments->checkpoint,
                    "newest, best (by the evaluations during training), or a number of steps")
       ->type_name("WHICH");
+  command
+      ->add_option("--set", arguments->assignments,
+                   "Change an option of the run: evaluation.steps_max, host.python, ...")
+      ->type_name("KEY=VALUE")
+      ->default_str("")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--stochastic", arguments->stochastic,
+                    "Draw actions as while training instead of taking the likeliest");
   command->add_option("--device", arguments->device, "Where to act; default: where it was trained")
       ->type_name("DEVICE");
   command

@@ -78,6 +78,7 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
   AddPlotCommand(app, context);
   AddListCommand(app, context);
   AddDescribeCommand(app, context);
+  AddCheckCommand(app, context);
   AddStatusCommand(app, context);
   AddTimelineCommand(app, context);
   AddCompletionCommand(app, context);

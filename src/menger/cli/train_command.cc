@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -81,13 +82,17 @@ void PrintOutcome(const RunOutcome& outcome, int signal, const std::string& prog
   }
   fmt::print("{} after {} steps in {:.2f} s of training ({:.0f} steps/s)\n", NameOf(outcome.end),
              counters.steps, counters.training_seconds, rate);
+  const double scale =
+      std::max(std::abs(counters.evaluation_minimum), std::abs(counters.evaluation_maximum));
   fmt::print(
-      "final evaluation: mean {:.1f}, standard deviation {:.1f}, minimum {:.1f}, maximum "
-      "{:.1f} over {} episode{}\n",
-      counters.evaluation_mean, counters.evaluation_deviation, counters.evaluation_minimum,
-      counters.evaluation_maximum, counters.evaluation_episodes,
+      "final evaluation: mean {}, standard deviation {}, minimum {}, maximum {} over {} "
+      "episode{}\n",
+      NumberText(counters.evaluation_mean, scale), NumberText(counters.evaluation_deviation, scale),
+      NumberText(counters.evaluation_minimum, scale),
+      NumberText(counters.evaluation_maximum, scale), counters.evaluation_episodes,
       counters.evaluation_episodes == 1 ? "" : "s");
-  fmt::print("best evaluation: mean {:.1f} at {} steps\n", counters.best_mean, counters.best_at);
+  fmt::print("best evaluation: mean {} at {} steps\n", NumberText(counters.best_mean, scale),
+             counters.best_at);
   fmt::print("run folder: {}\n", outcome.folder);
 }
 

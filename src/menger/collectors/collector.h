@@ -101,6 +101,9 @@ class Collector {
   // two slabs.
   virtual std::vector<EnvironmentMetric> TakeMetrics() { return {}; }
 
+  // Steps of the slab that Collect is filling, roughly; any thread, for who waits.
+  virtual std::int64_t steps_under_way() const { return 0; }
+
   // Since construction; for benchmarks and the progress line.
   virtual CollectorTimes times() const = 0;
 

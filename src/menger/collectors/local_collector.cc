@@ -27,7 +27,6 @@ class LocalCollector : public SlabCollector {
   void FillBlock(int worker, Report report_progress) {
     BeginBlock(/*group=*/0, worker);
     Policy& own_policy = policy(worker);
-    EnvironmentGroup& environments = group(0, worker);
     const ColumnBlock& block = slab().columns().block(0, worker);
     const PositionRange positions{.first = block.first_position, .count = block.count};
     PhaseClock& time = clock(worker);
@@ -37,7 +36,7 @@ class LocalCollector : public SlabCollector {
       time.Begin();
       own_policy.Act(slab(), row, positions);
       time.Lap(PhaseClock::kInference);
-      environments.Step(slab(), row);
+      StepBlock(/*group=*/0, worker, row);
       time.Lap(PhaseClock::kSimulation);
       report_progress();
     }

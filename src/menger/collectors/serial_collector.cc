@@ -22,7 +22,7 @@ class SerialCollector : public SlabCollector {
       time.Begin();
       policy(0).Act(slab(), row, positions);
       time.Lap(PhaseClock::kInference);
-      group(0, 0).Step(slab(), row);
+      StepBlock(/*group=*/0, /*worker=*/0, row);
       time.Lap(PhaseClock::kSimulation);
     }
     time.AddRows(watch.nanoseconds());

@@ -140,6 +140,7 @@ Slab& SlabCollector::Collect(int rows_max) {
   try {
     if (carried_row_ != 0) slab_.Carry(slab_);
     slab_.set_horizon(std::clamp(rows_max, 1, plan_.horizon));
+    rows_under_way_.store(0, std::memory_order_relaxed);
     const std::int64_t begin = MonotonicNanoseconds();
     Fill();
     wall_nanoseconds_ += MonotonicNanoseconds() - begin;
@@ -182,7 +183,7 @@ void SlabCollector::BeginBlock(int group, int worker) {
 void SlabCollector::StepBetweenWaits(int group, int worker, int row) {
   PhaseClock& time = clock(worker);
   time.Lap(PhaseClock::kWaiting);
-  this->group(group, worker).Step(slab_, row);
+  StepBlock(group, worker, row);
   time.Lap(PhaseClock::kSimulation);
   time.Begin();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,6 +25,9 @@ class SlabCollector : public Collector {
   Slab& Collect(int rows_max) final;
   std::span<const EpisodeResult> episodes() const final { return tracker_.episodes(); }
   CollectorTimes times() const final;
+  std::int64_t steps_under_way() const final {
+    return rows_under_way_.load(std::memory_order_relaxed) * plan_.environments;
+  }
   void Save(ArchiveWriter& archive) const final;
   void Load(ArchiveReader& archive) final;
   std::vector<EnvironmentMetric> TakeMetrics() final;
@@ -39,6 +43,12 @@ class SlabCollector : public Collector {
 
   // The first thing done to a block in each slab: fresh episodes where row 0 needs them.
   void BeginBlock(int group, int worker);
+
+  // Simulates one row of a block.
+  void StepBlock(int group, int worker, int row) {
+    this->group(group, worker).Step(slab_, row);
+    if (worker == 0) rows_under_way_.store(row + 1, std::memory_order_relaxed);
+  }
 
   // For threads that meet at every row: simulates one, and counts the time since the last as a
   // wait.
@@ -78,6 +88,7 @@ class SlabCollector : public Collector {
   int carried_row_ = 0;                // Where row 0 of the next slab stands: T, or 0 after Load.
   bool started_ = false;               // Environments have been reset.
   bool failed_ = false;
+  alignas(64) std::atomic<std::int64_t> rows_under_way_{0};  // Of worker 0; written once a row.
 };
 
 // The four kinds. The plan has been checked.

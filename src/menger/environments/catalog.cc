@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/base/edit_distance.h"
 #include "menger/base/error.h"
 #include "menger/environments/acrobot.h"
 #include "menger/environments/cart_pole.h"
@@ -16,6 +17,13 @@
 #include "menger/environments/simulator_group.h"
 
 namespace menger {
+namespace {
+
+// Of a name: so many characters wrong are a slip, in one of so many.
+constexpr std::size_t kSlipMax = 2;
+constexpr std::size_t kSlipSizeMin = 5;
+
+}  // namespace
 
 void EnvironmentCatalog::Add(EnvironmentEntry entry) {
   if (Contains(entry.spec.name)) {
@@ -48,11 +56,34 @@ EnvironmentEntry EnvironmentCatalog::Open(const std::string& name, EnvironmentUs
 EnvironmentEntry EnvironmentCatalog::Open(const std::string& name, EnvironmentUse use,
                                           const EnvironmentFamily* family) const {
   if (family == nullptr) return Find(name);
+  RefuseMisspelt(name);
   try {
     return family->Open(name, use);
   } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
     throw Error(error.code(), error.what() + DidYouMean(name, KnownNames()));
   }
+}
+
+// Before an interpreter is started, which may not even be there. Another version of a known name is
+// no slip: Gymnasium may have it.
+void EnvironmentCatalog::RefuseMisspelt(const std::string& name) const {
+  if (name.find_first_of(":/") != std::string::npos) return;
+  const auto without_version = [](const std::string& full) {
+    return full.substr(0, full.rfind("-v"));
+  };
+  const std::string wrong = without_version(name);
+  std::string right;
+  for (const std::string& known : KnownNames()) {
+    const std::string candidate = without_version(known);
+    if (candidate == wrong) return;
+    if (wrong.size() >= kSlipSizeMin && EditDistance(wrong, candidate) <= kSlipMax) right = known;
+  }
+  if (right.empty()) return;
+  throw NotFound(
+      "there is no environment '{}' (did you mean '{}'?); `menger list` shows all, and 'host:{}' "
+      "asks Gymnasium for one of that name",
+      name, right, name);
 }
 
 std::vector<std::string> EnvironmentCatalog::KnownNames() const {

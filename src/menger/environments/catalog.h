@@ -36,6 +36,7 @@ class EnvironmentCatalog {
   EnvironmentEntry Open(const std::string& name, EnvironmentUse use) const;
 
  private:
+  void RefuseMisspelt(const std::string& name) const;
   bool Contains(std::string_view name) const;
   std::vector<std::string> KnownNames() const;
 

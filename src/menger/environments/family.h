@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "menger/base/error.h"
 #include "menger/base/options.h"
 #include "menger/environments/environment.h"
 
@@ -15,6 +16,13 @@ namespace menger {
 // is always that of the whole, unaided task. A recording is an evaluation to look at: groups can
 // Render where the environment can be shown.
 enum class EnvironmentUse : std::uint8_t { kTraining, kEvaluation, kRecording };
+
+// What is wrong with an environment, each in one line.
+struct EnvironmentReport {
+  std::vector<std::string> faults;  // With these it cannot be trained on.
+  std::vector<std::string> notes;   // With these it can.
+  double steps_per_second = 0;      // Of one alone; 0: nobody knows.
+};
 
 // Environments that are made by name on demand and have options of their own: Atari games, MuJoCo
 // tasks, everything that Python can make.
@@ -35,12 +43,21 @@ class EnvironmentFamily {
 
   virtual void Declare(Options& options) = 0;
 
+  // Where the recipe lies: what stands beside it can be named in it.
+  virtual void SetRecipeFolder(const std::string& /*folder*/) {}
+
   // Writes into the options what they leave to the family, so that a run's record says it.
   virtual void ResolveDefaults() {}
 
   // Throws NotFound where the family knows that there is no such environment, FailedPrecondition,
   // saying how to get it, where something is not installed. May start a process and take a second.
   virtual EnvironmentEntry Open(const std::string& environment, EnvironmentUse use) const = 0;
+
+  // Plays it for a few seconds to find out. Throws FailedPrecondition where that is not offered.
+  virtual EnvironmentReport Check(const std::string& environment) const {
+    throw FailedPrecondition("{} is the program's own: there is nothing of yours to check",
+                             environment);
+  }
 };
 
 }  // namespace menger

@@ -18,6 +18,7 @@
 #include "menger/base/log.h"
 #include "menger/base/random.h"
 #include "menger/environments/environment.h"
+#include "menger/environments/row_check.h"
 #include "menger/environments/simulator.h"
 #include "menger/tensor/slab.h"
 
@@ -33,7 +34,8 @@ namespace menger {
 //   is_first = 1 (nothing may be stacked onto them), and its actions are not looked at;
 // - refusal of bad actions before any column is stepped, so the call can be repeated.
 //
-// A simulator that throws while the error budget lasts starts a fresh episode. The row of the error
+// A simulator that throws, or gives a reward or observation that is no number, starts a fresh
+// episode while the error budget lasts. The row of the error
 // then has valid = 0, truncated = 1 (with the row's own observation as the final one, so that
 // returns are cut there) and episode_end = 0 (half an episode must not enter the statistics).
 template <Simulator S>
@@ -94,6 +96,8 @@ class SimulatorGroup final : public EnvironmentGroup {
         ++i;
       }
     }
+    if (!AllSound(rows)) [[unlikely]]
+      RefuseValues(rows);
   }
 
   void ResetParked(Slab& slab, int row) override {
@@ -301,11 +305,39 @@ class SimulatorGroup final : public EnvironmentGroup {
     }
   }
 
+  // Whether what a step has written can be learned from; final observations are looked at as they
+  // are kept.
+  bool AllSound(const Rows& rows) const {
+    const auto count = static_cast<std::size_t>(count_);
+    return !bad_final_ && AllFinite(rows.reward, count) &&
+           AllFinite(rows.next_observation, count * observation_size());
+  }
+
+  [[gnu::cold, gnu::noinline]] void RefuseValues(const Rows& rows) {
+    bad_final_ = false;
+    for (int i = 0; i < count_; ++i) {
+      try {
+        if (!AllFinite(rows.reward + i, 1)) RefuseFault(RowFault{i, RewardFault(rows.reward[i])});
+        if (rows.final_index[i] >= 0) Check(rows.final_observation + i * observation_size());
+        Check(rows.next_observation + i * observation_size());
+      } catch (...) {
+        Restart(rows, i);
+      }
+    }
+  }
+
+  void Check(const Number* observation) const {
+    if (AllFinite(observation, observation_size())) [[likely]]
+      return;
+    RefuseFault(FaultOf(spec_.observation[0], reinterpret_cast<const std::byte*>(observation), 1));
+  }
+
   // Keeps `final_observation` and starts, or parks for, the next episode.
   void EndEpisode(const Rows& rows, int i, const Number* final_observation, bool may_park) {
     Number* const next = rows.next_observation + i * observation_size();
     std::memcpy(rows.final_observation + i * observation_size(), final_observation,
                 observation_bytes());
+    bad_final_ |= !AllFinite(final_observation, observation_size());
     rows.final_index[i] = rows.final_slot + i;
     rows.next_is_first[i] = 1;
     if (options_.reset_mode == ResetMode::kSameStep || !may_park) {
@@ -317,7 +349,10 @@ class SimulatorGroup final : public EnvironmentGroup {
     ++parked_count_;
   }
 
-  void StartEpisode(int i, Number* observation) { simulators_[i].Reset(randoms_[i], observation); }
+  void StartEpisode(int i, Number* observation) {
+    simulators_[i].Reset(randoms_[i], observation);
+    Check(observation);
+  }
 
   void ResetInto(Slab& slab, int row, int i) {
     const int position = options_.columns.first_position + i;
@@ -445,6 +480,7 @@ class SimulatorGroup final : public EnvironmentGroup {
   std::vector<std::int32_t> elapsed_;  // Steps of the current episode.
   std::vector<std::uint8_t> parked_;
   int parked_count_ = 0;
+  bool bad_final_ = false;  // A final observation of this step is no number.
   bool started_ = false;
 };
 

@@ -37,6 +37,9 @@ struct NetworkOptions {
                                     // a convolutional network share the convolutions all the same.
   std::int64_t lstm_size = 64;
 
+  // Whether it is convolutional: then it reads stacked frames, else vectors.
+  bool reads_frames() const { return kind.ends_with("cnn"); }
+
   void Declare(Options& options);
 };
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "menger/base/error.h"
 #include "menger/base/worker_pool.h"
 #include "menger/tensor/slab.h"
+#include "menger/training/progress.h"
 
 namespace menger {
 namespace {
@@ -30,6 +32,8 @@ class EpisodeBatch {
       : plan_(plan),
         policies_(policies),
         watch_(watch),
+        steps_max_(environment.spec.max_episode_steps > 0 ? std::numeric_limits<std::int64_t>::max()
+                                                          : plan.steps_max),
         workers_(WorkersOf(policies, count, watch != nullptr)),
         slab_(MakeSlab(
             {.observation = environment.spec.observation,
@@ -63,18 +67,13 @@ class EpisodeBatch {
       pool.Run(workers_, [this](int worker) { PlayRows(worker); });
       if (std::count(running_.begin(), running_.end(), 0) == workers_) break;
       if (plan_.stop_requested()) break;
-      if (slab_.first_step() > plan_.steps_max) {
-        throw DeadlineExceeded(
-            "an evaluation episode has not ended after {} steps: give the "
-            "environment a time limit",
-            plan_.steps_max);
-      }
       slab_.Carry(slab_);
     }
     for (std::size_t episode = 0; episode < ended_.size(); ++episode) {
       if (ended_[episode] == 0) continue;  // Stopped.
       result.returns.push_back(returns_[episode]);
       result.lengths.push_back(lengths_[episode]);
+      result.cut += ended_[episode] == kCut ? 1 : 0;
     }
   }
 
@@ -86,6 +85,7 @@ class EpisodeBatch {
       groups_[worker]->Step(slab_, row);
       if (watch_) watch_(*groups_[worker]);
       Account(block, row);
+      if (plan_.steps != nullptr) plan_.steps->fetch_add(block.count, std::memory_order_relaxed);
     }
   }
 
@@ -96,15 +96,24 @@ class EpisodeBatch {
       if (ended_[episode] != 0) continue;
       returns_[episode] += slab_.reward(row)[position];
       ++lengths_[episode];
-      if (slab_.episode_end(row)[position] == 0) continue;
-      ended_[episode] = 1;
+      if (slab_.episode_end(row)[position] != 0) {
+        ended_[episode] = kEnded;
+      } else if (lengths_[episode] >= steps_max_) {
+        ended_[episode] = kCut;
+      } else {
+        continue;
+      }
       --running_[block.worker];
     }
   }
 
+  static constexpr char kEnded = 1;
+  static constexpr char kCut = 2;
+
   const EvaluationPlan& plan_;
   const std::span<const std::unique_ptr<Policy>> policies_;  // One a worker, at least.
   const EpisodeWatcher& watch_;
+  const std::int64_t steps_max_;
   const int workers_;
   Slab slab_;
   std::vector<std::unique_ptr<EnvironmentGroup>> groups_;  // One a worker.
@@ -139,12 +148,22 @@ double EvaluationResult::mean_length() const {
          static_cast<double>(episodes());
 }
 
-std::string ToString(const EvaluationResult& result) {
+std::string CutText(const EvaluationResult& result, const std::string& environment,
+                    std::int64_t steps_max) {
+  if (result.cut == 0) return "";
   return fmt::format(
-      "mean {:.1f}, standard deviation {:.1f}, minimum {:.1f}, maximum {:.1f} over {} "
-      "episode{}",
-      result.mean(), result.standard_deviation(), result.minimum(), result.maximum(),
-      result.episodes(), result.episodes() == 1 ? "" : "s");
+      "{} of {} episodes had not ended after {} steps and were cut there, because {} has no time "
+      "limit (evaluation.steps_max)",
+      result.cut, result.episodes(), steps_max, environment);
+}
+
+std::string ToString(const EvaluationResult& result) {
+  const double scale = std::max(std::abs(result.minimum()), std::abs(result.maximum()));
+  return fmt::format("mean {}, standard deviation {}, minimum {}, maximum {} over {} episode{}",
+                     NumberText(result.mean(), scale),
+                     NumberText(result.standard_deviation(), scale),
+                     NumberText(result.minimum(), scale), NumberText(result.maximum(), scale),
+                     result.episodes(), result.episodes() == 1 ? "" : "s");
 }
 
 EvaluationResult Evaluate(const EvaluationPlan& plan, const EnvironmentEntry& environment,

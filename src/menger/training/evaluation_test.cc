@@ -69,12 +69,21 @@ TEST(EvaluationTest, EpisodesAreNotCutByTheSlab) {
   EXPECT_EQ(result.lengths, (std::vector<std::int64_t>{200, 200, 200}));
 }
 
-TEST(EvaluationTest, AnEpisodeWithoutEndIsGivenUp) {
-  const EnvironmentCatalog environments = NativeEnvironments();
-  const EnvironmentEntry& entry = environments.Find("Pendulum-v1");
+TEST(EvaluationTest, AnEpisodeWithoutATimeLimitIsCut) {
+  EnvironmentEntry entry = NativeEnvironments().Find("Pendulum-v1");
   const auto policies =
       Policies<RandomPolicy>(2, entry.spec.observation, entry.spec.action, /*seed=*/1);
-  EXPECT_THROW(Evaluate({.episodes = 3, .steps_max = 50}, entry, policies), Error);
+  EvaluationResult result = Evaluate({.episodes = 3, .steps_max = 50}, entry, policies);
+  EXPECT_EQ(result.lengths, (std::vector<std::int64_t>{200, 200, 200}));
+  EXPECT_EQ(result.cut, 0);
+  entry.spec.max_episode_steps = 0;  // As far as anybody says.
+  std::atomic<std::int64_t> steps = 0;
+  result = Evaluate({.episodes = 3, .steps_max = 50, .steps = &steps}, entry, policies);
+  EXPECT_EQ(result.lengths, (std::vector<std::int64_t>{50, 50, 50}));
+  EXPECT_EQ(result.cut, 3);
+  EXPECT_GE(steps, 150);
+  EXPECT_NE(CutText(result, "Mine", 50).find("3 of 3 episodes had not ended after 50 steps"),
+            std::string::npos);
 }
 
 // It asks once in 32 steps.

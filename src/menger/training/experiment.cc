@@ -3,6 +3,7 @@
 #include <toml++/toml.h>
 
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -135,6 +136,11 @@ void EvaluationOptions::Declare(Options& options) {
                .maximum = 1e12,
                .consequence = "added to the seed for evaluation environments, so that they are "
                               "never the training ones"});
+  options.Add("steps_max", &steps_max,
+              {.minimum = 1,
+               .unit = "steps",
+               .consequence = "of an episode, where the environment has no time limit: it is cut "
+                              "there, and that is said"});
   options.Add("stop_at_return", &stop_at_return,
               {.consequence = "ends training when two evaluations in a row reach it; inf: never"});
 }
@@ -218,6 +224,9 @@ Experiment::Experiment(std::string_view toml, const std::string& origin,
                           origin, environment.empty() ? "environment" : "algorithm");
   }
   DeclareSections(std::move(algorithms));
+  if (std::error_code error; family_ != nullptr && std::filesystem::exists(origin, error)) {
+    family_->SetRecipeFolder(std::filesystem::absolute(origin).parent_path().string());
+  }
 
   for (const auto& [key, node] : table) {
     if (!node.is_table()) continue;

@@ -27,6 +27,7 @@ struct EvaluationOptions {
   // Far from every training seed (environment i of a run is seeded with seed + i), and prime, so
   // that the seeds of neighbouring runs do not meet.
   std::int64_t seed_offset = 10'000'019;
+  std::int64_t steps_max = 10'000;
   double stop_at_return = std::numeric_limits<double>::infinity();
 
   void Declare(Options& options);

@@ -43,9 +43,9 @@ std::string TextWith(const ProgressState& state, const Shown& shown) {
   if (shown.rate && !std::isnan(state.steps_per_second)) {
     text += fmt::format(", {} steps/s", RateText(state.steps_per_second));
   }
-  if (!std::isnan(state.return_mean)) text += fmt::format(", return {:.1f}", state.return_mean);
+  if (!std::isnan(state.return_mean)) text += ", return " + NumberText(state.return_mean);
   if (shown.evaluation && !std::isnan(state.evaluation_mean)) {
-    text += fmt::format(", evaluation {:.1f}", state.evaluation_mean);
+    text += ", evaluation " + NumberText(state.evaluation_mean);
   }
   if (!std::isnan(state.seconds_left)) {
     text += fmt::format(", {} left", DurationText(state.seconds_left));
@@ -60,6 +60,12 @@ int TerminalWidth() {
 }
 
 }  // namespace
+
+std::string NumberText(double value, double scale) {
+  const double size = std::abs(scale);
+  const double before = size > 0 && std::isfinite(size) ? std::floor(std::log10(size)) : 3;
+  return fmt::format("{:.{}f}", value, static_cast<int>(std::clamp(3 - before, 1.0, 9.0)));
+}
 
 std::string DurationText(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e9));
@@ -124,15 +130,18 @@ void ProgressReporter::Clear() {
 }
 
 void ProgressReporter::Update(const ProgressState& state) {
+  const std::lock_guard lock(mutex_);
   if (IsTime()) Draw(state);
 }
 
 void ProgressReporter::Say(const std::string& line) {
+  const std::lock_guard lock(mutex_);
   Clear();
   LogInfo("{}", line);
 }
 
 void ProgressReporter::Finish(const ProgressState& state) {
+  const std::lock_guard lock(mutex_);
   Draw(state);
   if (drawn_) std::fputc('\n', stderr);
   drawn_ = false;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <string>
 
 #include "menger/base/clock.h"
@@ -27,10 +28,15 @@ std::string ProgressText(const ProgressState& state);
 // the time left stay.
 std::string ProgressBar(const ProgressState& state, int width);
 
+// A number with enough digits to tell it from others of the size of `scale`: four of them, and one
+// behind the point at least.
+std::string NumberText(double value, double scale);
+inline std::string NumberText(double value) { return NumberText(value, value); }
+
 std::string DurationText(double seconds);  // "0:12", "1:02:03"
 
 // Shows progress on standard error: on a terminal one line that is drawn again and again, elsewhere
-// a plain log line every few seconds. One thread.
+// a plain log line every few seconds. Any thread.
 class ProgressReporter {
  public:
   // `interval_seconds` 0 means a tenth of a second on a terminal, five seconds elsewhere.
@@ -48,12 +54,15 @@ class ProgressReporter {
   void Finish(const ProgressState& state);
 
  private:
+  // With the mutex held.
   bool IsTime();
   void Draw(const ProgressState& state);
   void Clear();
 
   const bool terminal_;
   const double interval_seconds_;
+
+  std::mutex mutex_;  // Guards all below, and what is on the terminal.
   Stopwatch since_last_;
   bool drawn_ = false;  // The terminal's current line holds a bar.
 };

@@ -48,6 +48,14 @@ TEST(ProgressTest, TheReturnAndTheTimeLeftStayWhateverTheWidth) {
   EXPECT_THAT(ProgressBar(state, 99), HasSubstr("182k steps/s"));
 }
 
+TEST(ProgressTest, NumbersHaveDigitsEnoughForTheirSize) {
+  EXPECT_EQ(NumberText(500), "500.0");
+  EXPECT_EQ(NumberText(-20.75), "-20.75");
+  EXPECT_EQ(NumberText(0.0123), "0.01230");
+  EXPECT_EQ(NumberText(0.5, /*scale=*/430), "0.5");
+  EXPECT_EQ(NumberText(0), "0.0");
+}
+
 TEST(ProgressTest, DurationsReadAsClocks) {
   EXPECT_EQ(DurationText(0.4), "0:00");
   EXPECT_EQ(DurationText(72), "1:12");

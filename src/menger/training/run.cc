@@ -11,6 +11,7 @@
 #include "menger/base/files.h"
 #include "menger/base/log.h"
 #include "menger/replay/checkpoint.h"
+#include "menger/training/heartbeat.h"
 #include "menger/training/replay_learner.h"
 
 namespace menger {
@@ -52,6 +53,15 @@ void WriteSummary(const Experiment& experiment, const RunFolder& folder,
   }
   summary["build"] = ToString(ThisBuild());
   WriteFileAtomically(folder.file("summary.json"), summary.dump(2) + "\n");
+}
+
+// Measures, where something is left open: with a slow environment that takes a while.
+void ResolveAloud(Experiment& experiment, const EnvironmentEntry& environment,
+                  ProgressReporter& progress) {
+  const std::function<std::int64_t()> unknown;
+  Heartbeat heartbeat(progress);
+  const Heartbeat::Phase phase(heartbeat, "measuring how to collect", unknown);
+  Resolve(experiment, environment);
 }
 
 RunOutcome Finish(const Experiment& experiment, const RunFolder& folder, SynchronousLoop& loop) {
@@ -103,7 +113,7 @@ void VerifyReplay(const ArchiveReader& archive) {
 RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& make_folder,
                     const std::string& init_from, const RunContext& context) {
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
-  Resolve(experiment, environment);
+  ResolveAloud(experiment, environment, context.progress);
   TrainingParts parts = MakeParts(experiment, environment, /*attempt=*/0);
   if (!init_from.empty()) {
     const ArchiveReader checkpoint = RunFolder::Open(init_from).NewestWholeCheckpoint();
@@ -126,7 +136,7 @@ RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunC
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   const ArchiveReader checkpoint = folder.NewestWholeCheckpoint(VerifyReplay);
   const FileDescriptor lock = folder.Lock();
-  Resolve(experiment, environment);
+  ResolveAloud(experiment, environment, context.progress);
   if (checkpoint.Read<bool>(SynchronousLoop::kCollectorLost)) {
     LogWarning("'{}' was saved after an error of collection: environments start anew, other seeds",
                checkpoint.path());

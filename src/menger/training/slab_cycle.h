@@ -33,6 +33,7 @@ class SlabCycle final : public LearningCycle {
   std::int64_t steps() const override { return ValidSteps(*slab_); }
   std::span<const EpisodeResult> episodes() const override { return collector_->episodes(); }
   std::vector<EnvironmentMetric> TakeMetrics() override { return collector_->TakeMetrics(); }
+  std::int64_t steps_under_way() const override { return collector_->steps_under_way(); }
   CollectorTimes times() const override { return collector_->times(); }
 
   void SaveCollection(ArchiveWriter& archive) const override { collector_->Save(archive); }

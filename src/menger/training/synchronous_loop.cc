@@ -64,6 +64,7 @@ SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry 
       folder_(folder),
       progress_(progress),
       stop_requested_(std::move(stop_requested)),
+      heartbeat_(progress),
       greedy_(GreedyPolicies(*parts.algorithm, static_cast<std::uint64_t>(experiment.seed),
                              PlayingThreads(experiment))),
       table_(folder.file("progress.csv")),
@@ -137,6 +138,7 @@ void SynchronousLoop::CollectAndLearn() {
   const double progress =
       static_cast<double>(counters_.steps) / static_cast<double>(experiment_.steps);
   try {
+    const Heartbeat::Phase phase(heartbeat_, "learning", unknown_);
     metrics_.Add(cycle_.Learn(*parts_.update, progress));
     parts_.algorithm->Publish();
   } catch (...) {
@@ -165,6 +167,7 @@ ProgressTable::Row SynchronousLoop::TakeTimes() {
 }
 
 void SynchronousLoop::Collect() {
+  const Heartbeat::Phase phase(heartbeat_, "collecting", collected_);
   try {
     cycle_.Collect(experiment_.steps - counters_.steps);
   } catch (...) {
@@ -214,6 +217,9 @@ EvaluationResult SynchronousLoop::EvaluateGreedily() {
     try {
       EvaluationPlan plan = EvaluationPlanOf(experiment_, *parts_.algorithm, counters_.evaluations);
       plan.stop_requested = stop_requested_;
+      plan.steps = &evaluation_steps_;
+      evaluation_steps_ = 0;
+      const Heartbeat::Phase phase(heartbeat_, "evaluating", evaluated_);
       return Evaluate(plan, evaluation_, greedy_);
     } catch (...) {
       const Error error = TranslateCurrentException();
@@ -235,6 +241,10 @@ EvaluationResult SynchronousLoop::EvaluateGreedily() {
 bool SynchronousLoop::EvaluateNow() {
   const EvaluationResult result = EvaluateGreedily();
   if (result.episodes() < experiment_.evaluation.episodes) return false;
+  if (result.cut > 0) {
+    LogWarning("evaluation after {} steps: {}", counters_.steps,
+               CutText(result, experiment_.environment, experiment_.evaluation.steps_max));
+  }
   ++counters_.evaluations;
   counters_.evaluated_at = counters_.steps;
   counters_.evaluation_episodes = result.episodes();

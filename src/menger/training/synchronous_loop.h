@@ -1,10 +1,13 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "menger/base/clock.h"
 #include "menger/training/event_file.h"
+#include "menger/training/heartbeat.h"
 #include "menger/training/loop_state.h"
 #include "menger/training/progress.h"
 #include "menger/training/progress_table.h"
@@ -86,6 +89,13 @@ class SynchronousLoop {
   const RunFolder& folder_;
   ProgressReporter& progress_;
   const std::function<bool()> stop_requested_;
+
+  // For whoever waits; what the phases ask must be there as long as they may.
+  const std::function<std::int64_t()> collected_ = [this] { return cycle_.steps_under_way(); };
+  std::atomic<std::int64_t> evaluation_steps_{0};
+  const std::function<std::int64_t()> evaluated_ = [this] { return evaluation_steps_.load(); };
+  const std::function<std::int64_t()> unknown_;
+  Heartbeat heartbeat_;
 
   std::vector<std::unique_ptr<Policy>> greedy_;  // One a thread that evaluates.
   ProgressTable table_;

@@ -117,7 +117,8 @@ EvaluationPlan EvaluationPlanOf(const Experiment& experiment, const Algorithm& a
   return {.episodes = static_cast<int>(options.episodes),
           .seed = static_cast<std::uint64_t>(seed),
           .clip_actions = experiment.transforms.actions == "clip",
-          .history = algorithm.history()};
+          .history = algorithm.history(),
+          .steps_max = options.steps_max};
 }
 
 }  // namespace menger

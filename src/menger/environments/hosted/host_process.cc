@@ -25,7 +25,9 @@ std::chrono::nanoseconds Seconds(double seconds) {
 }  // namespace
 
 HostProcess::HostProcess(const HostProgram& program, std::span<const int> inherited)
-    : memory_(AllocateSharedMemory("menger-control", sizeof(HostControl))) {
+    : memory_(AllocateSharedMemory("menger-control", sizeof(HostControl))),
+      speaker_(program.speaker),
+      voice_(program.voice) {
   control_ = reinterpret_cast<HostControl*>(memory_->data());
   control_->magic = kHostMagic;
   control_->version = kHostProtocolVersion;
@@ -133,6 +135,7 @@ void HostProcess::KeepStart(std::int32_t process) {
 }
 
 void HostProcess::KeepLine(std::string_view line) {
+  if (voice_ != nullptr && !IsLogged(LogLevel::kDebug)) voice_->Say(speaker_, line);
   LogDebug("host {}: {}", process_.load(), line);
   const std::lock_guard lock(mutex_);
   lines_.emplace_back(line.substr(0, kLineBytesMax));

@@ -64,6 +64,8 @@ class HostProcess {
   std::uint32_t sent_ = 0;
   bool idle_ = true;  // No request is on its way.
 
+  const std::string speaker_;
+  const std::shared_ptr<HostVoice> voice_;  // May be null.
   std::mutex mutex_;
   std::condition_variable started_;  // Signalled when process_ or ended_ is set.
   std::atomic<std::int32_t> process_{0};

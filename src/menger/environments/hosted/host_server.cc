@@ -69,6 +69,11 @@ class Server {
       }
       case HostCommand::kRender:
         return ToText(Group().Render(control.row));
+      case HostCommand::kRefuse: {
+        const auto refused = nlohmann::json::parse(ReadHostText(control));
+        throw FailedPrecondition("{}: {}", refused.at("place").get<std::string>(),
+                                 refused.at("why").get<std::string>());
+      }
       case HostCommand::kLoad: {
         ArchiveReader archive(ReadHostText(control));
         Group().Load(archive);

@@ -8,6 +8,7 @@
 #include "menger/base/error.h"
 #include "menger/base/program_files.h"
 #include "menger/environments/hosted/hosted_group.h"
+#include "menger/environments/hosted/interpreter.h"
 
 namespace menger {
 namespace {
@@ -40,13 +41,6 @@ bool LooksLikeGymnasiumId(std::string_view text) {
                      [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }) &&
          std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(version),
                      [](char c) { return IsWord(c) || c == '/' || c == '.' || c == '-'; });
-}
-
-std::string Interpreter(const std::string& chosen) {
-  if (chosen != "auto") return chosen;
-  const std::string own =
-      FindBesideProgram("MENGER_PYTHON", "../../.venv/bin/python", MENGER_HOST_PYTHON);
-  return own.empty() ? "python3" : own;
 }
 
 std::vector<std::pair<std::string, std::string>> Variables() {
@@ -91,9 +85,15 @@ bool HostedEnvironments::Serves(std::string_view environment) const {
 }
 
 void HostedEnvironments::Declare(Options& options) {
-  options.Add("python", &python_,
-              {.consequence = "the interpreter that runs the environments, with numpy and "
-                              "gymnasium; auto: the project's .venv, else python3"});
+  options.Add(
+      "python", &python_,
+      {.consequence =
+           "the interpreter that runs the environments, with numpy and "
+           "gymnasium; auto: MENGER_PYTHON, else the activated virtual environment or conda, "
+           "else the project's .venv, else python3"});
+  options.Add("python_found", &python_found_,
+              {.consequence = "what auto has found: the run's record of it, so that evaluate and "
+                              "resume take the same, unless MENGER_PYTHON names another"});
   options.Add("arguments", &arguments_,
               {.consequence = "keyword arguments of the environment, as JSON: '{\"size\": 5}'"});
   options.Add("step_deadline", &step_deadline_,
@@ -108,20 +108,40 @@ void HostedEnvironments::Declare(Options& options) {
                .consequence = "how long starting a host and making its environments may take"});
   options.Add("metrics", &metrics_,
               {.consequence = "numbers in `info` at the end of episodes to report, by name"});
-  options.Add("path", &path_,
-              {.consequence = "folders searched for modules, besides the current one"});
+  options.Add(
+      "path", &path_,
+      {.consequence = "folders searched for modules, after the recipe's and the current one; the "
+                      "run's record names all"});
   options.Add("vector", &vector_,
               {.consequence = "make a vector environment (gymnasium.vector) and step it as one "
                               "batch; it must reset in the same step"});
 }
 
-EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
-                                          EnvironmentUse use) const {
+std::vector<std::string> HostedEnvironments::SearchPath() const {
+  std::vector<std::string> folders = {fs::absolute(recipe_folder_).lexically_normal().string(),
+                                      fs::current_path().string()};
+  for (const std::string& folder : path_) {
+    folders.push_back(fs::absolute(folder).lexically_normal().string());
+  }
+  std::vector<std::string> once;
+  for (std::string& folder : folders) {
+    if (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+    if (std::find(once.begin(), once.end(), folder) == once.end()) once.push_back(folder);
+  }
+  return once;
+}
+
+void HostedEnvironments::ResolveDefaults() {
+  path_ = SearchPath();
+  if (python_ == "auto") python_found_ = FindInterpreter(python_, python_found_).path;
+}
+
+std::string HostedEnvironments::RequestFor(const std::string& environment,
+                                           EnvironmentUse use) const {
   nlohmann::json request = {
       {"environment", environment}, {"metrics", metrics_}, {"vector", vector_}};
   if (use == EnvironmentUse::kRecording) request["render"] = true;
-  request["path"] = nlohmann::json::array({fs::current_path().string()});
-  for (const std::string& folder : path_) request["path"].push_back(fs::absolute(folder).string());
+  request["path"] = SearchPath();
   if (!arguments_.empty()) {
     request["arguments"] = nlohmann::json::parse(arguments_, nullptr, /*allow_exceptions=*/false);
     if (!request["arguments"].is_object()) {
@@ -131,17 +151,42 @@ EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
           arguments_);
     }
   }
-  const std::string python = Interpreter(python_);
-  const HostProgram program{
-      .arguments = {python, "-m", "menger.host"},
-      .variables = Variables(),
-      .advice = fmt::format("It ran in {} (host.python names another interpreter).", python),
-      .start_deadline_seconds = start_deadline_,
-      .step_deadline_seconds = step_deadline_};
-  EnvironmentEntry entry = OpenHosted(program, request.dump());
+  return request.dump();
+}
+
+HostProgram HostedEnvironments::Program(const std::string& environment) const {
+  const Interpreter python = FindInterpreter(python_, python_found_);
+  return {.arguments = {python.path, "-m", "menger.host"},
+          .variables = Variables(),
+          .advice = fmt::format("It ran in {} (MENGER_PYTHON or host.python names another).{}",
+                                python.path, python.note),
+          .start_deadline_seconds = start_deadline_,
+          .step_deadline_seconds = step_deadline_,
+          .speaker = environment,
+          .voice = voice_};
+}
+
+EnvironmentEntry HostedEnvironments::Open(const std::string& environment,
+                                          EnvironmentUse use) const {
+  HostProgram program = Program(environment);
+  program.quiet = use != EnvironmentUse::kTraining;
+  EnvironmentEntry entry = OpenHosted(program, RequestFor(environment, use));
   entry.spec.metrics = metrics_;
   entry.renders = use == EnvironmentUse::kRecording;
   return entry;
+}
+
+EnvironmentReport HostedEnvironments::Check(const std::string& environment) const {
+  const std::string text =
+      CheckHosted(Program(environment), RequestFor(environment, EnvironmentUse::kTraining));
+  const auto said = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!said.is_object()) throw FailedPrecondition("a host's report cannot be read: {}", text);
+  EnvironmentReport report{.steps_per_second = said.value("speed", 0.0)};
+  for (const auto& finding : said.value("findings", nlohmann::json::array())) {
+    auto& list = finding.value("fault", true) ? report.faults : report.notes;
+    list.push_back(finding.value("text", ""));
+  }
+  return report;
 }
 
 }  // namespace menger

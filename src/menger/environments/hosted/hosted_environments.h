@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "menger/environments/family.h"
+#include "menger/environments/hosted/hosted_group.h"
 
 namespace menger {
 
@@ -25,16 +27,28 @@ class HostedEnvironments : public EnvironmentFamily {
   std::vector<std::string> examples() const override;
   bool Serves(std::string_view environment) const override;
   void Declare(Options& options) override;
+  void SetRecipeFolder(const std::string& folder) override { recipe_folder_ = folder; }
+  void ResolveDefaults() override;
   EnvironmentEntry Open(const std::string& environment, EnvironmentUse use) const override;
+  EnvironmentReport Check(const std::string& environment) const override;
 
  private:
+  std::string RequestFor(const std::string& environment, EnvironmentUse use) const;
+  HostProgram Program(const std::string& environment) const;
+
+  // Where modules are looked for, absolute: beside the recipe, in the current folder, host.path.
+  std::vector<std::string> SearchPath() const;
+
+  std::string recipe_folder_ = ".";
   std::string python_ = "auto";
+  std::string python_found_;
   std::string arguments_;  // JSON.
   double step_deadline_ = 30;
   double start_deadline_ = 45;
   std::vector<std::string> metrics_;
   std::vector<std::string> path_;
   bool vector_ = false;
+  std::shared_ptr<HostVoice> voice_ = std::make_shared<HostVoice>();
 };
 
 }  // namespace menger

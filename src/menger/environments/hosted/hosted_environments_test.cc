@@ -276,7 +276,7 @@ TEST_F(HostedEnvironmentsTest, SpacesThatNoSlabHoldsAreRefusedByName) {
     return MessageOf([&] { Open("host_examples:Unseen", arguments); },
                      ErrorCode::kFailedPrecondition);
   };
-  EXPECT_THAT(refusal("{}"), HasSubstr("observation/inner: the space Text is not supported"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("nothing but Text, of which nothing is learned"));
   EXPECT_THAT(refusal(R"({"observation": "graph"})"), HasSubstr("Sequence"));
   EXPECT_THAT(refusal(R"({"observation": "box", "action": "dict"})"),
               HasSubstr("the action space Dict is not supported"));

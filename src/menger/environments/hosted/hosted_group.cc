@@ -17,6 +17,7 @@
 #include "menger/environments/hosted/action_check.h"
 #include "menger/environments/hosted/host_process.h"
 #include "menger/environments/hosted/spec_json.h"
+#include "menger/environments/row_check.h"
 
 namespace menger {
 namespace {
@@ -65,6 +66,7 @@ class HostedGroup final : public EnvironmentGroup {
       : kind_(std::move(kind)),
         options_(options),
         columns_(options.columns),
+        check_(kind_->hosted.spec),
         parked_(options.columns.count, 0) {}
 
   const EnvironmentSpec& spec() const override { return kind_->hosted.spec; }
@@ -105,6 +107,9 @@ class HostedGroup final : public EnvironmentGroup {
     Clear(slab, row);
     try {
       Do(slab, row, HostCommand::kStep, /*text=*/{}, StepDeadline());
+      while (const auto fault = check_.OfStep(slab, row, columns_)) {
+        Refuse(slab, row, *fault, /*begins=*/false);
+      }
     } catch (const HostLost& lost) {
       TakeRestart(lost, slab, row);
       MarkLost(slab, row);
@@ -239,10 +244,28 @@ class HostedGroup final : public EnvironmentGroup {
     }
   }
 
+  void CheckBeginning(Slab& slab, int row) {
+    while (const auto fault = check_.OfObservations(slab, row, columns_)) {
+      Refuse(slab, row, *fault, /*begins=*/true);
+    }
+  }
+
+  // What the host has written cannot be taken: it begins a fresh episode there, or throws.
+  void Refuse(Slab& slab, int row, const RowFault& fault, bool begins) {
+    const nlohmann::json text = {
+        {"column", fault.column},
+        {"why", fault.why},
+        {"begins", begins},
+        {"place", fmt::format("{} environment {}, step {}", spec().name,
+                              columns_.first_environment + fault.column, slab.first_step() + row)}};
+    Do(slab, row, HostCommand::kRefuse, text.dump(), StepDeadline());
+  }
+
   // A request that fills one row with what the next step starts from.
   void Settle(Slab& slab, int row, HostCommand command, const std::string& text, double deadline) {
     try {
       Do(slab, row, command, text, deadline);
+      CheckBeginning(slab, row);
     } catch (const HostLost& lost) {
       TakeRestart(lost, slab, row);
       StartAgain(slab, row);
@@ -258,6 +281,7 @@ class HostedGroup final : public EnvironmentGroup {
         ++generation_;
         loaded_.reset();
         Do(slab, row, HostCommand::kReset, /*text=*/{}, StepDeadline());
+        CheckBeginning(slab, row);
         std::fill(parked_.begin(), parked_.end(), 0);
         return;
       } catch (const HostLost& lost) {
@@ -386,6 +410,7 @@ class HostedGroup final : public EnvironmentGroup {
   const std::shared_ptr<const HostedKind> kind_;
   const GroupOptions options_;
   const ColumnBlock columns_;
+  const RowCheck check_;
   int descriptor_ = -1;  // Of the slab that the host was attached to.
   std::vector<std::uint8_t> parked_;
   std::int64_t generation_ = 0;  // Starts of the columns with seeds of their own.
@@ -400,17 +425,32 @@ class HostedGroup final : public EnvironmentGroup {
 
 }  // namespace
 
+namespace {
+
+// Starts a host for one request.
+std::string Ask(const HostProgram& program, HostCommand command, const std::string& request) {
+  try {
+    HostProcess process(program, {});
+    return process.Call(command, program.start_deadline_seconds, request);
+  } catch (const HostLost& lost) {
+    throw FailedPrecondition("'{}' cannot say what {} is: {}\n{}", program.arguments.front(),
+                             request, lost.what(), program.advice);
+  }
+}
+
+}  // namespace
+
+std::string CheckHosted(const HostProgram& program, const std::string& request) {
+  return Ask(program, HostCommand::kCheck, request);
+}
+
 EnvironmentEntry OpenHosted(const HostProgram& program, const std::string& request) {
   auto kind = std::make_shared<HostedKind>();
   kind->program = program;
   kind->request = request;
-  try {
-    HostProcess process(program, {});
-    kind->hosted = HostedSpecFromJson(
-        process.Call(HostCommand::kDescribe, program.start_deadline_seconds, request));
-  } catch (const HostLost& lost) {
-    throw FailedPrecondition("'{}' cannot say what {} is: {}\n{}", program.arguments.front(),
-                             request, lost.what(), program.advice);
+  kind->hosted = HostedSpecFromJson(Ask(program, HostCommand::kDescribe, request));
+  if (!program.quiet) {
+    for (const std::string& notice : kind->hosted.notices) LogWarning("{}", notice);
   }
   const EnvironmentSpec spec = kind->hosted.spec;
   return {.spec = spec,

@@ -48,6 +48,12 @@ enum class HostCommand : std::int32_t {
   kLoad = 8,          // Text in: the path of the archive to read, as plain text.
   kClose = 9,         // Answered, then the host ends.
   kRender = 10,  // Column `row` of the block. Text out: width and height (4 bytes each), then RGB.
+  // Something that a step of `row` has written, or (begins) what a reset has written into it,
+  // cannot be taken: a fresh episode in that column, with `row` marked as the host marks those of
+  // its own errors, or, without a restart left, the error. Text in: {"column", "why", "begins",
+  // "place"}, the last as errors name it.
+  kRefuse = 11,
+  kCheck = 12,  // Text in: as of kDescribe. Text out: {"findings": [{"fault", "text"}], "speed"}.
 };
 
 // What a host may say besides having done it, as text out of any command that steps: metrics of

@@ -139,6 +139,7 @@ HostedSpec HostedSpecFromJson(const std::string& text) {
     hosted.spec.reward_threshold = NumberFromJson(object.value("reward_threshold", json("nan")));
     hosted.spec.description = object.value("description", "");
     hosted.resumable = object.value("resumable", false);
+    hosted.notices = object.value("notices", std::vector<std::string>{});
     return hosted;
   });
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "menger/environments/environment.h"
 #include "menger/tensor/slab.h"
@@ -16,7 +17,8 @@ namespace menger {
 // "high", "counts"}. Numbers that JSON lacks are the strings "inf", "-inf" and "nan".
 struct HostedSpec {
   EnvironmentSpec spec;
-  bool resumable = false;  // Whether kSave and kLoad keep the whole state.
+  bool resumable = false;            // Whether kSave and kLoad keep the whole state.
+  std::vector<std::string> notices;  // What somebody who trains should be told: one line each.
 };
 std::string ToJson(const HostedSpec& hosted);
 HostedSpec HostedSpecFromJson(const std::string& text);

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+namespace menger {
+
+// Passes on what hosts print, as log lines that begin with who says it: each different line once,
+// however many hosts say it, and so many of them at most. All else is there under --log debug.
+// Any thread.
+class HostVoice {
+ public:
+  explicit HostVoice(std::size_t lines_max = 100) : lines_max_(lines_max) {}
+
+  void Say(std::string_view who, std::string_view line);
+
+ private:
+  const std::size_t lines_max_;
+  std::mutex mutex_;
+  std::unordered_set<std::string> said_;  // Guarded by mutex_; bounded.
+};
+
+}  // namespace menger

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+namespace menger {
+
+// The Python that runs environments.
+struct Interpreter {
+  std::string path;
+  // What else a user may want to know when something is missing in it; "" or a sentence with a
+  // space before it.
+  std::string note;
+};
+
+// `chosen` (the option host.python) where it is not "auto". Else the first there is of: what
+// MENGER_PYTHON names; `found`, which this function has given before (a run remembers it); the
+// activated virtual environment or conda environment, if it has gymnasium; the project's .venv;
+// python3.
+Interpreter FindInterpreter(const std::string& chosen, const std::string& found);
+
+}  // namespace menger

@@ -1,0 +1,179 @@
+"""`menger check`, what environments print, evaluations that end, and what `menger evaluate` can be told."""
+
+import importlib.util
+import os
+import sys
+import unittest
+
+from program import ProgramTest
+
+MODULE = '''
+import gymnasium, numpy, random, time
+from gymnasium import spaces
+
+class Good(gymnasium.Env):
+    """A line of ten places, with every kind of leaf."""
+    metadata = {"render_modes": ["rgb_array"]}
+    observation_space = spaces.Dict({"place": spaces.Discrete(10), "lamps": spaces.MultiBinary(3),
+                                     "camera": spaces.Box(0, 255, (7, 7, 3), numpy.uint8),
+                                     "speed": spaces.Box(numpy.float32([-1, 0]), numpy.float32([1, 5]))})
+    action_space = spaces.Discrete(2)
+    limit, render_mode = 10, None
+
+    def __init__(self, talk=0, render_mode=None):
+        self.talk, self.render_mode = talk, render_mode
+        print("a good one is made")
+
+    def observe(self):
+        return {"place": self.place, "lamps": numpy.zeros(3, numpy.int8), "camera": numpy.zeros((7, 7, 3), numpy.uint8),
+                "speed": numpy.zeros(2, numpy.float32)}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time, self.place = 0, int(self.np_random.integers(3))
+        return self.observe(), {}
+
+    def step(self, action):
+        self.time += 1
+        if self.talk:
+            print("line", self.time, flush=True)
+        self.place = min(9, self.place + int(action))
+        return self.observe(), 0.0123, self.time == self.limit, False, {}
+
+    def render(self):
+        return numpy.zeros((4, 6, 3), numpy.uint8)
+
+class Endless(Good):
+    limit = -1
+
+class Slow(Good):
+    def step(self, action):
+        time.sleep(0.4)
+        return super().step(action)
+
+class Bounds(Good):
+    observation_space = spaces.Box(-1, 1, (2,), numpy.float32)
+    def observe(self):
+        return numpy.array([0.0, 3.0])
+
+class Nan(Bounds):
+    def observe(self):
+        return numpy.array([0.0, numpy.nan if self.time == 5 else 0.0], numpy.float32)
+
+class Code(Good):
+    def observe(self):
+        return {**super().observe(), "place": self.time}
+
+class Old(Bounds):
+    def step(self, action):
+        return numpy.zeros(2, numpy.float32), 0.0, False, {}
+
+class Random(Bounds):
+    def observe(self):
+        return numpy.array([0.0, random.random()], numpy.float32)
+
+class Raises(Good):
+    def step(self, action):
+        return {}["nothing"]
+'''
+RECIPE = 'environment = "mine:Good"\nalgorithm = "ppo"\nsteps = 256\n[collector]\nkind = "serial"\n[evaluation]\nepisodes = 2\n'
+
+
+class CheckingTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        missing = [name for name in ("gymnasium", "numpy") if importlib.util.find_spec(name) is None]
+        if missing:
+            self.skipTest(f"{sys.executable} lacks {', '.join(missing)}: pip install -r tools/requirements_test.txt")
+        (self.folder / "mine.py").write_text(MODULE)
+        (self.folder / "mine.toml").write_text(RECIPE)
+        os.environ["MENGER_PYTHON"] = sys.executable
+        self.addCleanup(os.environ.pop, "MENGER_PYTHON")
+
+    def check(self, name):
+        done = self.run_program("check", f"mine:{name}")
+        return done.returncode, done.stdout + done.stderr
+
+    def train(self, *settings, run="run"):
+        return self.succeed("train", "mine.toml", "--out", run, *(word for each in settings for word in ("--set", each)))
+
+    def test_a_good_environment_is_shown_as_menger_takes_it(self):
+        status, said = self.check("Good")
+        self.assertEqual(status, 0, said)
+        for text in ("observation/place () of int64: 1 code, read as 10 numbers", "observation/lamps (3,) of uint8: 3 flags",
+                     "observation/camera (3, 7, 7) of uint8: an image [channels, height, width], read as numbers of 0 to 1",
+                     "observation/speed (2,) of float32: 2 numbers", "action: one of 2 choices",
+                     "network of a recipe of two lines: mlp", "mine:Good can be trained on\n"):  # fmt: skip
+            self.assertIn(text, said)
+        self.assertRegex(said, r"speed: \d+ steps/s of one alone")
+
+    def test_faults_are_named_with_the_users_line(self):
+        for name, *texts in (("Nan", "wrong: step 4: 'observation' of its observation holds a number that is not finite"),
+                             ("Code", "wrong: step 9: 'observation/place' of its observation is 10, which is not in Discrete(10)"),
+                             ("Old", "wrong: step 0: step returned 4 values, as gym's did before 0.26"),
+                             ("Raises", "wrong: step 0: KeyError: 'nothing'", 'mine.py:', 'return {}["nothing"]')):  # fmt: skip
+            status, said = self.check(name)
+            self.assertEqual(status, 1, said)
+            for text in texts:
+                self.assertIn(text, said)
+
+    def test_notes_do_no_harm_by_themselves(self):
+        for name, *texts in (("Bounds", "is float64 where its space says float32", "element (1,) of 'observation' is"),
+                             ("Random", "with one seed and the same actions differ at reset"),
+                             ("Endless", "no episode ended in")):  # fmt: skip
+            status, said = self.check(name)
+            self.assertEqual(status, 0, said)
+            for text in texts:
+                self.assertIn("note: ", said)
+                self.assertIn(text, said)
+
+    def test_a_native_environment_has_nothing_to_check(self):
+        self.refuse("check", "CartPole-v1", saying=["CartPole-v1 is the program's own"], code=1)
+
+    def test_what_an_environment_prints_is_seen_once_and_bounded(self):
+        said = self.train('host.arguments={"talk": 1}').stderr
+        self.assertEqual(said.count("mine:Good prints: a good one is made"), 1, said)
+        self.assertEqual(said.count("mine:Good prints: line 7\n"), 1, said)
+
+    def test_an_evaluation_without_a_time_limit_ends(self):
+        said = self.train("environment=mine:Endless", "evaluation.steps_max=150")
+        self.assertIn("2 of 2 episodes had not ended after 150 steps and were cut there", said.stderr)
+        played = self.succeed("evaluate", "run", "--episodes", 3, "--set", "evaluation.steps_max=70").stdout
+        self.assertIn("episode length: mean 70.0", played)
+        self.assertIn("3 of 3 episodes had not ended after 70 steps", played)
+
+    def test_who_waits_for_a_slow_environment_is_told_what_is_going_on(self):
+        said = self.train("environment=mine:Slow", "steps=48", "collector.environments=1", "collector.horizon=48",
+                          "evaluation.episodes=1", "ppo.minibatch_size=16").stderr  # fmt: skip
+        self.assertRegex(said, r"collecting: \d+ steps in \d+ s \(\d+ steps/s\)")
+
+    def test_evaluate_says_how_it_acts_and_prints_digits_enough(self):
+        self.train()
+        played = self.succeed("evaluate", "run", "--episodes", 2).stdout
+        self.assertIn("mine:Good, greedy actions:", played)
+        self.assertIn("mean 0.1230, standard deviation 0.0000", played)
+        self.assertIn("sampled actions", self.succeed("evaluate", "run", "--episodes", 2, "--stochastic").stdout)
+        self.train("algorithm=dqn", "replay.min_size=32", run="dqn")
+        self.assertIn("but for a share of 0.25 (dqn.evaluation_epsilon)",
+                      self.succeed("evaluate", "dqn", "--episodes", 2, "--set", "dqn.evaluation_epsilon=0.25").stdout)  # fmt: skip
+        self.refuse("evaluate", "dqn", "--stochastic", saying=["dqn has no actions to sample from", "evaluation_epsilon"])
+
+    def test_ones_own_environment_is_recorded(self):
+        self.train()
+        self.succeed("evaluate", "run", "--record", "film.gif")
+        self.assertEqual((self.folder / "film.gif").read_bytes()[:4], b"GIF8")
+
+    @unittest.skipIf(importlib.util.find_spec("Box2D"), "nothing is missing")
+    def test_what_a_recording_lacks_is_one_line_with_one_command(self):
+        (self.folder / "mine.toml").write_text('environment = "LunarLander-v3"\nalgorithm = "ppo"\nsteps = 64\n')
+        self.train("evaluation.episodes=1")
+        self.refuse("evaluate", "run", "--record", "film.gif", code=1,
+                    saying=["host:LunarLander-v3 needs what", "-m pip install 'gymnasium[box2d]'"])  # fmt: skip
+
+    def test_bounds_that_differ_by_element_are_described(self):
+        said = self.succeed("describe", "mine:Good").stdout
+        self.assertIn("[0] -1 to 1, [1] 0 to 5", said)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
