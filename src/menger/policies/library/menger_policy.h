@@ -64,7 +64,7 @@ enum menger_result {
 menger_policy* menger_policy_open(const char* path, char* error, size_t error_size);
 void menger_policy_close(menger_policy* policy); /* Null: nothing happens. */
 
-/* JSON: "run", "checkpoint", "environment", "algorithm", "steps", "build". */
+/* JSON: "run", "checkpoint", "environment", "algorithm", "network", "precision", "build". */
 const char* menger_policy_about(const menger_policy* policy);
 
 int32_t menger_policy_observations(const menger_policy* policy); /* How many arrays it reads. */
