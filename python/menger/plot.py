@@ -1,4 +1,4 @@
-"""Draws learning curves: what `menger plot` runs. Needs NumPy and matplotlib, which it has tools/setup.sh install if they are missing.
+"""Draws learning curves: what `menger plot` runs. Needs NumPy and matplotlib; has tools/setup.sh install them if missing.
 
 One curve is one configuration: runs that differ in nothing but their seed are one, its line is their mean and its band reaches
 from the smallest to the largest of them, as far as all of them got. The left panel is over steps, the right one over seconds of

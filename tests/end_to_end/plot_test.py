@@ -59,7 +59,8 @@ class PlotTest(ProgramTest):
         self.refuse("plot", "empty", "--out", "a.png", saying=["'empty' is not a run folder and holds none"], env=environment)
         self.succeed("train", "quick.toml", "--out", "run")
         self.refuse("plot", "run", "--out", "a.pdf", saying=["'a.pdf' must end with .png or .svg"], env=environment)
-        self.refuse("plot", "run", "--out", "a.png", "--metric", "luck", saying=["no column 'luck'", "policy_loss"], env=environment)
+        self.refuse("plot", "run", "--out", "a.png", "--metric", "luck", saying=["no column 'luck'", "policy_loss"],
+                    env=environment)  # fmt: skip
         self.refuse("plot", "run", "--out", "nowhere/a.png", saying=["nowhere/a.png"], code=1, env=environment)
 
 

@@ -171,7 +171,8 @@ class RunFolderTest(ProgramTest):
         table = json.loads(self.succeed("runs", "--json").stdout)
         summary = json.loads((self.folder / "runs/quick-1/seed-3/summary.json").read_text())
         self.assertEqual(table[1]["best_return"], summary["best"]["return_mean"])
-        self.assertEqual(self.succeed("runs", "runs/quick-1", "--names").stdout.split(), ["runs/quick-1/seed-2", "runs/quick-1/seed-3"])
+        names = self.succeed("runs", "runs/quick-1", "--names").stdout.split()
+        self.assertEqual(names, ["runs/quick-1/seed-2", "runs/quick-1/seed-3"])
 
     def test_a_run_is_running_while_it_trains(self):
         process = self.start("train", "quick.toml", "--set", "steps=100000000", "--out", "run")

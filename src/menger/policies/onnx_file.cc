@@ -80,7 +80,7 @@ class Translator {
     const Shape before = {policy_.network.inputs - size};
     graph_.AddInput("frames", DataType::kFloat32, before,
                     std::string("next_frames of the step before") + kZeros);
-    const std::string stack = graph_.Join({"frames", frame});
+    std::string stack = graph_.Join({"frames", frame});
     graph_.Columns(stack, size, policy_.network.inputs, "next_frames");
     graph_.AddOutput("next_frames", DataType::kFloat32, before, "the frames to remember");
     return stack;
@@ -152,7 +152,7 @@ class Translator {
     const std::string written = graph_.Add("Mul", {part("Sigmoid", 1), part("Tanh", 0)});
     const std::string kept = graph_.Add("Mul", {part("Sigmoid", 2), cells});
     const std::string next_cells = graph_.Add("Add", {kept, written});
-    const std::string next_hidden =
+    std::string next_hidden =
         graph_.Add("Mul", {part("Sigmoid", 3), graph_.Add("Tanh", {next_cells})});
     states_.push_back(next_hidden);
     states_.push_back(next_cells);

@@ -104,7 +104,8 @@ std::string OnnxGraph::ToFlags(const std::string& value) {
   return Add("Cast", {value}, {{"to", {onnx::Tensor::BOOL}}});
 }
 
-std::string OnnxGraph::Reshape(const std::string& value, Integers shape, const std::string& name) {
+std::string OnnxGraph::Reshape(const std::string& value, const Integers& shape,
+                               const std::string& name) {
   return Add("Reshape", {value, Whole(shape)}, {}, name);
 }
 

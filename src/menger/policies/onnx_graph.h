@@ -49,7 +49,8 @@ class OnnxGraph {
   // Shorthands. Columns are those of dimension 1.
   std::string Cast(const std::string& value, DataType type);
   std::string ToFlags(const std::string& value);
-  std::string Reshape(const std::string& value, Integers shape, const std::string& name = "");
+  std::string Reshape(const std::string& value, const Integers& shape,
+                      const std::string& name = "");
   std::string Columns(const std::string& value, std::int64_t begin, std::int64_t end,
                       const std::string& name = "");
   // The value itself if it is one, unless it needs another name.

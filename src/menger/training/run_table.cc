@@ -95,7 +95,8 @@ void ReadExperiment(const std::string& text, RunRow& row) {
     if (key == "environment") row.environment = value;
     if (key == "algorithm") row.algorithm = value;
     if (key == "steps") row.steps_planned = static_cast<std::int64_t>(ToNumber(value).value_or(0));
-    if (rest.rfind(kOrigin) != std::string_view::npos) row.changed.push_back(key + "=" + value);
+    if (rest.rfind(kOrigin) == std::string_view::npos) continue;
+    row.changed.push_back(fmt::format("{}={}", key, value));
   }
 }
 

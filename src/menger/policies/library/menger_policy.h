@@ -30,6 +30,7 @@ extern "C" {
 typedef struct menger_policy menger_policy;
 typedef struct menger_player menger_player;
 
+/* C's names. NOLINTBEGIN(readability-identifier-naming) */
 enum menger_type {
   MENGER_UINT8 = 0,
   MENGER_INT32 = 1,
@@ -37,6 +38,7 @@ enum menger_type {
   MENGER_FLOAT32 = 3,
   MENGER_FLOAT64 = 4
 };
+/* NOLINTEND(readability-identifier-naming) */
 
 /* An array that a policy reads or writes, dense and row-major. Valid while the policy is. */
 typedef struct {
@@ -47,7 +49,7 @@ typedef struct {
   int64_t elements;     /* Their product. */
 } menger_array;
 
-/* What a call of menger_player_act found. */
+/* What a call of menger_player_act found. NOLINTBEGIN(readability-identifier-naming) */
 enum menger_result {
   MENGER_ACTED = 0,
   MENGER_NO_SUCH_CHOICE = 1,  /* An int64 observation is not below its number of choices, or is
@@ -55,13 +57,14 @@ enum menger_result {
   MENGER_NOTHING_ALLOWED = 2, /* The action mask allows nothing; what it decides is 0. */
   MENGER_NO_PLAYER = 3        /* The player or an array is null. */
 };
+/* NOLINTEND(readability-identifier-naming) */
 
 /* Reads a bundle. Null if it cannot: then `error` (of `error_size` bytes, which may be 0) says why
  * in one line. */
 menger_policy* menger_policy_open(const char* path, char* error, size_t error_size);
 void menger_policy_close(menger_policy* policy); /* Null: nothing happens. */
 
-/* JSON: "run", "checkpoint", "environment", "algorithm", "steps", "build". */
+/* JSON: "run", "checkpoint", "environment", "algorithm", "network", "precision", "build". */
 const char* menger_policy_about(const menger_policy* policy);
 
 int32_t menger_policy_observations(const menger_policy* policy); /* How many arrays it reads. */
