@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Where the user has an interpreter of their own, theirs is used.
-[[ -z ${MENGER_PYTHON:-}${VIRTUAL_ENV:-}${CONDA_PREFIX:-} ]] || exit 1
+# An interpreter that the user names is the user's to fill. An activated environment is used only if it has gymnasium.
+[[ -z ${MENGER_PYTHON:-} ]] || exit 1
 
 name=""
 for file in "$1" "experiments/$1.toml"; do
