@@ -180,19 +180,17 @@ Error SynchronousLoop::CollectionFailed(const Error& error) {
   // A thread that hangs in the cycle cannot be joined, and all that it uses must stay: until
   // the process ends nobody destroys it.
   if (error.code() == ErrorCode::kDeadlineExceeded) (void)parts_.cycle.release();
-  if (counters_.steps == 0) {
-    return Error(error.code(), fmt::format("{}; nothing was learned yet, and nothing is kept of it "
-                                           "in '{}'",
-                                           error.what(), folder_.path()));
-  }
   // Also in place of a checkpoint of the same moment with the environments, which would come to the
   // same error again.
   ++counters_.attempt;
   SaveTo(folder_.checkpoint(counters_.steps), /*with_collector=*/false);
   return Error(error.code(),
-               fmt::format("after {} steps: {}; what was learned is saved: `menger train --resume "
-                           "{}` goes on from there with fresh environments, under other seeds",
-                           counters_.steps, error.what(), folder_.path()));
+               fmt::format("after {} steps: {}; {}: `menger train --resume {}` goes on from there "
+                           "with fresh environments, under other seeds",
+                           counters_.steps, error.what(),
+                           counters_.steps > 0 ? "what was learned is saved"
+                                               : "nothing was learned yet, but the run is there",
+                           folder_.path()));
 }
 
 Error SynchronousLoop::LearningFailed(const Error& error, const char* what) const {

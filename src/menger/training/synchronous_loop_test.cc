@@ -94,6 +94,7 @@ constexpr const char* kRecipe = R"(
 environment = "Fake-v0"
 algorithm = "counting"
 steps = 200
+seed = 1
 learner_threads = 1
 [collector]
 kind = "serial"
