@@ -135,6 +135,7 @@ TEST_P(RetriesTest, ACancelledCallWaitsNoLonger) {
   runtime.Cancel(waits, /*force=*/false, /*recursive=*/false);
   EXPECT_TRUE(Exists(Path("waits.woken")));
   EXPECT_THROW(runtime.Get(waits, kPatience), TaskError);
+  ASSERT_TRUE(Exists(Path("never.begun")));  // Before that it would never run.
   runtime.Cancel(never);
   EXPECT_TRUE(Exists(Path("never.cancelled")));
 }
