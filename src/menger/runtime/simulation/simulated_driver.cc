@@ -194,12 +194,15 @@ void SimulatedNode::DriverGet() {
   held.watched = true;
   Object& object = *machine_.objects().Find(held.reference.object);
   if (machine_.WatchObject({kDriver, 1}, object, /*with_value=*/true)) {
-    Check(held_[static_cast<std::size_t>(index)], object);
+    return Check(held_[static_cast<std::size_t>(index)], object);
   }
+  Object* const awaited[] = {&object};
+  held.wait = machine_.BeginDriverWait(awaited);
 }
 
 void SimulatedNode::Check(Held& held, const Object& object) {
   held.watched = false;
+  ended_waits_.push_back(std::exchange(held.wait, 0));
   const bool failed = object.value.kind == ObjectValue::Kind::kError;
   if (!failed) {
     const Value value = DecodeValue(Read(object.value).bytes());

@@ -198,6 +198,7 @@ bool SimulatedNode::DropSomething() {
 void SimulatedNode::Settle(std::int64_t now) {
   now_ = now;
   machine_.SetTime(now);
+  for (const std::uint64_t wait : std::exchange(ended_waits_, {})) machine_.EndDriverWait(wait);
   AskAgain();
   Bury();
   EndReleased();

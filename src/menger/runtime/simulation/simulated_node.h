@@ -106,6 +106,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
     Reference reference;
     KnownPointer known;
     bool watched = false;
+    std::uint64_t wait = 0;  // See NodeMachine::BeginDriverWait.
   };
   struct Neighbour {
     std::uint64_t epoch = 0;
@@ -207,6 +208,8 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   std::map<int, Neighbour> neighbours_;                     // By number: in their present lives.
   std::set<std::pair<PeerIndex, std::uint64_t>> fetching_;  // Values that lie elsewhere.
   std::vector<std::pair<Watch, ObjectId>> asks_again_;      // They came, and lie elsewhere.
+  std::vector<std::uint64_t>
+      ended_waits_;  // Of the driver; the machine is told when it is at rest.
 
   std::vector<Held> held_;
   std::uint64_t driver_calls_ = 0;
