@@ -9,7 +9,6 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
-#include <ranges>
 #include <string_view>
 
 #include "menger/base/error.h"
@@ -109,8 +108,8 @@ std::vector<std::int64_t> RunFolder::Checkpoints() const {
 ArchiveReader RunFolder::NewestWholeCheckpoint(const Check& check) const {
   const std::vector<std::int64_t> found = Checkpoints();
   std::vector<std::string> names;
-  for (const std::int64_t steps : std::views::reverse(found)) {
-    names.push_back(std::to_string(steps));
+  for (auto steps = found.rbegin(); steps != found.rend(); ++steps) {
+    names.push_back(std::to_string(*steps));
   }
   if (ContainsCheckpoint("best")) names.emplace_back("best");
   if (names.empty()) {
