@@ -99,14 +99,6 @@ class RunFolderTest(ProgramTest):
         self.assertEqual(text, (self.folder / "run" / "experiment.toml").read_text())
         self.assertNotIn("chose", resumed.stderr)
 
-    def test_several_seeds_are_trained_and_summed_up(self):
-        finished = self.succeed("train", "quick.toml", "--seeds", "3", "--seed", "7", "--out", "runs")
-        self.assertEqual([row["seed"] for row in json.loads((self.folder / "runs" / "seeds.json").read_text())], [7, 8, 9])
-        self.assertIn("3 seeds: mean ", finished.stdout)
-        means = [json.loads((self.folder / f"runs/seed-{seed}/summary.json").read_text())["evaluation"]["return_mean"]
-                 for seed in (7, 8, 9)]
-        self.assertIn(f"minimum {min(means):.1f}, maximum {max(means):.1f}", finished.stdout)
-
     def test_a_run_can_start_from_the_parameters_of_another(self):
         self.succeed("train", "quick.toml", "--set", "ppo.learning_rate=0", "--set", "steps=128", "--seed", "3", "--out", "first")
         self.succeed("train", "quick.toml", "--set", "ppo.learning_rate=0", "--set", "steps=128", "--seed", "4",

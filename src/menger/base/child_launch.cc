@@ -39,6 +39,7 @@ struct Plan {
   const int* inherited = nullptr;
   std::size_t inherited_count = 0;
   cpu_set_t cpus;
+  bool heeds_signals = false;
   pid_t parent = getpid();
   int output = -1;
   int failure = -1;  // Closed by exec; else it gets a Failure.
@@ -73,7 +74,10 @@ Plan MakePlan(const ChildProgram& program, int output, int failure) {
   plan.inherited = program.inherited.data();
   plan.inherited_count = program.inherited.size();
   CPU_ZERO(&plan.cpus);
-  for (const int cpu : AvailableCpuList()) CPU_SET(cpu, &plan.cpus);
+  for (const int cpu : program.cpus.empty() ? AvailableCpuList() : program.cpus) {
+    CPU_SET(cpu, &plan.cpus);
+  }
+  plan.heeds_signals = program.heeds_signals;
   plan.output = output;
   plan.failure = failure;
   return plan;
@@ -92,7 +96,8 @@ Plan MakePlan(const ChildProgram& program, int output, int failure) {
   setpgid(0, 0);
   // No handler of the parent's may run here, and nothing that it ignores is to be ignored.
   for (int number = 1; number < NSIG; ++number) {
-    const bool ignored = number == SIGINT || number == SIGTERM || number == SIGHUP;
+    const bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP;
+    const bool ignored = ends && !plan.heeds_signals;
     struct sigaction action {};
     action.sa_handler = ignored ? SIG_IGN : SIG_DFL;
     sigaction(number, &action, nullptr);

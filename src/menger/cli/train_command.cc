@@ -2,16 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
+#include "menger/base/child_launch.h"
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/log.h"
+#include "menger/base/thread.h"
 #include "menger/cli/commands.h"
 #include "menger/cli/recipes.h"
 #include "menger/training/run.h"
+#include "menger/training/seed_runs.h"
 #include "menger/training/stop_signals.h"
 
 namespace menger {
@@ -21,7 +28,7 @@ constexpr const char* kFooter = R"(
 Examples:
   menger train cartpole_ppo
   menger train my_recipe.toml --set steps=50000 --set ppo.learning_rate=1e-3 --seed 7
-  menger train cartpole_ppo --seeds 5            five seeds, then their mean and spread
+  menger train cartpole_ppo --seeds 5            five seeds side by side, their mean and spread
   menger train --resume runs/cartpole_ppo-1      go on where it stopped
   menger train --resume runs/cartpole_ppo-1 --set steps=200000   and train longer
 
@@ -40,6 +47,9 @@ struct TrainArguments {
   std::optional<std::string> device;
   std::optional<std::string> seed;
   std::int64_t seeds = 0;
+  std::int64_t side_by_side = 0;  // 0: as many as there are CPUs.
+  std::string written_as;         // Where the recipe was before it was copied; "" is where it is.
+  bool quiet = false;
 };
 
 std::vector<Assignment> AssignmentsOf(const TrainArguments& arguments) {
@@ -56,12 +66,29 @@ void CheckTogether(const TrainArguments& arguments) {
   if (arguments.recipe.empty() && arguments.resume.empty()) {
     throw InvalidArgument("train needs a RECIPE or --resume RUN; `menger list recipes` shows them");
   }
+  if (arguments.side_by_side > 0 && arguments.seeds == 0) {
+    throw InvalidArgument("--side-by-side is about several seeds: say how many with --seeds");
+  }
   if (arguments.resume.empty()) return;
   for (const auto& [given, name] : {std::pair{!arguments.out.empty(), "--out"},
                                     std::pair{!arguments.init_from.empty(), "--init-from"},
                                     std::pair{arguments.seeds > 0, "--seeds"}}) {
     if (given) throw InvalidArgument("--resume goes on with one run, so {} makes no sense", name);
   }
+}
+
+const char* LogLevelNow() {
+  for (const char* name : {"debug", "info", "warning", "error"}) {
+    if (IsLogged(LogLevelFromName(name))) return name;
+  }
+  return "off";
+}
+
+// What there is where nothing was trained.
+void RemoveUnused(const std::string& folder, const std::string& copy) {
+  std::error_code error;
+  std::filesystem::remove(copy, error);
+  std::filesystem::remove(folder, error);  // Unless somebody has put something into it.
 }
 
 // A variable that a script left unset must not mean the default.
@@ -102,7 +129,8 @@ class Trainer {
       : arguments_(arguments),
         command_(context),
         assignments_(AssignmentsOf(arguments)),
-        progress_(ProgressReporter::ForStandardError()),
+        progress_(arguments.quiet ? ProgressReporter::Silent()
+                                  : ProgressReporter::ForStandardError()),
         run_({.progress = progress_,
               .stop_requested = [this] { return signals_.received() != 0; }}) {}
 
@@ -111,22 +139,22 @@ class Trainer {
     if (!arguments_.resume.empty()) return Resume();
     const Recipe recipe = FindRecipe(arguments_.recipe);
     if (arguments_.seeds > 0) return TrainSeeds(recipe);
-    const auto experiment = Read(recipe, {});
+    const auto experiment = Read(recipe);
     NameTuned(recipe, *experiment);
     Finished(StartRun(
         *experiment, [&] { return MakeFolder(recipe); }, arguments_.init_from, run_));
   }
 
  private:
-  std::unique_ptr<Experiment> Read(const Recipe& recipe, std::optional<std::int64_t> seed) const {
-    std::vector<Assignment> assignments = assignments_;
-    if (seed) assignments.push_back({"", "seed", std::to_string(*seed), "--seeds"});
-    return std::make_unique<Experiment>(ReadFile(recipe.path), recipe.path, assignments,
-                                        AllAlgorithms(), command_.environments);
+  std::unique_ptr<Experiment> Read(const Recipe& recipe) const {
+    const std::string& path = arguments_.written_as.empty() ? recipe.path : arguments_.written_as;
+    return std::make_unique<Experiment>(ReadFile(recipe.path), path, assignments_, AllAlgorithms(),
+                                        command_.environments);
   }
 
   // Who has written a recipe of his own may not know of ours.
-  static void NameTuned(const Recipe& recipe, const Experiment& experiment) {
+  void NameTuned(const Recipe& recipe, const Experiment& experiment) const {
+    if (arguments_.quiet) return;
     const std::vector<std::string> tuned = RecipesFor(experiment.environment, experiment.algorithm);
     if (tuned.empty() || std::ranges::find(tuned, recipe.name) != tuned.end()) return;
     LogInfo("tuned recipes for {} are there, too: {}", experiment.environment,
@@ -148,7 +176,7 @@ class Trainer {
 
   // A recipe beside --resume is a reminder of what the run is; it must at least be true.
   void CheckSameTask(const Experiment& resumed) const {
-    const auto named = Read(FindRecipe(arguments_.recipe), {});
+    const auto named = Read(FindRecipe(arguments_.recipe));
     if (named->environment == resumed.environment && named->algorithm == resumed.algorithm) return;
     throw InvalidArgument(
         "'{}' is a run of {} on {}, but recipe '{}' is {} on {}; leave the recipe "
@@ -158,22 +186,72 @@ class Trainer {
   }
 
   void TrainSeeds(const Recipe& recipe) {
-    const auto common = Read(recipe, {});
-    const std::int64_t first = common->seed;
+    const auto common = Read(recipe);
     NameTuned(recipe, *common);
-    std::string parent;
-    std::vector<double> means;
-    nlohmann::ordered_json table = nlohmann::ordered_json::array();
-    for (std::int64_t seed = first; seed < first + arguments_.seeds; ++seed) {
-      const auto experiment = Read(recipe, seed);
-      const auto make_folder = [&] {
-        if (parent.empty()) parent = FolderPath(recipe);
-        return RunFolder::Create(fmt::format("{}/seed-{}", parent, seed));
-      };
-      const RunOutcome outcome = StartRun(*experiment, make_folder, arguments_.init_from, run_);
+    const std::string folder = FolderPath(recipe);
+    // Those that begin late read what the first have read, whatever is written to it meanwhile.
+    const std::string copy = folder + "/recipe.toml";
+    std::filesystem::create_directories(folder);
+    WriteFileAtomically(copy, ReadFile(recipe.path));
+    SeedRuns runs{.program = TrainingOf(copy, recipe.path),
+                  .folder = folder,
+                  .seeds = std::vector<std::int64_t>(static_cast<std::size_t>(arguments_.seeds)),
+                  .steps = common->steps,
+                  .side_by_side = SideBySide(*common)};
+    std::iota(runs.seeds.begin(), runs.seeds.end(), common->seed);
+
+    std::map<std::int64_t, RunOutcome> outcomes;
+    const auto ended = [&](std::int64_t seed, const RunOutcome& outcome) {
       fmt::print("seed {}: ", seed);
       Finished(outcome);
-      if (outcome.end == LoopEnd::kInterrupted) return;
+      std::fflush(stdout);
+      outcomes[seed] = outcome;
+    };
+    const std::vector<SeedFailure> failures = TrainSideBySide(runs, ended, run_);
+    if (outcomes.empty()) RemoveUnused(folder, copy);
+    if (!failures.empty()) ThrowFailures(failures, folder);
+    if (command_.exit_code == 0) SumUp(outcomes, folder);
+  }
+
+  // The command that trains one seed of the recipe that was copied from `path`.
+  ChildProgram TrainingOf(const std::string& copy, const std::string& path) const {
+    ChildProgram program{
+        .arguments = {command_.program, "--log", LogLevelNow(), "train", copy, "--written-as",
+                      std::filesystem::absolute(path).string(), "--quiet"},
+        .file = "/proc/self/exe"};
+    const auto add = [&](const std::string& name, const std::string& value) {
+      program.arguments.insert(program.arguments.end(), {name, value});
+    };
+    for (const std::string& assignment : arguments_.assignments) add("--set", assignment);
+    if (arguments_.device) add("--device", *arguments_.device);
+    if (!arguments_.init_from.empty()) add("--init-from", arguments_.init_from);
+    return program;
+  }
+
+  int SideBySide(const Experiment& experiment) const {
+    // Several on one GPU may not fit into its memory.
+    const int fitting = experiment.device == "cpu" ? AvailableCpus() : 1;
+    const auto most = arguments_.side_by_side > 0 ? arguments_.side_by_side : fitting;
+    return static_cast<int>(std::min<std::int64_t>(most, arguments_.seeds));
+  }
+
+  [[noreturn]] static void ThrowFailures(const std::vector<SeedFailure>& failures,
+                                         const std::string& folder) {
+    std::vector<std::string> texts;
+    for (const SeedFailure& failure : failures) {
+      texts.push_back(fmt::format("seed {} {}", failure.seed, failure.cause));
+      if (failure.refused) throw InvalidArgument("{}; see above", texts.back());
+    }
+    throw FailedPrecondition(
+        "not trained to the end: {}; see above. One that has a checkpoint goes on with --resume, "
+        "for example {}/seed-{}",
+        fmt::join(texts, ", "), folder, failures.front().seed);
+  }
+
+  static void SumUp(const std::map<std::int64_t, RunOutcome>& outcomes, const std::string& folder) {
+    std::vector<double> means;
+    nlohmann::ordered_json table = nlohmann::ordered_json::array();
+    for (const auto& [seed, outcome] : outcomes) {
       means.push_back(outcome.counters.evaluation_mean);
       table.push_back({{"seed", seed},
                        {"steps", outcome.counters.steps},
@@ -185,11 +263,11 @@ class Trainer {
         "{} seeds: mean {:.1f}, standard deviation {:.1f}, minimum {:.1f}, maximum {:.1f} of "
         "the final evaluations\n",
         means.size(), all.mean, all.standard_deviation, all.minimum, all.maximum);
-    WriteFileAtomically(parent + "/seeds.json", table.dump(2) + "\n");
+    WriteFileAtomically(folder + "/seeds.json", table.dump(2) + "\n");
   }
 
   void Finished(const RunOutcome& outcome) {
-    PrintOutcome(outcome, signals_.received(), command_.program);
+    if (!arguments_.quiet) PrintOutcome(outcome, signals_.received(), command_.program);
     if (outcome.end == LoopEnd::kInterrupted) command_.exit_code = 128 + signals_.received();
   }
 
@@ -226,13 +304,23 @@ void AddTrainCommand(CLI::App& app, CommandContext& context) {
   command->add_option("--seed", arguments->seed, "The run's seed")->type_name("N");
   command
       ->add_option("--seeds", arguments->seeds,
-                   "Train so many seeds, from the run's seed upward, one after the other")
+                   "Train so many seeds, from the run's seed upward, side by side")
+      ->type_name("N")
+      ->default_str("")
+      ->check(CLI::Range(1, 1000));
+  command
+      ->add_option("--side-by-side", arguments->side_by_side,
+                   "So many of the seeds at a time; default: as many as there are CPUs, on a GPU 1")
       ->type_name("N")
       ->default_str("")
       ->check(CLI::Range(1, 1000));
   command->add_option("--out", arguments->out, "The run folder; default: runs/<recipe>-<number>")
       ->type_name("DIR")
       ->check(RefuseEmpty, "");
+  command->add_flag(
+      "--quiet", arguments->quiet,
+      "Show no progress and print no outcome; progress.csv and summary.json have them");
+  command->add_option("--written-as", arguments->written_as)->group("");  // For our own use.
   command->footer(kFooter);
   command->callback([arguments, &context] { Trainer(*arguments, context).Train(); });
 }

@@ -94,12 +94,17 @@ std::string ProgressBar(const ProgressState& state, int width) {
   return line.substr(0, static_cast<std::size_t>(std::max(width, 0)));
 }
 
-ProgressReporter::ProgressReporter(bool terminal, double interval_seconds)
+ProgressReporter::ProgressReporter(bool terminal, double interval_seconds, bool silent)
     : terminal_(terminal),
-      interval_seconds_(interval_seconds > 0 ? interval_seconds : (terminal ? 0.1 : 5.0)) {}
+      interval_seconds_(interval_seconds > 0 ? interval_seconds : (terminal ? 0.1 : 5.0)),
+      silent_(silent) {}
 
 ProgressReporter ProgressReporter::ForStandardError() {
   return ProgressReporter(isatty(STDERR_FILENO) == 1);
+}
+
+ProgressReporter ProgressReporter::Silent() {
+  return ProgressReporter(/*terminal=*/false, /*interval_seconds=*/0, /*silent=*/true);
 }
 
 ProgressReporter::~ProgressReporter() { Clear(); }
@@ -131,7 +136,7 @@ void ProgressReporter::Clear() {
 
 void ProgressReporter::Update(const ProgressState& state) {
   const std::lock_guard lock(mutex_);
-  if (IsTime()) Draw(state);
+  if (!silent_ && IsTime()) Draw(state);
 }
 
 void ProgressReporter::Say(const std::string& line) {
@@ -140,8 +145,15 @@ void ProgressReporter::Say(const std::string& line) {
   LogInfo("{}", line);
 }
 
+void ProgressReporter::Pass(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  Clear();
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
 void ProgressReporter::Finish(const ProgressState& state) {
   const std::lock_guard lock(mutex_);
+  if (silent_) return;
   Draw(state);
   if (drawn_) std::fputc('\n', stderr);
   drawn_ = false;

@@ -40,15 +40,19 @@ std::string DurationText(double seconds);  // "0:12", "1:02:03"
 class ProgressReporter {
  public:
   // `interval_seconds` 0 means a tenth of a second on a terminal, five seconds elsewhere.
-  explicit ProgressReporter(bool terminal, double interval_seconds = 0);
+  explicit ProgressReporter(bool terminal, double interval_seconds = 0, bool silent = false);
   static ProgressReporter ForStandardError();
-  ~ProgressReporter();  // Leaves the terminal at the start of a line.
+  static ProgressReporter Silent();  // Shows no progress, only what is said.
+  ~ProgressReporter();               // Leaves the terminal at the start of a line.
 
   // Cheap when it is not time yet.
   void Update(const ProgressState& state);
 
   // A line that stays, above the bar.
   void Say(const std::string& line);
+
+  // The same for a line that another program has written, which is left as it is.
+  void Pass(const std::string& line);
 
   // Draws the state whether it is time or not, and goes to the next line.
   void Finish(const ProgressState& state);
@@ -61,6 +65,7 @@ class ProgressReporter {
 
   const bool terminal_;
   const double interval_seconds_;
+  const bool silent_ = false;
 
   std::mutex mutex_;  // Guards all below, and what is on the terminal.
   Stopwatch since_last_;

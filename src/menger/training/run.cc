@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -53,6 +54,41 @@ void WriteSummary(const Experiment& experiment, const RunFolder& folder,
   }
   summary["build"] = ToString(ThisBuild());
   WriteFileAtomically(folder.file("summary.json"), summary.dump(2) + "\n");
+}
+
+double NumberOf(const Json& object, const char* key) {
+  return object.at(key).is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                  : object.at(key).get<double>();
+}
+
+LoopEnd LoopEndOf(const std::string& name) {
+  for (const LoopEnd end : {LoopEnd::kCompleted, LoopEnd::kSolved, LoopEnd::kInterrupted}) {
+    if (name == NameOf(end)) return end;
+  }
+  throw DataLoss("status '{}' is none of completed, solved and interrupted", name);
+}
+
+// As WriteSummary has it.
+RunOutcome OutcomeOf(const Json& summary) {
+  RunOutcome outcome{.end = LoopEndOf(summary.at("status")),
+                     .episode_return_mean = NumberOf(summary, "episode_return_mean")};
+  LoopCounters& counters = outcome.counters;
+  counters.attempt = summary.at("attempt");
+  counters.steps = summary.at("steps");
+  counters.seconds = NumberOf(summary, "seconds");
+  counters.training_seconds = NumberOf(summary, "training_seconds");
+  counters.episodes = summary.at("episodes");
+  if (!summary.contains("evaluation")) return outcome;
+  const Json& evaluation = summary.at("evaluation");
+  counters.evaluated_at = evaluation.at("steps");
+  counters.evaluation_episodes = evaluation.at("episodes");
+  counters.evaluation_mean = NumberOf(evaluation, "return_mean");
+  counters.evaluation_deviation = NumberOf(evaluation, "return_standard_deviation");
+  counters.evaluation_minimum = NumberOf(evaluation, "return_minimum");
+  counters.evaluation_maximum = NumberOf(evaluation, "return_maximum");
+  counters.best_at = summary.at("best").at("steps");
+  counters.best_mean = NumberOf(summary.at("best"), "return_mean");
+  return outcome;
 }
 
 // Measures, where something is left open: with a slow environment that takes a while.
@@ -152,6 +188,18 @@ RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunC
       done < experiment.steps ? "" : ": nothing is left to do; --set steps=N trains longer"));
   WriteExperiment(experiment, folder);
   return Finish(experiment, folder, loop);
+}
+
+RunOutcome ReadOutcome(const std::string& path) {
+  const std::string file = path + "/summary.json";
+  const std::string text = ReadFile(file);
+  try {
+    RunOutcome outcome = OutcomeOf(Json::parse(text));
+    outcome.folder = path;
+    return outcome;
+  } catch (const std::exception& error) {
+    throw DataLoss("'{}' is not what a run writes at its end: {}", file, error.what());
+  }
 }
 
 std::unique_ptr<Experiment> ExperimentOf(const RunFolder& folder,

@@ -39,6 +39,10 @@ RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& ma
 // `experiment` is the folder's own, perhaps with assignments on top; it is written back.
 RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunContext& context);
 
+// What a run that has ended, or was interrupted, wrote down of it in summary.json. Throws NotFound
+// where it did neither, DataLoss where the file is damaged.
+RunOutcome ReadOutcome(const std::string& path);
+
 // The experiment of a run folder, with assignments on top. Throws InvalidArgument if they change
 // what the run is: its environment, seed or optimiser.
 std::unique_ptr<Experiment> ExperimentOf(const RunFolder& folder,
