@@ -12,8 +12,10 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # What somebody reads who wants to use the system or to know how fast it is.
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
-             *sorted(f"{folder}/README.md" for folder in ("bench", "examples") if (ROOT / folder / "README.md").exists())]  # fmt: skip
+PATTERNS = ["docs/*.md", "bench/README.md", "examples/README.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(
+    str(path.relative_to(ROOT)) for pattern in PATTERNS for path in ROOT.glob(pattern)
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Block:
     @property
     def file(self):
         """Where its C++ is written, without what says which part."""
-        return f"{pathlib.Path(self.document).stem.lower()}/{re.sub('[^a-z0-9]+', '_', self.heading.lower()).strip('_')}_{self.number}"
+        heading = re.sub("[^a-z0-9]+", "_", self.heading.lower()).strip("_")
+        return f"{pathlib.Path(self.document).stem.lower()}/{heading}_{self.number}"
 
     def __str__(self):
         return f"{self.document}:{self.line} (block {self.number} under '{self.heading}', {self.language or 'no language'})"

@@ -59,7 +59,10 @@ class BlocksTest(Workplace):
 
     def test_blocks_are_found_where_they_are(self):
         reader = blocks.Reader("page.md")
-        text = "# A\n```cpp\nint a;\n\n# no heading\n```\n- item\n\n    of the item\n\nText\n    of a paragraph\n\n    x\n\n      y\n\n## B\n    z\n"
+        text = (
+            "# A\n```cpp\nint a;\n\n# no heading\n```\n- item\n\n    of the item\n\n"
+            "Text\n    of a paragraph\n\n    x\n\n      y\n\n## B\n    z\n"
+        )
         for number, line in enumerate(text.splitlines(), 1):
             reader.take(number, line)
         reader.end_block("indented")

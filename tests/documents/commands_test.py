@@ -10,7 +10,7 @@ import prose
 from blocks import ROOT
 from workplace import PATIENCE_S, QUICK, Workplace, missing
 
-# What the commands of the README's table are given besides, to take no time; and what else there has to be.
+# What the commands of the README's table are given besides, to take no time.
 README_COMMANDS = {
     "list": "",
     "describe ppo": "",
@@ -25,8 +25,6 @@ README_COMMANDS = {
     "status": "",
     "rollout CartPole-v1 --steps 500 --out trace.csv": "",
 }
-# Words of other programs, and of ours that no longer or not yet are.
-NOT_OURS = {"ray microbenchmark"}
 
 
 class ReadmeTest(Workplace):
@@ -54,11 +52,14 @@ class ReadmeTest(Workplace):
 
 
 class CommandsTest(unittest.TestCase):
+    def assert_known(self, named, known, span):
+        self.assertEqual(sorted(set(named) - known), [], span)
+
     def words(self, *programs):
         """(span, its words) of those spans that begin with one of the programs."""
         for span in prose.spans():
             words = span.text.replace("[", "").replace("]", "").replace("...", "").split()
-            if words and words[0] in programs and span.text not in NOT_OURS:
+            if words and words[0] in programs:
                 yield span, words
 
     def test_commands_of_the_program_have_the_flags_that_are_named(self):
@@ -67,10 +68,7 @@ class CommandsTest(unittest.TestCase):
         for span, words in self.words("menger", "build/release/menger"):
             command = next((word for word in words[1:] if word in of_program), "")
             self.assertTrue(command or len(words) == 1 or words[1].startswith("--"), f"{span}: no such command")
-            flags = of_program[command]
-            self.assertLessEqual(prose.flags_in(span.text), flags, span)
-            if command == "train" and re.fullmatch("[a-z0-9_]+", words[2:3][0] if words[2:] else ""):
-                self.assertTrue((ROOT / f"experiments/{words[2]}.toml").exists(), span)
+            self.assert_known(prose.flags_in(span.text), of_program[command], span)
             seen += 1
         self.assertGreater(seen, 30)
 
@@ -83,7 +81,7 @@ class CommandsTest(unittest.TestCase):
                 is_file = match[2] in ("h", "cc", "py", "toml", "so", "csv", "json", "md")
                 named += [f"{match[1]}.{match[2]}"] if match[1] in sections and not is_file else []
             for name in named:
-                self.assertIn(name, prose.options(), span)
+                self.assert_known([name], prose.options(), span)
                 seen += 1
         self.assertGreater(seen, 15)
 
@@ -93,7 +91,7 @@ class CommandsTest(unittest.TestCase):
             everywhere |= prose.flags_of_benchmark(path) if path.suffix in (".py", ".cc") else set()
         for span in prose.spans():
             if span.text.startswith("--"):
-                self.assertLessEqual(prose.flags_in(span.text), everywhere, span)
+                self.assert_known(prose.flags_in(span.text), everywhere, span)
 
     def test_targets_of_make_are_there(self):
         for span, words in self.words("make"):
@@ -101,12 +99,20 @@ class CommandsTest(unittest.TestCase):
                 variable, _, value = word.partition("=")
                 if value:
                     self.assertTrue(re.search(rf"\b{variable}\b", (ROOT / "Makefile").read_text()), span)
-                    is_recipe = variable == "RECIPE" and "/" not in value
-                    self.assertTrue(not is_recipe or (ROOT / f"experiments/{value}.toml").exists(), span)
                 elif word != "bench-NAME":
                     benchmark = word.removeprefix("bench-")
                     self.assertTrue(word == benchmark or list((ROOT / "bench").glob(f"{benchmark}.*")), span)
                     subprocess.run(["make", "-n", word], cwd=ROOT, stdout=subprocess.DEVNULL, timeout=PATIENCE_S, check=True)
+
+    def test_recipes_that_are_named_are_there(self):
+        known = {path.stem for folder in ("experiments", "bench/recipes") for path in (ROOT / folder).glob("*.toml")}
+        seen = 0
+        for span in prose.spans():
+            named = re.findall(r"(?:RECIPE=|menger train )([a-z0-9_]+)(?![\w./])", span.text)
+            named += re.findall(r"^[a-z0-9_]+_(?:ppo|a2c|dqn|es)$", span.text)
+            self.assert_known(named, known, span)
+            seen += len(named)
+        self.assertGreater(seen, 20)
 
     def test_benchmarks_have_the_flags_that_are_named(self):
         seen = 0
@@ -115,7 +121,7 @@ class CommandsTest(unittest.TestCase):
             if not sources or span.text.endswith("_NAME"):
                 continue
             self.assertTrue(sources[0].exists(), f"{span}: there is no {sources[0].relative_to(ROOT)}")
-            self.assertLessEqual(prose.flags_in(span.text), prose.flags_of_benchmark(sources[0]), span)
+            self.assert_known(prose.flags_in(span.text), prose.flags_of_benchmark(sources[0]), span)
             seen += 1
         self.assertGreater(seen, 50)
 
