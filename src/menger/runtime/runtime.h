@@ -451,7 +451,7 @@ Client& ActorRef<A>::ClientOf(const ObjectHandle& object) {
 
 template <typename Actor, typename... Arguments>
 ActorRef<Actor> Runtime::CreateActor(const ActorOptions& options, const Arguments&... arguments) {
-  using Called = ConstructorCallFor<Actor, Arguments...>;
+  using Called = ConstructorCallFor<Actor, const Arguments&...>;  // Of a literal, too.
   SpecHeader header = HeaderFor(options);
   header.task = client_->Caller().NextCall();
   header.actor = ActorOf(header.task);

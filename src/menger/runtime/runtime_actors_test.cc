@@ -43,6 +43,17 @@ bool BecomesTrue(const Condition& condition) {
   return condition();
 }
 
+struct Named {
+  explicit Named(const std::string& given) : name(given) {}
+  std::string Name() const { return name; }
+  std::string name;
+};
+
+TEST_P(ActorsTest, AConstructorTakesALiteralForAString) {
+  const ActorRef<Named> named = runtime.CreateActor<Named>({}, "a literal");
+  EXPECT_EQ(runtime.Get(named.Call<&Named::Name>()), "a literal");
+}
+
 // ---- How long they live.
 
 TEST_P(ActorsTest, TheLastHandleEndsAnActor) {
