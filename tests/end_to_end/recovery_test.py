@@ -32,6 +32,17 @@ class RecoveryTest(ProgramTest):
         self.refuse("train", "quick.toml", "--set", "checkpoint.every=0", "--set", "evaluation.every=0", *TOO_FAST,
                     "--out", "run", code=None, saying=["no checkpoint yet (checkpoint.every = 0)", "learning_rate"])
 
+    def test_checkpoints_come_by_time_where_no_steps_say_when(self):
+        by_time = ("quick.toml", "--set", "steps=1000000000", "--set", "evaluation.every=0", "--set", "checkpoint.every=0")
+        process = self.start("train", *by_time, "--set", "checkpoint.seconds=0.01", "--out", "run")
+        self.wait_for_checkpoint(process, "run")
+        process.kill()
+        process.communicate()
+        saved = newest_checkpoint(self.folder / "run")
+        resumed = self.succeed("train", "--resume", "run", "--set", f"steps={saved + 256}")
+        self.assertIn(f"at {saved} of {saved + 256} steps", resumed.stderr)
+        self.assertRegex(self.succeed("describe", "checkpoint").stdout, r"\n  checkpoint.seconds +60 ")
+
     def test_a_checkpoint_that_was_being_replaced_is_resumed_from_its_previous_name(self):
         self.succeed("train", "quick.toml", "--out", "run")
         shutil.copytree(self.folder / "run", self.folder / "straight")

@@ -149,8 +149,13 @@ void CheckpointOptions::Declare(Options& options) {
   options.Add("every", &every,
               {.minimum = 0,
                .unit = "steps",
-               .consequence = "steps between checkpoints: what a crash can cost; 0 saves every "
-                              "minute, or later where writing one takes more than a second"});
+               .consequence = "steps between checkpoints: what a crash can cost; 0 goes by "
+                              "checkpoint.seconds"});
+  options.Add("seconds", &seconds,
+              {.minimum = 0,
+               .unit = "seconds",
+               .consequence = "with every = 0, time between checkpoints, or 50 times what the last "
+                              "one took to write where that is more"});
   options.Add("keep", &keep,
               {.minimum = 1,
                .maximum = 1000,

@@ -36,6 +36,7 @@ struct EvaluationOptions {
 // Options of section [checkpoint].
 struct CheckpointOptions {
   std::int64_t every = 0;
+  double seconds = 60;
   std::int64_t keep = 3;
 
   void Declare(Options& options);

@@ -14,8 +14,7 @@ namespace {
 
 constexpr int kEvaluationRetries = 2;
 
-// [checkpoint] every = 0: after so long, and so many times as long as the last one took to write.
-constexpr double kCheckpointSeconds = 60;
+// Saving by time, a run spends no more than one part in so many on it.
 constexpr double kCheckpointShare = 50;
 
 constexpr std::int64_t kRowsWhenNotAsked = 200;  // [progress] every = 0: rows of a whole run.
@@ -294,7 +293,7 @@ void SynchronousLoop::WriteRow() {
 bool SynchronousLoop::CheckpointIsDue(std::int64_t last) const {
   if (experiment_.checkpoint.every > 0) return IsDue(experiment_.checkpoint.every, last);
   return checkpoints_.since.seconds() >
-         std::max(kCheckpointSeconds, kCheckpointShare * checkpoints_.last_took);
+         std::max(experiment_.checkpoint.seconds, kCheckpointShare * checkpoints_.last_took);
 }
 
 void SynchronousLoop::SaveCheckpoint() {
