@@ -60,6 +60,10 @@ class Algorithm {
 
   // Floats that an update rule will change.
   virtual std::int64_t parameter_count() const = 0;
+  // The same in groups, each with an optimiser of its own.
+  virtual std::vector<ParameterGroup> parameter_groups() const {
+    return {{.name = "parameters", .count = parameter_count()}};
+  }
 
   // Parameters, normalisation statistics, random streams and counters. Optimiser state is the
   // update rule's. Loading throws FailedPrecondition, naming the first difference, if the archive

@@ -5,12 +5,15 @@
 #include <vector>
 
 #include "menger/algorithms/a2c.h"
+#include "menger/algorithms/action_scaling.h"
 #include "menger/algorithms/action_space.h"
 #include "menger/algorithms/algorithm.h"
 #include "menger/algorithms/defaults.h"
 #include "menger/algorithms/dqn.h"
 #include "menger/algorithms/es.h"
 #include "menger/algorithms/ppo.h"
+#include "menger/algorithms/sac.h"
+#include "menger/algorithms/td3.h"
 #include "menger/networks/distribution.h"
 
 namespace menger {
@@ -66,6 +69,32 @@ class DqnEntry final : public AlgorithmEntry {
   DqnConfig config_;
 };
 
+// One that learns a policy of real actions from replay.
+template <typename Config, typename Implementation>
+class PathwiseEntry final : public AlgorithmEntry {
+ public:
+  PathwiseEntry(std::string name, std::string description)
+      : name_(std::move(name)), description_(std::move(description)) {}
+
+  std::string name() const override { return name_; }
+  std::string description() const override { return description_; }
+  DataRule data_rule() const override { return DataRule::kBatches; }
+  void Declare(Options& options) override { config_.Declare(options); }
+  std::vector<OptionDefault> Defaults(const EnvironmentSpec& /*environment*/,
+                                      std::int64_t steps) const override {
+    return PathwiseDefaults(steps);
+  }
+  void Check(const EnvironmentSpec& environment) const override { ActionScaling{environment}; }
+  std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
+    return std::make_unique<Implementation>(config_, context);
+  }
+
+ private:
+  const std::string name_;
+  const std::string description_;
+  Config config_;
+};
+
 class EsEntry final : public AlgorithmEntry {
  public:
   std::string name() const override { return "es"; }
@@ -98,6 +127,13 @@ std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms() {
       "a2c",
       "Advantage Actor-Critic (Mnih et al. 2016), synchronous; discrete and continuous actions"));
   entries.push_back(std::make_unique<DqnEntry>());
+  entries.push_back(std::make_unique<PathwiseEntry<SacConfig, Sac>>(
+      "sac",
+      "Soft actor-critic (Haarnoja et al. 2018), with a learned temperature; continuous actions"));
+  entries.push_back(std::make_unique<PathwiseEntry<Td3Config, Td3>>(
+      "td3",
+      "Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018), DDPG by settings; "
+      "continuous actions"));
   entries.push_back(std::make_unique<EsEntry>());
   return entries;
 }

@@ -159,4 +159,19 @@ std::vector<OptionDefault> DqnDefaults(const EnvironmentSpec& environment, std::
   return defaults;
 }
 
+// One update a step after the first hundred or so, as Haarnoja et al. and Fujimoto et al. do.
+std::vector<OptionDefault> PathwiseDefaults(std::int64_t steps) {
+  std::vector<OptionDefault> defaults = {
+      {"optimiser", "epsilon", 1e-8},
+      {"optimiser", "max_gradient_norm", 0.0},
+      {"network", "hidden", Sizes{256, 256}},
+      {"network", "activation", std::string("relu")},
+      {"replay", "capacity", std::clamp<std::int64_t>(steps, 1'000, 1'000'000)},
+      {"replay", "min_size", std::clamp<std::int64_t>(steps / 20, 100, 1'000)},
+      {"replay", "batch_size", std::int64_t{256}},
+      {"replay", "training_intensity", 256.0}};
+  Append(defaults, Collection(1, 1, steps));
+  return defaults;
+}
+
 }  // namespace menger

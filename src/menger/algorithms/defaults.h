@@ -17,11 +17,14 @@ namespace menger {
 //
 // Sources: Schulman et al. 2017 and Stable-Baselines3's defaults (PPO, numbers), Huang et al. 2022
 // (PPO, frames; normalisation for continuous actions), Mnih et al. 2016 as in OpenAI Baselines
-// (A2C), Mnih et al. 2015 (DQN, frames) and CleanRL's for classic control (DQN, numbers).
+// (A2C), Mnih et al. 2015 (DQN, frames), CleanRL's for classic control (DQN, numbers) and what the
+// papers of SAC and TD3 have in common.
 std::vector<OptionDefault> PpoDefaults(const EnvironmentSpec& environment, std::int64_t steps);
 std::vector<OptionDefault> A2cDefaults(const EnvironmentSpec& environment, std::int64_t steps);
 // `distribution`: the option's, for a loss that fits it.
 std::vector<OptionDefault> DqnDefaults(const EnvironmentSpec& environment, std::int64_t steps,
                                        const std::string& distribution);
+// SAC and TD3.
+std::vector<OptionDefault> PathwiseDefaults(std::int64_t steps);
 
 }  // namespace menger

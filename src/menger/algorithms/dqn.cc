@@ -49,23 +49,6 @@ NetworkSpec NetworkSpecFor(const AlgorithmContext& context, const LeafSpec& obse
           .precision = context.precision};
 }
 
-TransitionOptions TransitionsFor(const DqnConfig& config, const AlgorithmContext& context) {
-  const TransformOptions& transforms = context.transforms;
-  TransitionOptions options{.n_step = static_cast<int>(config.n_step),
-                            .frame_stack = static_cast<int>(transforms.frame_stack),
-                            .reads_frames = context.network.reads_frames()};
-  for (const std::string& transform : transforms.apply) {
-    if (transform != "clip_reward") {
-      throw InvalidArgument(
-          "transforms.apply has {}, whose statistics would be others when a batch is drawn than "
-          "when it was stored; with replay only clip_reward can be applied",
-          transform);
-    }
-    options.reward_clip = transforms.reward_clip;
-  }
-  return options;
-}
-
 void DeclareReturns(DqnConfig& config, Options& options) {
   options.Add("distribution", &config.distribution,
               {.choices = {"none", "c51", "qr"},
@@ -155,7 +138,7 @@ void Dqn::Check(const EnvironmentSpec& environment) {
 Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
     : config_(config),
       context_(context),
-      format_(context.environment, TransitionsFor(config, context)),
+      format_(context.environment, TransitionsFor(static_cast<int>(config.n_step), context)),
       encoder_(std::make_shared<ObservationEncoder>(
           context.environment.observation, static_cast<int>(context.transforms.frame_stack),
           context.network.reads_frames())),

@@ -20,6 +20,23 @@ LeafSpec Named(LeafSpec leaf, std::string name) {
 
 }  // namespace
 
+TransitionOptions TransitionsFor(int n_step, const AlgorithmContext& context) {
+  const TransformOptions& transforms = context.transforms;
+  TransitionOptions options{.n_step = n_step,
+                            .frame_stack = static_cast<int>(transforms.frame_stack),
+                            .reads_frames = context.network.reads_frames()};
+  for (const std::string& transform : transforms.apply) {
+    if (transform != "clip_reward") {
+      throw InvalidArgument(
+          "transforms.apply has {}, whose statistics would be others when a batch is drawn than "
+          "when it was stored; with replay only clip_reward can be applied",
+          transform);
+    }
+    options.reward_clip = transforms.reward_clip;
+  }
+  return options;
+}
+
 TransitionFormat::TransitionFormat(const EnvironmentSpec& environment,
                                    const TransitionOptions& options)
     : options_(options), frame_(environment.observation, /*frame_stack=*/1, options.reads_frames) {

@@ -20,6 +20,9 @@ struct TransitionOptions {
   std::optional<double> reward_clip;  // Rewards are clipped to +- this before they are stored.
 };
 
+// What a recipe says of them. Throws InvalidArgument for transforms that replay cannot have.
+TransitionOptions TransitionsFor(int n_step, const AlgorithmContext& context);
+
 // Steps and items of n-step transitions, for algorithms that learn from single decisions (the DQN
 // family, SAC, TD3). Immutable; any thread.
 //

@@ -47,7 +47,8 @@ class CnnNetwork : public Network {
 
   // Throws FailedPrecondition without a Forward of its own before it, InvalidArgument if the
   // gradients are not shaped as its outputs. The observations of that Forward must still be there.
-  void Backward(std::span<const Matrix> output_gradients) override;
+  void Backward(std::span<const Matrix> output_gradients, const GradientRequest& request) override;
+  using Network::Backward;
 
   bool batch_invariant() const override { return true; }
   std::unique_ptr<Network> Clone(int threads) const override;

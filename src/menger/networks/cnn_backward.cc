@@ -50,7 +50,9 @@ void CnnNetwork::ReserveForBackward() {
   sums_.Reserve(PartsOf(forward_.rows, slice_rows()) * slice_sums_);
 }
 
-void CnnNetwork::Backward(std::span<const Matrix> output_gradients) {
+void CnnNetwork::Backward(std::span<const Matrix> output_gradients,
+                          const GradientRequest& request) {
+  if (request.inputs != nullptr) throw InvalidArgument("pixels have no gradient to be asked for");
   CheckShapes(output_gradients);
   forward_is_kept_ = false;
   PackBack();

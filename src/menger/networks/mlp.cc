@@ -80,11 +80,11 @@ void MlpNetwork::AddLayers() {
   }
   if (!spec_.options.shared_trunk) branches_ = std::max(1, separate);
   // Backward goes through the layers from last to first.
-  std::vector<bool> has_gradient(layers_.size());
+  std::vector<bool> has_gradient(layers_.size() + 1);  // The observation's is the last.
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    if (layers_[i].source < 0) continue;
-    layers_[i].adds_to_source = has_gradient[layers_[i].source];
-    has_gradient[layers_[i].source] = true;
+    const std::size_t source = layers_[i].source < 0 ? layers_.size() : layers_[i].source;
+    layers_[i].adds_to_source = has_gradient[source];
+    has_gradient[source] = true;
   }
   std::ptrdiff_t size = 0;
   for (Layer& layer : layers_) {
@@ -149,6 +149,7 @@ std::unique_ptr<Network> MlpNetwork::Clone(int threads) const {
 void MlpNetwork::ParametersChanged() {
   packed_valid_ = false;
   transposed_valid_ = false;
+  input_transposed_valid_ = false;
   constant_rows_ = 0;
 }
 
@@ -169,10 +170,11 @@ void MlpNetwork::Pack() {
   packed_valid_ = true;
 }
 
-void MlpNetwork::PackTransposed() {
-  if (transposed_valid_) return;
+// Those of the first layers too if the gradient of the inputs is asked for.
+void MlpNetwork::PackTransposed(bool inputs) {
   for (const Layer& layer : layers_) {
-    if (layer.source < 0) continue;  // Observations need no gradient.
+    const bool first = layer.source < 0;
+    if (first ? !inputs || input_transposed_valid_ : transposed_valid_) continue;
     const float* weight = parameters_.data() + layer.weight;
     float* transposed = packed_.data() + layer.transposed;
     for (int output = 0; output < layer.outputs; ++output) {
@@ -183,6 +185,7 @@ void MlpNetwork::PackTransposed() {
     }
   }
   transposed_valid_ = true;
+  input_transposed_valid_ = input_transposed_valid_ || inputs;
 }
 
 void MlpNetwork::FillConstantHeads(int rows) {
@@ -349,15 +352,14 @@ void MlpNetwork::CheckShapes(std::span<const Matrix> output_gradients) const {
   }
 }
 
-void MlpNetwork::Backward(std::span<const Matrix> output_gradients) {
+void MlpNetwork::Backward(std::span<const Matrix> output_gradients,
+                          const GradientRequest& request) {
   CheckShapes(output_gradients);
-  PackTransposed();
+  PackTransposed(request.inputs != nullptr);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     deltas_[i].Reserve(static_cast<std::ptrdiff_t>(forward_rows_) * Padded(layers_[i].outputs));
   }
-  // Each piece of the weights sums over all rows by itself: no partial sums, no dependence on the
-  // threads.
-  if (SplitsByBranch(forward_rows_)) {
+  if (request.inputs == nullptr && request.parameters && SplitsByBranch(forward_rows_)) {
     pool_.Run(branches_, [&](int branch) {
       for (int begin = 0; begin < forward_rows_; begin += kTileRows) {
         BackwardTile(output_gradients, branch, {begin, std::min(begin + kTileRows, forward_rows_)});
@@ -366,16 +368,29 @@ void MlpNetwork::Backward(std::span<const Matrix> output_gradients) {
         if (layers_[task.layer].branch == branch) WeightGradient(task);
       }
     });
-  } else {
-    RunTiles(forward_rows_,
-             [&](int, Rows rows) { BackwardTile(output_gradients, kAllBranches, rows); });
-    if (WorthThreads(forward_rows_)) {
-      pool_.Run(static_cast<int>(gradient_tasks_.size()),
-                [&](int task) { WeightGradient(gradient_tasks_[task]); });
-    } else {
-      for (const GradientTask& task : gradient_tasks_) WeightGradient(task);
-    }
+    ConstantGradient(output_gradients);
+    return;
   }
+  RunTiles(forward_rows_, [&](int, Rows rows) {
+    BackwardTile(output_gradients, kAllBranches, rows);
+    if (request.inputs != nullptr) InputGradientTile(request.inputs, rows);
+  });
+  if (request.parameters) ParameterGradient(output_gradients);
+}
+
+// Each piece of the weights sums over all rows by itself: no partial sums, no dependence on the
+// threads.
+void MlpNetwork::ParameterGradient(std::span<const Matrix> output_gradients) {
+  if (WorthThreads(forward_rows_)) {
+    pool_.Run(static_cast<int>(gradient_tasks_.size()),
+              [&](int task) { WeightGradient(gradient_tasks_[task]); });
+  } else {
+    for (const GradientTask& task : gradient_tasks_) WeightGradient(task);
+  }
+  ConstantGradient(output_gradients);
+}
+
+void MlpNetwork::ConstantGradient(std::span<const Matrix> output_gradients) {
   for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
     if (constant_bias_[head] < 0) continue;
     float* const gradient = gradients_.data() + constant_bias_[head];
@@ -384,6 +399,26 @@ void MlpNetwork::Backward(std::span<const Matrix> output_gradients) {
       const float* const from = output_gradients[head].row(row);
       for (int i = 0; i < spec_.heads[head].width; ++i) gradient[i] += from[i];
     }
+  }
+}
+
+// From deltas_ of the layers that read the observation, the last of them first.
+void MlpNetwork::InputGradientTile(float* gradient, Rows rows) {
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    const Layer& layer = layers_[i];
+    if (layer.source >= 0) continue;
+    const std::ptrdiff_t width = Padded(layer.outputs);
+    kernels_.multiply({.a = deltas_[i].data() + rows.begin * width,
+                       .a_row = width,
+                       .a_inner = 1,
+                       .b = packed_.data() + layer.transposed,
+                       .b_row = Padded(layer.inputs),
+                       .c = gradient + static_cast<std::ptrdiff_t>(rows.begin) * layer.inputs,
+                       .c_row = layer.inputs,
+                       .accumulate = layer.adds_to_source,
+                       .rows = rows.count(),
+                       .inner = layer.outputs,
+                       .columns = layer.inputs});
   }
 }
 

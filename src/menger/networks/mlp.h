@@ -44,7 +44,8 @@ class MlpNetwork : public Network {
 
   // Throws FailedPrecondition if nothing was kept by Forward, InvalidArgument if the gradients are
   // not shaped as its outputs. The observations of that Forward must still be there.
-  void Backward(std::span<const Matrix> output_gradients) override;
+  void Backward(std::span<const Matrix> output_gradients, const GradientRequest& request) override;
+  using Network::Backward;
 
   bool batch_invariant() const override { return true; }
   std::unique_ptr<Network> Clone(int threads) const override;
@@ -59,7 +60,7 @@ class MlpNetwork : public Network {
     int head = -1;                // The head whose output it is.
     int branch = 0;               // Layers of different branches have nothing in common.
     int depth = 0;                // Layers between it and the observation.
-    bool adds_to_source = false;  // Another layer gives its source a gradient before it does.
+    bool adds_to_source = false;  // Another layer gives what it reads a gradient before it does.
     std::int64_t weight = 0;      // Offsets into the parameters,
     std::int64_t bias = 0;
     std::ptrdiff_t packed = 0;      // and into packed_: weight [inputs, padded outputs], then bias;
@@ -89,7 +90,7 @@ class MlpNetwork : public Network {
   void Initialise(Random& random);
 
   void Pack();
-  void PackTransposed();
+  void PackTransposed(bool inputs);
   void FillConstantHeads(int rows);
   bool WorthThreads(int rows) const;
   bool SplitsByBranch(int rows) const;
@@ -99,6 +100,9 @@ class MlpNetwork : public Network {
                   int rows) const;
   void InferTile(const float* observations, float* scratch, Rows rows);
   void BackwardTile(std::span<const Matrix> output_gradients, int branch, Rows rows);
+  void InputGradientTile(float* gradient, Rows rows);
+  void ParameterGradient(std::span<const Matrix> output_gradients);
+  void ConstantGradient(std::span<const Matrix> output_gradients);
   void WeightGradient(const GradientTask& task);
   void CheckRows(const NetworkInput& input) const;
   void CheckShapes(std::span<const Matrix> output_gradients) const;
@@ -118,6 +122,7 @@ class MlpNetwork : public Network {
   AlignedFloats packed_;
   bool packed_valid_ = false;
   bool transposed_valid_ = false;
+  bool input_transposed_valid_ = false;  // Of the layers that read the observation.
 
   // What Forward keeps: the output of each layer; beside it, the gradient of that output.
   const float* observations_ = nullptr;

@@ -85,6 +85,12 @@ struct NetworkInput {
   const std::uint8_t* is_first = nullptr;  // [rows].
 };
 
+// Which gradients a Backward gives. Each that is not asked for saves its share of the work.
+struct GradientRequest {
+  bool parameters = true;   // Into gradients(), overwritten; else they stay as they are.
+  float* inputs = nullptr;  // [rows, observation elements], overwritten; null: not asked for.
+};
+
 // A function approximator with a flat parameter vector, known by its inputs, outputs and gradients
 // alone.
 //
@@ -111,10 +117,13 @@ class Network {
   virtual std::span<const Matrix> Infer(const NetworkInput& input) = 0;
 
   // Overwrites gradients() with d(loss)/d(parameters) of the last Forward, given
-  // d(loss)/d(outputs), shaped as the outputs. At most once a Forward. A device may still be at it
-  // when this returns: gradients() waits for it, so whatever else there is to do is best done
-  // before.
-  virtual void Backward(std::span<const Matrix> output_gradients) = 0;
+  // d(loss)/d(outputs), shaped as the outputs; or what else is asked for. At most once a Forward. A
+  // device may still be at it when this returns: gradients() waits for it, so whatever else there
+  // is to do is best done before. Gradients of inputs are there when it returns; a network that
+  // reads pixels or remembers has none and throws InvalidArgument.
+  virtual void Backward(std::span<const Matrix> output_gradients,
+                        const GradientRequest& request) = 0;
+  void Backward(std::span<const Matrix> output_gradients) { Backward(output_gradients, {}); }
 
   // Says what the next Forward will be given, so that a device fetches its observations while it
   // computes; they must stay as they are until that Forward has returned, or be announced again.

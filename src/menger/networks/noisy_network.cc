@@ -103,8 +103,10 @@ std::span<const Matrix> NoisyNetwork::Infer(const NetworkInput& input) {
   return inner_->Infer(input);
 }
 
-void NoisyNetwork::Backward(std::span<const Matrix> output_gradients) {
-  inner_->Backward(output_gradients);
+void NoisyNetwork::Backward(std::span<const Matrix> output_gradients,
+                            const GradientRequest& request) {
+  inner_->Backward(output_gradients, request);
+  if (!request.parameters) return;
   const std::span<const float> slopes = inner_->gradients();
   std::copy(slopes.begin(), slopes.end(), gradients_.data());
   for (const Layer& layer : layers_) {

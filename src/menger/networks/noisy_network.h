@@ -41,7 +41,8 @@ class NoisyNetwork final : public Network {
 
   std::span<const Matrix> Forward(const NetworkInput& input) override;
   std::span<const Matrix> Infer(const NetworkInput& input) override;
-  void Backward(std::span<const Matrix> output_gradients) override;
+  void Backward(std::span<const Matrix> output_gradients, const GradientRequest& request) override;
+  using Network::Backward;
   void Prefetch(const NetworkInput& input) override { inner_->Prefetch(input); }
   std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const override {
     return inner_->AllocateBatch(bytes);

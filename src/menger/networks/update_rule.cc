@@ -29,11 +29,10 @@ double SquaredNorm(std::span<const float> values) {
   return total;
 }
 
-Error NotFinite(Network& network) {
-  const auto gradients = network.gradients();
-  for (const ParameterEntry& entry : network.manifest().entries()) {
+Error NotFinite(const GroupValues& values) {
+  for (const ParameterEntry& entry : values.manifest.entries()) {
     for (std::int64_t i = 0; i < entry.elements(); ++i) {
-      const float value = gradients[static_cast<std::size_t>(entry.offset + i)];
+      const float value = values.gradients[static_cast<std::size_t>(entry.offset + i)];
       if (std::isfinite(value)) continue;
       return Internal("gradient is not finite ({}) at parameter '{}'; lower the learning rate",
                       value, entry.name);
@@ -46,56 +45,83 @@ Error NotFinite(Network& network) {
 // norm does not depend on the threads.
 constexpr std::int64_t kPart = 1 << 15;
 
+template <typename T>
+std::span<T> PartOf(std::span<T> all, int part) {
+  const std::size_t begin = static_cast<std::size_t>(part) * kPart;
+  return all.subspan(begin, std::min<std::size_t>(kPart, all.size() - begin));
+}
+
+int PartsOf(std::int64_t parameters) {
+  return static_cast<int>((parameters + kPart - 1) / kPart);
+}
+
+int LargestInParts(std::span<const ParameterGroup> groups) {
+  int parts = 1;
+  for (const ParameterGroup& group : groups) parts = std::max(parts, PartsOf(group.count));
+  return parts;
+}
+
 class LocalUpdateRule : public UpdateRule {
  public:
-  LocalUpdateRule(const OptimiserOptions& options, std::int64_t parameters, int threads)
+  LocalUpdateRule(const OptimiserOptions& options, std::span<const ParameterGroup> groups,
+                  int threads)
       : max_gradient_norm_(options.max_gradient_norm),
-        parameters_(parameters),
-        optimiser_(MakeOptimiser(options, parameters)),
-        squares_(static_cast<std::size_t>((parameters + kPart - 1) / kPart)),
-        pool_(std::min(threads, static_cast<int>(squares_.size())), "update") {}
-
-  double Step(Network& network, double learning_rate) override {
-    const auto gradients = network.gradients();
-    if (static_cast<std::int64_t>(gradients.size()) != parameters_) {
-      throw InvalidArgument("an update rule for {} parameters was given a network of {}",
-                            parameters_, gradients.size());
+        groups_(groups.begin(), groups.end()),
+        squares_(static_cast<std::size_t>(LargestInParts(groups))),
+        pool_(std::min(threads, static_cast<int>(squares_.size())), "update") {
+    for (const ParameterGroup& group : groups) {
+      optimisers_.push_back(MakeOptimiser(options, group.count));
     }
-    const auto parts = static_cast<int>(squares_.size());
-    pool_.Run(parts, [&](int part) { squares_[part] = SquaredNorm(PartOf(gradients, part)); });
-    const double norm = std::sqrt(std::accumulate(squares_.begin(), squares_.end(), 0.0));
-    if (!std::isfinite(norm)) throw NotFinite(network);
+  }
+
+  using UpdateRule::Step;
+  double Step(int group, const GroupValues& values, double learning_rate) override {
+    const std::int64_t count = groups_.at(static_cast<std::size_t>(group)).count;
+    if (std::ssize(values.gradients) != count || std::ssize(values.parameters) != count) {
+      throw InvalidArgument("an update rule for {} parameters was given {}", count,
+                            values.gradients.size());
+    }
+    const int parts = PartsOf(count);
+    pool_.Run(parts,
+              [&](int part) { squares_[part] = SquaredNorm(PartOf(values.gradients, part)); });
+    const double norm =
+        std::sqrt(std::accumulate(squares_.begin(), squares_.begin() + parts, 0.0));
+    if (!std::isfinite(norm)) throw NotFinite(values);
     double scale = 1.0;
     if (max_gradient_norm_ > 0) {
       scale = std::min(1.0, max_gradient_norm_ / (norm + 1e-6));  // As clip_grad_norm_ of torch.
     }
-    const std::span<float> parameters = network.parameters();
-    optimiser_->Begin(learning_rate);
+    Optimiser& optimiser = *optimisers_[static_cast<std::size_t>(group)];
+    optimiser.Begin(learning_rate);
     pool_.Run(parts, [&](int part) {
-      optimiser_->Move(static_cast<std::size_t>(part) * kPart, PartOf(parameters, part),
-                       PartOf(gradients, part), static_cast<float>(scale));
+      optimiser.Move(static_cast<std::size_t>(part) * kPart, PartOf(values.parameters, part),
+                     PartOf(values.gradients, part), static_cast<float>(scale));
     });
-    network.ParametersChanged();
     return norm;
   }
 
   void Sum(std::span<double>) override {}
   int learners() const override { return 1; }
 
-  void Save(ArchiveWriter& archive) const override { optimiser_->Save(archive); }
-  void Load(ArchiveReader& archive) override { optimiser_->Load(archive); }
-
- private:
-  template <typename T>
-  static std::span<T> PartOf(std::span<T> all, int part) {
-    const std::size_t begin = static_cast<std::size_t>(part) * kPart;
-    return all.subspan(begin, std::min<std::size_t>(kPart, all.size() - begin));
+  // The state of an only group has no name of its own.
+  void Save(ArchiveWriter& archive) const override {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      ArchiveWriter scope = groups_.size() == 1 ? archive : archive.Scope(groups_[i].name);
+      optimisers_[i]->Save(scope);
+    }
+  }
+  void Load(ArchiveReader& archive) override {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      ArchiveReader scope = groups_.size() == 1 ? archive : archive.Scope(groups_[i].name);
+      optimisers_[i]->Load(scope);
+    }
   }
 
+ private:
   const double max_gradient_norm_;
-  const std::int64_t parameters_;
-  const std::unique_ptr<Optimiser> optimiser_;
-  std::vector<double> squares_;  // Of each part's gradients, summed.
+  const std::vector<ParameterGroup> groups_;
+  std::vector<std::unique_ptr<Optimiser>> optimisers_;  // One a group.
+  std::vector<double> squares_;  // Of each part of a group's gradients, summed.
   WorkerPool pool_;
 };
 
@@ -128,9 +154,26 @@ void OptimiserOptions::Declare(Options& options) {
                .consequence = "longer gradients are shortened to this; 0 leaves them as they are"});
 }
 
+double UpdateRule::Step(Network& network, double learning_rate, int group) {
+  const double norm = Step(group,
+                           {.manifest = network.manifest(),
+                            .parameters = network.parameters(),
+                            .gradients = network.gradients()},
+                           learning_rate);
+  network.ParametersChanged();
+  return norm;
+}
+
+std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
+                                                std::span<const ParameterGroup> groups,
+                                                int threads) {
+  return std::make_unique<LocalUpdateRule>(options, groups, threads);
+}
+
 std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
                                                 std::int64_t parameters, int threads) {
-  return std::make_unique<LocalUpdateRule>(options, parameters, threads);
+  const ParameterGroup only{.name = "parameters", .count = parameters};
+  return MakeLocalUpdateRule(options, std::span(&only, 1), threads);
 }
 
 }  // namespace menger

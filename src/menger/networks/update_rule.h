@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "menger/base/archive.h"
 #include "menger/base/options.h"
@@ -25,6 +26,20 @@ struct OptimiserOptions {
   void Declare(Options& options);
 };
 
+// Parameters that an optimiser of their own moves, at a rate of their own: a network's, or a number
+// such as a temperature.
+struct ParameterGroup {
+  std::string name;        // "actor"; each of an algorithm's has another.
+  std::int64_t count = 0;  // Floats.
+};
+
+// The values of a group and their gradient. Borrowed for the call.
+struct GroupValues {
+  const ParameterManifest& manifest;  // For errors: says whose gradient is not finite.
+  std::span<float> parameters;
+  std::span<const float> gradients;
+};
+
 // How a gradient becomes new parameters. Owns the optimiser state. Local here; all-reduced over
 // learners, chunk-locked overwrite of central parameters, or every N steps are other
 // implementations, and the algorithms do not see which. One thread calls it: the learner's.
@@ -32,11 +47,15 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // Takes network.gradients(), averages it over learners, clips its norm, changes
-  // network.parameters() and tells the network. Returns the norm before clipping (Euclidean, over
-  // all learners). Throws Internal, naming the parameter, if a gradient is not finite, and
-  // InvalidArgument if the network has another number of parameters; then nothing has changed.
-  virtual double Step(Network& network, double learning_rate) = 0;
+  // Averages the gradients over learners, clips their norm (each group its own) and changes the
+  // parameters. Returns the norm before clipping (Euclidean, over all learners). `group` is its
+  // place in the algorithm's parameter_groups(). Throws Internal, naming the parameter, if a
+  // gradient is not finite, and InvalidArgument if the group has another number of parameters; then
+  // nothing has changed.
+  virtual double Step(int group, const GroupValues& values, double learning_rate) = 0;
+
+  // The same for a network that is a group, which is told.
+  double Step(Network& network, double learning_rate, int group = 0);
 
   // Sums each entry over all learners, in place: for statistics that must be global (advantage
   // mean, KL). Every learner must call it equally often.
@@ -47,8 +66,13 @@ class UpdateRule {
   virtual void Load(ArchiveReader& archive) = 0;
 };
 
-// One learner, nothing to agree with anybody. `parameters` is the size of the flat vector. Many of
-// them are moved by `threads` threads together; to the last bit, their number changes nothing.
+// One learner, nothing to agree with anybody. Many parameters are moved by `threads` threads
+// together; to the last bit, their number changes nothing.
+std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
+                                                std::span<const ParameterGroup> groups,
+                                                int threads = 1);
+
+// For one group of so many parameters.
 std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
                                                 std::int64_t parameters, int threads = 1);
 

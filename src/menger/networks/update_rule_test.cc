@@ -32,7 +32,7 @@ class FakeNetwork : public Network {
   void ParametersChanged() override { ++changes; }
   std::span<const Matrix> Forward(const NetworkInput&) override { return {}; }
   std::span<const Matrix> Infer(const NetworkInput&) override { return {}; }
-  void Backward(std::span<const Matrix>) override {}
+  void Backward(std::span<const Matrix>, const GradientRequest&) override {}
   bool batch_invariant() const override { return true; }
   std::unique_ptr<Network> Clone(int) const override { return nullptr; }
 

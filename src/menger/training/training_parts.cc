@@ -75,7 +75,7 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
                         std::int64_t attempt) {
   TrainingParts parts;
   parts.algorithm = MakeAlgorithm(experiment, environment);
-  parts.update = MakeLocalUpdateRule(experiment.optimiser, parts.algorithm->parameter_count(),
+  parts.update = MakeLocalUpdateRule(experiment.optimiser, parts.algorithm->parameter_groups(),
                                      static_cast<int>(experiment.learner_threads.value));
   Algorithm& algorithm = *parts.algorithm;
   const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);

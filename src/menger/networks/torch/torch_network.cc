@@ -113,6 +113,8 @@ class TorchNetwork final : public Network {
       at::Tensor observations = traffic_.TakeAnnounced(Observations(input));
       // The graph outlives the call; what it keeps must not be the caller's memory.
       if (traffic_.device().is_cpu()) observations = observations.clone();
+      if (has_input_gradients()) observations.requires_grad_(true);
+      inputs_ = observations;
       at::Tensor next_state;
       graph_ = model_.Run(weights_.ForGradient(), observations, State(input).clone(),
                           IsFirst(input), &next_state);
@@ -133,17 +135,28 @@ class TorchNetwork final : public Network {
     });
   }
 
-  void Backward(std::span<const Matrix> output_gradients) override {
+  void Backward(std::span<const Matrix> output_gradients, const GradientRequest& request) override {
     Translated([&] {
       UseThreads(threads_);
       const auto streams = traffic_.Streams();
       if (graph_.empty()) {
         throw FailedPrecondition("Backward needs a Forward of its own before it");
       }
+      if (request.inputs != nullptr && !has_input_gradients()) {
+        throw InvalidArgument("network.kind = \"{}\" has no gradient of its inputs",
+                              spec_.options.kind);
+      }
       const Tensors outputs = std::exchange(graph_, {});
-      weights_.Backward(outputs, OutputGradients(outputs, output_gradients));
+      const at::Tensor inputs = std::exchange(inputs_, {});
+      const Tensors gradients = OutputGradients(outputs, output_gradients);
+      const at::Tensor asked = request.inputs == nullptr ? at::Tensor() : inputs;
+      const at::Tensor of_inputs = weights_.Backward(outputs, gradients, request.parameters, asked);
+      if (request.inputs == nullptr) return;
+      at::from_blob(request.inputs, of_inputs.sizes(), at::TensorOptions(at::kFloat))
+          .copy_(of_inputs);
     });
   }
+  using Network::Backward;
 
   void Prefetch(const NetworkInput& input) override {
     Translated([&] { traffic_.Announce(Observations(input)); });
@@ -172,6 +185,10 @@ class TorchNetwork final : public Network {
   }
 
  private:
+  bool has_input_gradients() const {
+    return spec_.observation.dtype == DataType::kFloat32 && state_width() == 0;
+  }
+
   // The caller's rows, in the caller's memory.
   at::Tensor Observations(const NetworkInput& input) const {
     if (input.rows < 1 || input.observations == nullptr) {
@@ -251,6 +268,7 @@ class TorchNetwork final : public Network {
   const Model model_;
   WeightStore weights_;
 
+  at::Tensor inputs_;  // What the graph below was given.
   Tensors graph_;    // Outputs of the last Forward with their graph; empty after Backward.
   Tensors outputs_;  // What matrices_ points into.
   std::vector<Matrix> matrices_;

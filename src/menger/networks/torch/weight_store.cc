@@ -97,18 +97,30 @@ const Tensors& WeightStore::ForInference() {
   return state_->inference;
 }
 
-void WeightStore::Backward(const Tensors& outputs, const Tensors& output_gradients) {
+at::Tensor WeightStore::Backward(const Tensors& outputs, const Tensors& output_gradients,
+                                 bool of_parameters, const at::Tensor& inputs) {
+  Tensors asked;
+  if (of_parameters) asked = state_->leaves;
+  if (inputs.defined()) asked.push_back(inputs);
+  if (asked.empty()) return {};
   // grad, not backward: that would add to what must first be zeroed.
-  const Tensors gradients =
-      torch::autograd::grad(outputs, state_->leaves, output_gradients, /*retain_graph=*/false,
+  Tensors gradients =
+      torch::autograd::grad(outputs, asked, output_gradients, /*retain_graph=*/false,
                             /*create_graph=*/false, /*allow_unused=*/true);
+  at::Tensor of_inputs;
+  if (inputs.defined()) {
+    of_inputs = gradients.back().defined() ? gradients.back() : at::zeros_like(inputs);
+    gradients.pop_back();
+  }
+  if (!of_parameters) return of_inputs;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     at::Tensor& view = state_->gradient_views[i];
     gradients[i].defined() ? view.copy_(gradients[i]) : view.zero_();
   }
-  if (state_->on_host()) return;
+  if (state_->on_host()) return of_inputs;
   state_->gradients.copy_(state_->device_gradients, /*non_blocking=*/true);
   state_->gradients_come = true;
+  return of_inputs;
 }
 
 }  // namespace menger

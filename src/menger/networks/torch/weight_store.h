@@ -30,9 +30,11 @@ class WeightStore {
   Tensors ForGradient();          // Part of the autograd graph; a call for each forward pass.
   const Tensors& ForInference();  // Call it in inference mode.
 
-  // Overwrites gradients() with those of `outputs`, weighted by `output_gradients` (on the device),
-  // with respect to the parameters. Frees the graph.
-  void Backward(const Tensors& outputs, const Tensors& output_gradients);
+  // Overwrites gradients(), if they are asked for, with those of `outputs`, weighted by
+  // `output_gradients` (on the device), with respect to the parameters. Returns the same with
+  // respect to `inputs` of the graph, if there are any. Frees the graph.
+  at::Tensor Backward(const Tensors& outputs, const Tensors& output_gradients, bool of_parameters,
+                      const at::Tensor& inputs);
 
  private:
   struct State;
