@@ -12,9 +12,8 @@ namespace menger {
 ActionScaling::ActionScaling(const EnvironmentSpec& environment) {
   const LeafSpec& action = OnlyAction(environment);
   if (action.space != Space::kBox || action.dtype != DataType::kFloat32) {
-    throw InvalidArgument(
-        "the actions of {} are not real numbers: use dqn, ppo or a2c for choices",
-        environment.name);
+    throw InvalidArgument("the actions of {} are not real numbers: use dqn, ppo or a2c for choices",
+                          environment.name);
   }
   const auto bound = [](const std::vector<double>& bounds, std::size_t i) {
     return bounds.size() == 1 ? bounds[0] : bounds.at(i);

@@ -79,8 +79,9 @@ struct RandomBatch {
 // Takes the gradient and leaves the parameters alone.
 class GradientProbe final : public UpdateRule {
  public:
-  double Step(Network& network, double) override {
-    gradient.assign(network.gradients().begin(), network.gradients().end());
+  using UpdateRule::Step;
+  double Step(int, const GroupValues& values, double) override {
+    gradient.assign(values.gradients.begin(), values.gradients.end());
     return 0;
   }
   void Sum(std::span<double>) override {}
@@ -95,9 +96,9 @@ class GradientProbe final : public UpdateRule {
 class ParameterShift final : public UpdateRule {
  public:
   ParameterShift(std::size_t index, float by) : index_(index), by_(by) {}
-  double Step(Network& network, double) override {
-    network.parameters()[index_] += by_;
-    network.ParametersChanged();
+  using UpdateRule::Step;
+  double Step(int, const GroupValues& values, double) override {
+    values.parameters[index_] += by_;
     return 0;
   }
   void Sum(std::span<double>) override {}

@@ -89,8 +89,7 @@ std::vector<ParameterGroup> PathwiseActorCritic::parameter_groups() const {
           {.name = "critics", .count = critics_->manifest().size()}};
 }
 
-std::unique_ptr<Policy> PathwiseActorCritic::MakePolicy(PolicyMode mode,
-                                                        std::uint64_t seed) const {
+std::unique_ptr<Policy> PathwiseActorCritic::MakePolicy(PolicyMode mode, std::uint64_t seed) const {
   return std::make_unique<PathwisePolicy>(
       PathwisePolicy::Parts{.spec = policy_spec_,
                             .encoder = encoder_,
@@ -135,15 +134,14 @@ void PathwiseActorCritic::BeginUpdate(const ReplayBatch& batch, double progress)
   const auto rows = static_cast<std::size_t>(rows_);
   NStepReturns({batch.column<float>(TransitionFormat::kReward), rows * options_.n_step},
                options_.n_step, batch.columns[TransitionFormat::kReward].rows,
-               {batch.column<std::uint8_t>(TransitionFormat::kTerminated), rows},
-               options_.discount, returns_, bootstraps_);
+               {batch.column<std::uint8_t>(TransitionFormat::kTerminated), rows}, options_.discount,
+               returns_, bootstraps_);
   for (std::size_t i = 0; i < rows; ++i) probabilities_[i] = batch.items[i].probability;
   ImportanceWeights(probabilities_,
                     options_.importance_exponent + progress * (1 - options_.importance_exponent),
                     weights_);
   for (float& weight : weights_) weight /= static_cast<float>(rows);
-  scaling_->FromEnvironment(batch.column<float>(TransitionFormat::kAction), rows_,
-                            actions_.data());
+  scaling_->FromEnvironment(batch.column<float>(TransitionFormat::kAction), rows_, actions_.data());
 }
 
 NetworkInput PathwiseActorCritic::observations() const {
@@ -181,8 +179,7 @@ NetworkInput PathwiseActorCritic::CriticInput(const float* observations,
   return {.observations = critic_input_.data(), .rows = rows_};
 }
 
-void PathwiseActorCritic::NextValues(std::span<const float> next_actions,
-                                     std::span<float> values) {
+void PathwiseActorCritic::NextValues(std::span<const float> next_actions, std::span<float> values) {
   const auto outputs = target_.network().Infer(
       CriticInput(batch_.column<float>(TransitionFormat::kNextObservation), next_actions));
   for (int row = 0; row < rows_; ++row) {
@@ -217,8 +214,8 @@ PathwiseActorCritic::CriticStep PathwiseActorCritic::StepCritics(std::span<const
 
 double PathwiseActorCritic::ActionGradient(std::span<const float> actions, Judge judge,
                                            std::span<float> gradient) {
-  const auto outputs = critics_->Forward(
-      CriticInput(batch_.column<float>(TransitionFormat::kObservation), actions));
+  const auto outputs =
+      critics_->Forward(CriticInput(batch_.column<float>(TransitionFormat::kObservation), actions));
   std::fill(value_gradients_.begin(), value_gradients_.end(), 0.0F);
   const float share = 1.0F / static_cast<float>(rows_);
   double sum = 0;

@@ -107,8 +107,8 @@ class PathwiseActorCritic {
   const PathwiseOptions options_;
   const AlgorithmContext context_;
   TransitionFormat format_;
-  std::shared_ptr<const ObservationEncoder> encoder_;          // These three are shared with
-  std::shared_ptr<const PathwiseDistribution> distribution_;   // policies, immutable.
+  std::shared_ptr<const ObservationEncoder> encoder_;         // These three are shared with
+  std::shared_ptr<const PathwiseDistribution> distribution_;  // policies, immutable.
   std::shared_ptr<const ActionScaling> scaling_;
   Random random_;  // Of the initial parameters.
   const std::unique_ptr<Network> actor_;

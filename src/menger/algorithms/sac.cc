@@ -66,8 +66,7 @@ Sac::Sac(const SacConfig& config, const AlgorithmContext& context)
               .n_step = static_cast<int>(config.n_step),
               .critics = static_cast<int>(config.critics),
               .importance_exponent = config.importance_exponent},
-             context,
-             MakeSquashedGaussian(ActionScaling(context.environment).elements())),
+             context, MakeSquashedGaussian(ActionScaling(context.environment).elements())),
       target_entropy_(config.target_entropy * model_.distribution().elements()),
       log_temperature_(static_cast<float>(std::log(config.temperature))) {
   temperature_manifest_.Add("temperature/log", {1});
@@ -88,13 +87,12 @@ std::vector<ParameterGroup> Sac::parameter_groups() const {
 double Sac::temperature() const { return std::exp(static_cast<double>(log_temperature_)); }
 
 std::vector<std::string> Sac::metric_names() const {
-  return {"critic_loss",          "mean_value",          "entropy", "temperature",
-          "critic_gradient_norm", "actor_gradient_norm"};
+  return {"critic_loss", "mean_value",           "entropy",
+          "temperature", "critic_gradient_norm", "actor_gradient_norm"};
 }
 
 Metrics Sac::Learn(const ReplayBatch& batch, UpdateRule& update, double progress) {
-  const double rate =
-      Scheduled(config_.learning_rate, config_.learning_rate_schedule, progress);
+  const double rate = Scheduled(config_.learning_rate, config_.learning_rate_schedule, progress);
   model_.BeginUpdate(batch, progress);
   const auto rows = static_cast<std::size_t>(model_.rows());
   const std::size_t elements = model_.distribution().elements();
@@ -141,8 +139,8 @@ Sac::ActorStep Sac::StepActor(double learning_rate, UpdateRule& update) {
   model_.distribution().Sample(output, noise_.data(), sampled_.data(), log_probabilities_.data());
   ActorStep step;
   step.entropy = -Mean(log_probabilities_);
-  step.mean_value = model_.ActionGradient(sampled_, PathwiseActorCritic::Judge::kSmallest,
-                                          action_gradient_);
+  step.mean_value =
+      model_.ActionGradient(sampled_, PathwiseActorCritic::Judge::kSmallest, action_gradient_);
   std::fill(log_probability_gradient_.begin(), log_probability_gradient_.end(),
             static_cast<float>(temperature() / model_.rows()));
   const Matrix gradient{.data = output_gradient_.data(),

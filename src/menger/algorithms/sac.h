@@ -21,8 +21,8 @@ struct SacConfig {
   double target_rate = 0.005;
   std::int64_t critics = 2;
   bool learn_temperature = true;
-  double temperature = 1;           // At the start, or for good.
-  double target_entropy = -1;       // Nats for each element of an action.
+  double temperature = 1;      // At the start, or for good.
+  double target_entropy = -1;  // Nats for each element of an action.
   double importance_exponent = 0.4;
 
   void Declare(Options& options);
@@ -57,6 +57,9 @@ class Sac final : public ReplayAlgorithm {
 
   double temperature() const;
 
+  // For tests and for looking into a run.
+  PathwiseActorCritic& model() { return model_; }
+
   void Save(ArchiveWriter& archive) const override;
   void Load(ArchiveReader& archive) override;
   void LoadParameters(ArchiveReader& archive) override;
@@ -80,7 +83,7 @@ class Sac final : public ReplayAlgorithm {
   float log_temperature_;
 
   // Of the batch in hand; reused.
-  std::vector<float> noise_, sampled_, action_gradient_;  // [rows, elements]
+  std::vector<float> noise_, sampled_, action_gradient_;                       // [rows, elements]
   std::vector<float> log_probabilities_, targets_, log_probability_gradient_;  // [rows]
   std::vector<float> output_gradient_;                                         // [rows, head]
 };

@@ -79,8 +79,7 @@ std::vector<std::string> Td3::metric_names() const {
 }
 
 Metrics Td3::Learn(const ReplayBatch& batch, UpdateRule& update, double progress) {
-  const double rate =
-      Scheduled(config_.learning_rate, config_.learning_rate_schedule, progress);
+  const double rate = Scheduled(config_.learning_rate, config_.learning_rate_schedule, progress);
   model_.BeginUpdate(batch, progress);
   const auto rows = static_cast<std::size_t>(model_.rows());
   const std::size_t elements = model_.distribution().elements();

@@ -60,6 +60,10 @@ class Td3 final : public ReplayAlgorithm {
   std::vector<std::string> metric_names() const override;
   std::span<const float> priorities() const override { return model_.priorities(); }
 
+  // For tests and for looking into a run.
+  PathwiseActorCritic& model() { return model_; }
+  TargetNetwork& target_actor() { return target_actor_; }
+
   void Save(ArchiveWriter& archive) const override;
   void Load(ArchiveReader& archive) override;
   void LoadParameters(ArchiveReader& archive) override;

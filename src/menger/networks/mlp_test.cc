@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -203,6 +204,73 @@ TEST(MlpTest, BothInstructionSetsGiveTheSameBits) {
     MlpNetwork narrow = MakeRecorded(spec, 1, Avx2Kernels());
     MlpNetwork wide = MakeRecorded(spec, 1, Avx512Kernels());
     EXPECT_EQ(RunPass(narrow, spec, 301), RunPass(wide, spec, 301));
+  }
+}
+
+// d(sum of gradients x outputs)/d(inputs) by central differences.
+std::vector<double> InputDifferences(Network& network, const NetworkSpec& spec, int rows) {
+  auto x = RecordedInput(rows * spec.observation.elements(), 2, 1.0f);
+  const auto loss = [&] {
+    const auto outputs = Flatten(network.Infer({.observations = x.data(), .rows = rows}));
+    double sum = 0;
+    std::size_t at = 0;
+    for (const auto& gradient : OutputGradients(spec, rows).values) {
+      for (const float weight : gradient) sum += double{weight} * outputs[at++];
+    }
+    return sum;
+  };
+  std::vector<double> slopes;
+  constexpr float kStep = 1.0f / 256;  // Exact, so that the sum of it and an input nearly is.
+  for (float& value : x) {
+    const float middle = value;
+    value = middle + kStep;
+    const double up = loss();
+    value = middle - kStep;
+    slopes.push_back((up - loss()) / (2 * kStep));
+    value = middle;
+  }
+  return slopes;
+}
+
+TEST(MlpTest, TheGradientOfTheInputsIsThatOfDifferences) {
+  for (NetworkSpec spec : {SeparateSpec(), SharedSpec(), MakeSpec(3, {}, {{.name = "only"}})}) {
+    spec.options.activation = "tanh";  // Smooth.
+    const int rows = 5;
+    MlpNetwork network = MakeRecorded(spec);
+    SetRecordedParameters(network);
+    const auto x = RecordedInput(rows * spec.observation.elements(), 2, 1.0f);
+    network.Forward({.observations = x.data(), .rows = rows});
+    std::vector<float> gradient(x.size(), 7.0f);
+    network.Backward(OutputGradients(spec, rows).matrices, {.inputs = gradient.data()});
+    const auto expected = InputDifferences(network, spec, rows);
+    for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(gradient[i], expected[i], 2e-3) << i;
+  }
+}
+
+TEST(MlpTest, WhatABackwardIsNotAskedForStaysAndWhatItIsDoesNotChange) {
+  const int rows = 300;
+  for (const int threads : {1, 2, 3}) {
+    MlpNetwork network = MakeRecorded(SeparateSpec(), threads);
+    SetRecordedParameters(network);
+    const Pass pass = RunPass(network, SeparateSpec(), rows);
+    const auto x = RecordedInput(rows * 4, 2, 1.0f);
+    std::vector<float> alone(x.size());
+    std::vector<float> together(x.size());
+    network.Forward({.observations = x.data(), .rows = rows});
+    std::ranges::fill(network.gradients(), 5.0f);
+    network.Backward(OutputGradients(SeparateSpec(), rows).matrices,
+                     {.parameters = false, .inputs = alone.data()});
+    EXPECT_TRUE(std::ranges::all_of(network.gradients(), [](float g) { return g == 5.0f; }));
+    network.Forward({.observations = x.data(), .rows = rows});
+    network.Backward(OutputGradients(SeparateSpec(), rows).matrices, {.inputs = together.data()});
+    EXPECT_EQ(alone, together);
+    EXPECT_TRUE(std::ranges::equal(network.gradients(), pass.gradients));
+    // A network of one thread is what others are compared with.
+    MlpNetwork single = MakeRecorded(SeparateSpec(), 1);
+    SetRecordedParameters(single);
+    single.Forward({.observations = x.data(), .rows = rows});
+    single.Backward(OutputGradients(SeparateSpec(), rows).matrices, {.inputs = together.data()});
+    EXPECT_EQ(alone, together);
   }
 }
 

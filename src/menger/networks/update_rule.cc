@@ -51,9 +51,7 @@ std::span<T> PartOf(std::span<T> all, int part) {
   return all.subspan(begin, std::min<std::size_t>(kPart, all.size() - begin));
 }
 
-int PartsOf(std::int64_t parameters) {
-  return static_cast<int>((parameters + kPart - 1) / kPart);
-}
+int PartsOf(std::int64_t parameters) { return static_cast<int>((parameters + kPart - 1) / kPart); }
 
 int LargestInParts(std::span<const ParameterGroup> groups) {
   int parts = 1;
@@ -84,8 +82,7 @@ class LocalUpdateRule : public UpdateRule {
     const int parts = PartsOf(count);
     pool_.Run(parts,
               [&](int part) { squares_[part] = SquaredNorm(PartOf(values.gradients, part)); });
-    const double norm =
-        std::sqrt(std::accumulate(squares_.begin(), squares_.begin() + parts, 0.0));
+    const double norm = std::sqrt(std::accumulate(squares_.begin(), squares_.begin() + parts, 0.0));
     if (!std::isfinite(norm)) throw NotFinite(values);
     double scale = 1.0;
     if (max_gradient_norm_ > 0) {

@@ -129,6 +129,27 @@ TEST(UpdateRuleTest, AGradientThatIsNotFiniteIsNamedAndChangesNothing) {
   }
 }
 
+TEST(UpdateRuleTest, GroupsMoveAsIfEachWereAlone) {
+  const std::vector<ParameterGroup> groups = {{.name = "first", .count = 11},
+                                              {.name = "second", .count = 40'000}};
+  const OptimiserOptions options{.max_gradient_norm = 0.5};
+  const auto rule = MakeLocalUpdateRule(options, groups, /*threads=*/2);
+  FakeNetwork together[] = {FakeNetwork(11), FakeNetwork(40'000)};
+  FakeNetwork alone[] = {FakeNetwork(11), FakeNetwork(40'000)};
+  const auto first = MakeLocalUpdateRule(options, 11);
+  const auto second = MakeLocalUpdateRule(options, 40'000);
+  for (int step = 0; step < 4; ++step) {
+    for (FakeNetwork& network : together) network.SetGradients(step);
+    for (FakeNetwork& network : alone) network.SetGradients(step);
+    EXPECT_EQ(rule->Step(together[0], 0.01, 0), first->Step(alone[0], 0.01));
+    if (step % 2 == 0) continue;  // The second moves half as often, at another rate.
+    EXPECT_EQ(rule->Step(together[1], 0.1, 1), second->Step(alone[1], 0.1));
+  }
+  EXPECT_EQ(together[0].values(), alone[0].values());
+  EXPECT_EQ(together[1].values(), alone[1].values());
+  EXPECT_THROW(rule->Step(together[0], 0.01, 1), Error);  // Another number of parameters.
+}
+
 TEST(UpdateRuleTest, SavedStateContinuesToTheLastBit) {
   for (const std::string kind : {"adam", "rmsprop", "torch_rmsprop"}) {
     const std::filesystem::path path =

@@ -269,8 +269,8 @@ class TorchNetwork final : public Network {
   WeightStore weights_;
 
   at::Tensor inputs_;  // What the graph below was given.
-  Tensors graph_;    // Outputs of the last Forward with their graph; empty after Backward.
-  Tensors outputs_;  // What matrices_ points into.
+  Tensors graph_;      // Outputs of the last Forward with their graph; empty after Backward.
+  Tensors outputs_;    // What matrices_ points into.
   std::vector<Matrix> matrices_;
   at::Tensor next_state_;
 };
