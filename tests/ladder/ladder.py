@@ -29,6 +29,8 @@ RUNGS = [
     ("acrobot_ppo", 3, 100, -100, "Gymnasium's threshold"),
     ("mountain_car_continuous_ppo", 3, 100, 90, "Gymnasium's threshold"),
     ("pendulum_ppo", 3, 100, -200, "usual threshold of the field; none is defined"),
+    ("pendulum_sac", 3, 100, -200, "as pendulum_ppo"),
+    ("pendulum_td3", 3, 100, -200, "as pendulum_ppo"),
     ("pendulum_es", 3, 100, -200, "as pendulum_ppo"),
     ("lunarlander_ppo", 3, 100, 200, "Gymnasium's threshold"),
     ("lunarlander_continuous_ppo", 2, 100, 200, "Gymnasium's threshold"),

@@ -15,6 +15,8 @@ class ActionScaling {
   explicit ActionScaling(const EnvironmentSpec& environment);
 
   int elements() const { return static_cast<int>(middle_.size()); }
+  const std::vector<float>& middle() const { return middle_; }
+  const std::vector<float>& half() const { return half_; }
 
   // [rows, elements], dense; `from` and `to` may be the same.
   void ToEnvironment(const float* from, int rows, float* to) const;

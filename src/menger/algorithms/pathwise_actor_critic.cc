@@ -54,6 +54,30 @@ NetworkSpec CriticSpec(const AlgorithmContext& context, const ObservationEncoder
   return SpecOf(context, std::move(input), std::move(heads));
 }
 
+// The greedy action as layers: tanh of the means, which are the first outputs of the last layer,
+// and then a dense layer that scales each to its bounds.
+void AddSquashAndScale(const ActionScaling& scaling, NetworkLayers& network) {
+  NetworkLayer& last = network.layers[network.heads[0]];
+  const auto elements = static_cast<std::size_t>(scaling.elements());
+  const auto outputs = static_cast<std::size_t>(last.outputs);
+  for (int input = 0; input < last.inputs; ++input) {
+    std::copy_n(last.weight.begin() + static_cast<std::ptrdiff_t>(input * outputs), elements,
+                last.weight.begin() + static_cast<std::ptrdiff_t>(input * elements));
+  }
+  last.outputs = scaling.elements();
+  last.weight.resize(last.inputs * elements);
+  last.bias.resize(elements);
+  last.activation = NetworkLayer::Activation::kTanh;
+  NetworkLayer scale{.source = network.heads[0],
+                     .inputs = scaling.elements(),
+                     .outputs = scaling.elements(),
+                     .weight = std::vector<float>(elements * elements),
+                     .bias = scaling.middle()};
+  for (std::size_t i = 0; i < elements; ++i) scale.weight[i * elements + i] = scaling.half()[i];
+  network.heads[0] = static_cast<int>(network.layers.size());
+  network.layers.push_back(std::move(scale));
+}
+
 ParameterManifest PublishedManifest(const Network& actor) {
   ParameterManifest manifest = actor.manifest();
   manifest.Add("policy/uniform", {1});
@@ -99,6 +123,19 @@ std::unique_ptr<Policy> PathwiseActorCritic::MakePolicy(PolicyMode mode, std::ui
                             .network = actor_->Clone(1),
                             .exploration = static_cast<float>(options_.exploration)},
       mode, seed);
+}
+
+PolicyDescription PathwiseActorCritic::DescribePolicy() const {
+  PolicyDescription description =
+      DescribeObservation(context_.environment.observation, *encoder_, context_.transforms,
+                          /*statistics=*/{}, OnlyAction(context_.environment));
+  const std::string head = distribution_->head().name;
+  description.network = LayersOf(ActorSpec(context_, *encoder_, *distribution_), actor_->manifest(),
+                                 std::span<const float>(blob_).first(blob_.size() - 1), {&head, 1});
+  AddSquashAndScale(*scaling_, description.network);
+  description.rule = ActionRule::kMean;
+  description.clips_action = true;
+  return description;
 }
 
 void PathwiseActorCritic::Publish() {

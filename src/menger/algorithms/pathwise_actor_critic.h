@@ -55,6 +55,7 @@ class PathwiseActorCritic {
   std::vector<ParameterGroup> parameter_groups() const;
 
   std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) const;
+  PolicyDescription DescribePolicy() const;
 
   // Makes the actor visible to policies; until the first update they act uniformly at random.
   void Publish();

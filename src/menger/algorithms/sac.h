@@ -41,6 +41,7 @@ class Sac final : public ReplayAlgorithm {
   std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) override {
     return model_.MakePolicy(mode, seed);
   }
+  PolicyDescription DescribePolicy() const override { return model_.DescribePolicy(); }
   Publication& publication() override { return model_.publication(); }
   void Publish() override { model_.Publish(); }
   std::int64_t parameter_count() const override;

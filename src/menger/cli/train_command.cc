@@ -36,7 +36,7 @@ Examples:
 the evaluation for later, saves, and says how to resume; a second one stops at once. `menger
 describe experiment` lists the top-level options, `menger describe collector` those of a section:
 collector, network, optimiser, transforms, evaluation, checkpoint, progress, ppo, a2c, dqn,
-replay, es, runtime.)";
+sac, td3, replay, es, runtime.)";
 
 struct TrainArguments {
   std::string recipe;
