@@ -53,10 +53,12 @@ class Trainer {
     while (true) {
       if (!stopping_ && context_.stop_requested()) Stop();
       StartThoseThatFit();
-      if (running_.empty()) return std::move(failures_);
+      if (running_.empty()) break;
       ShowProgress();
       for (const auto& [seed, end] : AwaitEnds()) Conclude(seed, end);
     }
+    std::ranges::sort(failures_, {}, &SeedFailure::seed);
+    return std::move(failures_);
   }
 
  private:

@@ -32,7 +32,7 @@ struct SeedFailure {
 // front.
 //
 // Once a stop is requested they are interrupted, which makes them save, and no others begin; no
-// others begin after one that was refused, either. Returns those that failed.
+// others begin after one that was refused, either. Returns those that failed, in order.
 std::vector<SeedFailure> TrainSideBySide(
     const SeedRuns& runs, const std::function<void(std::int64_t seed, const RunOutcome&)>& ended,
     const RunContext& context);
