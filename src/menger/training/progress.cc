@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "menger/base/log.h"
+#include "menger/base/status_line.h"
 
 namespace menger {
 namespace {
@@ -102,7 +102,9 @@ ProgressReporter ProgressReporter::ForStandardError() {
   return ProgressReporter(isatty(STDERR_FILENO) == 1);
 }
 
-ProgressReporter::~ProgressReporter() { Clear(); }
+ProgressReporter::~ProgressReporter() {
+  if (terminal_) EndStatusLine(/*keep=*/false);
+}
 
 bool ProgressReporter::IsTime() {
   if (since_last_.seconds() < interval_seconds_) return false;
@@ -116,17 +118,7 @@ void ProgressReporter::Draw(const ProgressState& state) {
     return;
   }
   // The last column stays free: some terminals wrap when it is written.
-  const std::string line = ProgressBar(state, TerminalWidth() - 1);
-  std::fprintf(stderr, "\r%s\033[K", line.c_str());
-  std::fflush(stderr);
-  drawn_ = true;
-}
-
-void ProgressReporter::Clear() {
-  if (!drawn_) return;
-  std::fputs("\r\033[K", stderr);
-  std::fflush(stderr);
-  drawn_ = false;
+  DrawStatusLine(ProgressBar(state, TerminalWidth() - 1));
 }
 
 void ProgressReporter::Update(const ProgressState& state) {
@@ -134,17 +126,12 @@ void ProgressReporter::Update(const ProgressState& state) {
   if (IsTime()) Draw(state);
 }
 
-void ProgressReporter::Say(const std::string& line) {
-  const std::lock_guard lock(mutex_);
-  Clear();
-  LogInfo("{}", line);
-}
+void ProgressReporter::Say(const std::string& line) { LogInfo("{}", line); }
 
 void ProgressReporter::Finish(const ProgressState& state) {
   const std::lock_guard lock(mutex_);
   Draw(state);
-  if (drawn_) std::fputc('\n', stderr);
-  drawn_ = false;
+  if (terminal_) EndStatusLine(/*keep=*/true);
 }
 
 }  // namespace menger
