@@ -21,19 +21,21 @@ _OWN = os.path.dirname(os.path.abspath(__file__))
 
 
 class Findings:
-    """What was found; each text once."""
+    """What was found; each text once, and of those with the same `once` the first."""
 
     def __init__(self):
         self.list = []
+        self._said = set()
 
     def fault(self, text):
         self._add(text, True)
 
-    def note(self, text):
-        self._add(text, False)
+    def note(self, text, once=None):
+        self._add(text, False, once)
 
-    def _add(self, text, fault):
-        if text not in [known["text"] for known in self.list]:
+    def _add(self, text, fault, once=None):
+        if (once or text) not in self._said:
+            self._said.add(once or text)
             self.list.append({"fault": fault, "text": text})
 
 
@@ -117,8 +119,9 @@ class Player:
         if leaf.kind == "box" and ((given < leaf.space.low).any() or (given > leaf.space.high).any()):
             k = numpy.argwhere((given < leaf.space.low) | (given > leaf.space.high))[0]
             place = tuple(int(i) for i in k)
-            self.findings.note(f"{when}: element {place} of '{leaf.name}' is {given[place]!r}, outside its bounds "
-                               f"{leaf.space.low[place]!r} to {leaf.space.high[place]!r}")  # fmt: skip
+            element = f"element {place} of '{leaf.name}'" if place else f"'{leaf.name}'"
+            self.findings.note(f"{when}: {element} is {given[place].item()!r}, outside its bounds {leaf.space.low[place].item()!r} "
+                               f"to {leaf.space.high[place].item()!r}", once=f"bounds of {leaf.name}")  # fmt: skip
         if leaf.kind in ("discrete", "multi_discrete") and not leaf.space.contains(_as_element(leaf.space, given)):
             raise Refused(f"'{leaf.name}' of its observation is {given.tolist()!r}, which is not in {leaf.space}")
         if leaf.kind == "mask" and (given.astype(numpy.int64) >> 1).any():

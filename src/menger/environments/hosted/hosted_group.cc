@@ -15,6 +15,7 @@
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/environments/hosted/action_check.h"
+#include "menger/environments/hosted/bounds_watch.h"
 #include "menger/environments/hosted/host_process.h"
 #include "menger/environments/hosted/spec_json.h"
 #include "menger/environments/row_check.h"
@@ -58,6 +59,7 @@ struct HostedKind {
   HostProgram program;
   std::string request;
   HostedSpec hosted;
+  std::unique_ptr<BoundsWatch> bounds;  // Null where what is said of it has been said before.
 };
 
 class HostedGroup final : public EnvironmentGroup {
@@ -110,6 +112,7 @@ class HostedGroup final : public EnvironmentGroup {
       while (const auto fault = check_.OfStep(slab, row, columns_)) {
         Refuse(slab, row, *fault, /*begins=*/false);
       }
+      if (kind_->bounds) kind_->bounds->LookAtStep(slab, row, columns_);
     } catch (const HostLost& lost) {
       TakeRestart(lost, slab, row);
       MarkLost(slab, row);
@@ -248,6 +251,7 @@ class HostedGroup final : public EnvironmentGroup {
     while (const auto fault = check_.OfObservations(slab, row, columns_)) {
       Refuse(slab, row, *fault, /*begins=*/true);
     }
+    if (kind_->bounds) kind_->bounds->LookAtReset(slab, row, columns_);
   }
 
   // What the host has written cannot be taken: it begins a fresh episode there, or throws.
@@ -450,6 +454,7 @@ EnvironmentEntry OpenHosted(const HostProgram& program, const std::string& reque
   kind->request = request;
   kind->hosted = HostedSpecFromJson(Ask(program, HostCommand::kDescribe, request));
   if (!program.quiet) {
+    kind->bounds = std::make_unique<BoundsWatch>(kind->hosted.spec);
     for (const std::string& notice : kind->hosted.notices) LogWarning("{}", notice);
   }
   const EnvironmentSpec spec = kind->hosted.spec;
