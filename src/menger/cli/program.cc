@@ -8,6 +8,7 @@
 #include "menger/base/build_identity.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/base/memory_need.h"
 #include "menger/cli/commands.h"
 
 namespace menger {
@@ -83,7 +84,8 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
   AddTimelineCommand(app, context);
   AddCompletionCommand(app, context);
   try {
-    app.parse(argc, argv);
+    WithMemoryFor([&] { return fmt::format("what `menger {}` does", argc > 1 ? argv[1] : ""); },
+                  [&] { app.parse(argc, argv); });
     return context.exit_code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version.

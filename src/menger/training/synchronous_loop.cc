@@ -8,6 +8,7 @@
 #include "menger/base/build_identity.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/base/memory_need.h"
 
 namespace menger {
 namespace {
@@ -131,6 +132,15 @@ bool SynchronousLoop::EvaluateAndReport() {
   return true;
 }
 
+std::string SynchronousLoop::UpdateText() const {
+  const CollectorOptions& collector = experiment_.collector;
+  if (experiment_.algorithm_entry().data_rule() == DataRule::kEpisodes) {
+    return fmt::format("an update from the episodes of {} steps", cycle_.steps());
+  }
+  return fmt::format("an update from collector.environments = {} x collector.horizon = {} steps",
+                     collector.environments, collector.horizon);
+}
+
 void SynchronousLoop::CollectAndLearn() {
   const Stopwatch watch;
   Collect();
@@ -139,7 +149,8 @@ void SynchronousLoop::CollectAndLearn() {
       static_cast<double>(counters_.steps) / static_cast<double>(experiment_.steps);
   try {
     const Heartbeat::Phase phase(heartbeat_, "learning", unknown_);
-    metrics_.Add(cycle_.Learn(*parts_.update, progress));
+    metrics_.Add(WithMemoryFor([this] { return UpdateText(); },
+                               [&] { return cycle_.Learn(*parts_.update, progress); }));
     parts_.algorithm->Publish();
   } catch (...) {
     throw LearningFailed(TranslateCurrentException(), "learning");
@@ -195,6 +206,14 @@ Error SynchronousLoop::CollectionFailed(const Error& error) {
 
 Error SynchronousLoop::LearningFailed(const Error& error, const char* what) const {
   const std::vector<std::int64_t> saved = folder_.Checkpoints();
+  if (error.code() == ErrorCode::kUnavailable) {  // Memory, a worker: no matter of learning.
+    return Error(error.code(),
+                 fmt::format("{} after {} steps: {}{}", what, counters_.steps, error.what(),
+                             saved.empty() ? ""
+                                           : fmt::format("; `menger train --resume {}` goes on "
+                                                         "from {} steps",
+                                                         folder_.path(), saved.back())));
+  }
   const std::string remedy =
       saved.empty()
           ? fmt::format("there is no checkpoint yet (checkpoint.every = {}): train again with",
@@ -218,7 +237,8 @@ EvaluationResult SynchronousLoop::EvaluateGreedily() {
       plan.steps = &evaluation_steps_;
       evaluation_steps_ = 0;
       const Heartbeat::Phase phase(heartbeat_, "evaluating", evaluated_);
-      return Evaluate(plan, evaluation_, greedy_);
+      return WithMemoryFor([&] { return fmt::format("{} episodes at once", plan.episodes); },
+                           [&] { return Evaluate(plan, evaluation_, greedy_); });
     } catch (...) {
       const Error error = TranslateCurrentException();
       if (error.code() == ErrorCode::kInvalidArgument) throw LearningFailed(error, "evaluation");
@@ -305,6 +325,11 @@ void SynchronousLoop::SaveCheckpoint() {
 }
 
 void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {
+  WithMemoryFor([&] { return fmt::format("saving checkpoint '{}'", path); },
+                [&] { SaveWhole(path, with_collector); });
+}
+
+void SynchronousLoop::SaveWhole(const std::string& path, bool with_collector) {
   table_.Sync();
   events_.Sync();
   counters_.seconds = Seconds();
