@@ -135,8 +135,8 @@ class CheckingTest(ProgramTest):
         self.assertRegex(said, r"speed: \d+ steps/s of one alone")
 
     def test_faults_are_named_with_the_users_line(self):
-        for name, *texts in (("Nan", "wrong: step 4: 'observation' of its observation holds a number that is not finite"),
-                             ("Code", "wrong: step 9: 'observation/place' of its observation is 10, which is not in Discrete(10)"),
+        for name, *texts in (("Nan", "wrong: step 4: its 'observation' holds a number that is not finite"),
+                             ("Code", "wrong: step 9: its 'observation/place' is 10, which is not in Discrete(10)"),
                              ("Old", "wrong: step 0: step returned 4 values, as gym's did before 0.26"),
                              ("Raises", "wrong: step 0: KeyError: 'nothing'", 'mine.py:', 'return {}["nothing"]')):  # fmt: skip
             status, said = self.check(name)
@@ -145,7 +145,7 @@ class CheckingTest(ProgramTest):
                 self.assertIn(text, said)
 
     def test_notes_do_no_harm_by_themselves(self):
-        for name, *texts in (("Bounds", "is float64 where its space says float32", "reset: element (1,) of 'observation' is 3.0, outside its bounds -1.0 to 1.0"),
+        for name, *texts in (("Bounds", "is float64 where its space says float32", "reset: element (1,) of its 'observation' is 3.0, outside its bounds -1.0 to 1.0"),
                              ("Random", "with one seed and the same actions differ at reset"),
                              ("Endless", "no episode ended in")):  # fmt: skip
             status, said = self.check(name)

@@ -48,9 +48,7 @@ std::string TextOf(const CLI::ParseError& error, const CLI::App& app) {
 int Report(const std::string& text, int exit_code) {
   std::string line = text;
   // One line, so that programs can read it; but what a host process printed is for people.
-  if (text.find("\nTraceback ") == std::string::npos && text.find("\n    ") == std::string::npos) {
-    std::replace(line.begin(), line.end(), '\n', ' ');
-  }
+  if (!HasBlock(text)) std::replace(line.begin(), line.end(), '\n', ' ');
   fmt::print(stderr, "menger: error: {}\n", line);
   return exit_code;
 }

@@ -194,9 +194,10 @@ class HostedGroup final : public EnvironmentGroup {
       Tell(HostCommand::kSave, folder.archive());
       return true;
     } catch (const HostLost& lost) {
-      LogWarning("{} cannot save environments {}..{}: {}; resumed, they begin fresh episodes",
-                 spec().name, columns_.first_environment,
-                 columns_.first_environment + columns_.count - 1, lost.what());
+      const std::string text = fmt::format(
+          "{} cannot save environments {}..{}: {}", spec().name, columns_.first_environment,
+          columns_.first_environment + columns_.count - 1, lost.what());
+      LogWarning("{}", WithSentence(text, "Resumed, they begin fresh episodes."));
       return false;
     }
   }
@@ -300,16 +301,18 @@ class HostedGroup final : public EnvironmentGroup {
         "{} environments {}..{} (seeds {}..{}), step {}", spec().name, columns_.first_environment,
         columns_.first_environment + columns_.count - 1, Seed() + First(),
         Seed() + First() + static_cast<std::uint64_t>(columns_.count) - 1, slab.first_step() + row);
+    const std::string text = fmt::format("{}: {}", place, lost.what());
     if (options_.errors != nullptr && options_.errors->Take()) {
-      LogWarning("{}: {}; a new one begins fresh episodes ({} restarts left)", place, lost.what(),
-                 options_.errors->left());
+      LogWarning("{}", WithSentence(text, fmt::format("A new one begins fresh episodes ({} "
+                                                      "restarts left).",
+                                                      options_.errors->left())));
       return;
     }
-    throw Unavailable("{}: {}\n{} {}", place, lost.what(), kind_->program.advice,
-                      options_.errors == nullptr
-                          ? "collector.on_environment_error = restart would go on with fresh "
-                            "episodes."
-                          : "collector.restart_budget is used up.");
+    throw Unavailable(
+        "{} {}", WithSentence(text, kind_->program.advice),
+        options_.errors == nullptr
+            ? "collector.on_environment_error = restart would go on with fresh episodes."
+            : "collector.restart_budget is used up.");
   }
 
   void Clear(Slab& slab, int row) const {
@@ -437,8 +440,12 @@ std::string Ask(const HostProgram& program, HostCommand command, const std::stri
     HostProcess process(program, {});
     return process.Call(command, program.start_deadline_seconds, request);
   } catch (const HostLost& lost) {
-    throw FailedPrecondition("'{}' cannot say what {} is: {}\n{}", program.arguments.front(),
-                             request, lost.what(), program.advice);
+    const std::string text =
+        program.speaker.empty()
+            ? fmt::format("'{}' cannot say what {} is: {}", program.arguments.front(), request,
+                          lost.what())
+            : fmt::format("{} cannot be looked at: {}", program.speaker, lost.what());
+    throw FailedPrecondition("{}", WithSentence(text, program.advice));
   }
 }
 
