@@ -140,7 +140,7 @@ class HostEnvironmentsTest(ProgramTest):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE_S)
         self.assertEqual(process.returncode, 130, errors)
-        self.assertIn("a new one begins fresh episodes (99 restarts left)", errors)
+        self.assertIn("A new one begins fresh episodes (99 restarts left)", errors)
 
     def test_a_signal_to_every_process_ends_the_run_as_one_to_menger_does(self):
         process, hosts = self.start_slow()

@@ -2,12 +2,14 @@
 """Checks that every file under src/menger includes only from its own folder and from folders above it in the design's list.
 
 Also: torch is included only under src/menger/networks/torch, nothing outside that folder includes its headers, and files of
-ours are named from src ("menger/base/error.h"). Prints each violation with its place; fails if there is one.
+ours are named from src ("menger/base/error.h"). Modules under python import each other in no circle, imports inside functions
+counted too. Prints each violation with its place; fails if there is one.
 
     check_layering.py [ROOT]      checks the tree at ROOT (default: this one)
     check_layering.py --self-test checks that violations are found
 """
 
+import ast
 import pathlib
 import sys
 import tempfile
@@ -53,8 +55,62 @@ def violations(root):
     return found
 
 
+def modules(root):
+    """name -> file of every Python module under python."""
+    found = {}
+    for path in sorted((root / "python").rglob("*.py")):
+        parts = path.relative_to(root / "python").with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(name, path, known):
+    """The modules of `known` that a module imports by name, wherever in it; the packages that they lie in are not counted."""
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*start, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inside = f"{origin}.{alias.name}"
+                yield from [each for each in (inside, origin) if each in known][:1]
+
+
+def circles(root):
+    """One line for each module that imports itself by way of others, with one such way; each circle once."""
+    known = modules(root)
+    edges = {name: sorted(set(imports(name, path, known)) - {name}) for name, path in known.items()}
+    found, reported = [], set()
+    for start in edges:
+        way = _way_back(start, edges)
+        if way and frozenset(way) not in reported:
+            reported.add(frozenset(way))
+            found.append(f"{known[start].relative_to(root)}: imports go round: {' -> '.join(way)}; move what both need into a module "
+                         "that imports neither")  # fmt: skip
+    return found
+
+
+def _way_back(start, edges):
+    """The shortest way along `edges` from `start` to itself, or None."""
+    came_from, waiting = {}, [start]
+    for name in waiting:
+        for other in edges[name]:
+            if other == start:
+                way = [name]
+                while way[-1] != start:
+                    way.append(came_from[way[-1]])
+                return [*reversed(way), start]
+            if other not in came_from:
+                came_from[other] = name
+                waiting.append(other)
+    return None
+
+
 def self_test():
     """Each breach of a rule must be found, and a clean tree must pass."""
+    test_circles()
     cases = [
         ("src/menger/tensor/a.h", '#include "menger/base/error.h"', 0),
         ("src/menger/tensor/a.h", '#include "menger/tensor/spec.h"', 0),
@@ -81,13 +137,36 @@ def self_test():
     print(f"{len(cases)} cases pass")
 
 
+def test_circles():
+    trees = [
+        ({"a.py": "import p.b", "b.py": "import os"}, 0),
+        ({"a.py": "import p.b", "b.py": "import p.a"}, 1),
+        ({"a.py": "from p import b", "b.py": "def f():\n    from p.a import g\n"}, 1),
+        ({"a.py": "from . import b", "b.py": "from .c import d", "c.py": "from p import a"}, 1),
+        ({"a.py": "from p import b", "b.py": "", "__init__.py": "from p.a import b"}, 0),
+        ({"a.py": "from p import f", "__init__.py": "from p.a import g"}, 1),
+        ({"a.py": "import p.b", "b.py": "import p.a", "c.py": "import p.d", "d.py": "import p.c"}, 2),
+        ({"a.py": "import p.b, p.c", "b.py": "import p.a", "c.py": "import p.a"}, 2),
+        ({"a.py": "if __name__ == '__main__':\n    from p import a\n"}, 0),
+    ]
+    for files, expected in trees:
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(folder) / "python" / "p"
+            package.mkdir(parents=True)
+            for name, text in {"__init__.py": "", **files}.items():
+                (package / name).write_text(text)
+            found = circles(pathlib.Path(folder))
+            assert len(found) == expected, f"{files}: expected {expected}, found {found}"
+    print(f"{len(trees)} trees of modules pass")
+
+
 def main():
     if sys.argv[1:] == ["--self-test"]:
         self_test()
         return 0
     root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else sources.ROOT
-    found = violations(root)
-    print("\n".join(found) if found else "every include follows the layering")
+    found = violations(root) + circles(root)
+    print("\n".join(found) if found else "every include follows the layering, and no imports go round")
     return 1 if found else 0
 
 

@@ -12,7 +12,7 @@ import numpy
 from numpy import ndarray
 
 from menger.control import Failure, Refused
-from menger.making import users_failure
+from menger.making import users_failure, with_sentence
 from menger.rows import Rows
 from menger.spaces import action_leaf, action_reader, batch_action_reader, left_out, observation_leaves
 from menger.values import check_step, reset_observation, reward_of, shown
@@ -32,12 +32,15 @@ def leaves_of(environment, vector):
     return observation_leaves(observation, action.counts[0] if action.kind == "discrete" else 0), action
 
 
-def close_told(environment, name):
-    """Closes an environment. Whether it fails changes nothing any more: that is told, and the others are closed all the same."""
+def close_told(environment, place=""):
+    """Closes an environment. Whether it fails changes nothing any more: that is told, and the others are closed all the same.
+
+    Menger says whose words it prints; `place` says which of them.
+    """
     try:
         environment.close()
     except Exception as error:
-        print(users_failure(name, ", close (nothing is lost)", error), file=sys.stderr)
+        print(users_failure(place, ", close (nothing is lost)" if place else "close (nothing is lost)", error), file=sys.stderr)
 
 
 class _Parts:
@@ -116,7 +119,7 @@ class Block(_Parts):
 
     def close(self):
         for i, environment in enumerate(self.environments):
-            close_told(environment, f"{self.maker.name} {self._place(i)}")
+            close_told(environment, self._place(i))
 
     # Requests.
 
@@ -308,7 +311,7 @@ class Block(_Parts):
         failure = users_failure(self.maker.name, f" {self._place(i)}, {when}", error)
         if not self.control.take_restart():
             raise failure from None
-        self._restarts.append(f"{failure}\nA fresh episode takes its place.")
+        self._restarts.append(with_sentence(str(failure), "A fresh episode takes its place."))
         try:
             self.control.progress()
             start()
@@ -369,7 +372,7 @@ class VectorBlock(_Parts):
         return self.picture(images[i])
 
     def close(self):
-        close_told(self.environment, self.maker.name)
+        close_told(self.environment)
 
     def reset(self, row):
         seed = None if self.ever_reset else self.seed

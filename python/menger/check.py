@@ -21,19 +21,21 @@ _OWN = os.path.dirname(os.path.abspath(__file__))
 
 
 class Findings:
-    """What was found; each text once."""
+    """What was found; each text once, and of those with the same `once` the first."""
 
     def __init__(self):
         self.list = []
+        self._said = set()
 
     def fault(self, text):
         self._add(text, True)
 
-    def note(self, text):
-        self._add(text, False)
+    def note(self, text, once=None):
+        self._add(text, False, once)
 
-    def _add(self, text, fault):
-        if text not in [known["text"] for known in self.list]:
+    def _add(self, text, fault, once=None):
+        if (once or text) not in self._said:
+            self._said.add(once or text)
             self.list.append({"fault": fault, "text": text})
 
 
@@ -70,7 +72,7 @@ class Player:
                 if time.perf_counter() - begin > seconds:
                     break
                 seen.append(self._step())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             where = f"step {self.steps}" if seen else f"reset(seed={_SEED})"
             self.findings.fault(f"{where}: {told(error)}")
             return None
@@ -109,7 +111,7 @@ class Player:
     def _look_at(self, leaf, given, when):
         """What is taken all the same, or found in whole rows by menger itself when it trains."""
         if given.dtype.kind == "f" and not numpy.isfinite(given).all():
-            raise Refused(f"'{leaf.name}' of its observation holds a number that is not finite: {given.ravel()[:8]}")
+            raise Refused(f"its '{leaf.name}' holds a number that is not finite: {given.ravel()[:8]}")
         said = numpy.dtype(leaf.space.dtype)
         if given.dtype != said and not (given.dtype.kind == "i" and said.kind == "i"):
             self.findings.note(f"'{leaf.name}' is {given.dtype.name} where its space says {said.name}: it is converted at every "
@@ -117,12 +119,13 @@ class Player:
         if leaf.kind == "box" and ((given < leaf.space.low).any() or (given > leaf.space.high).any()):
             k = numpy.argwhere((given < leaf.space.low) | (given > leaf.space.high))[0]
             place = tuple(int(i) for i in k)
-            self.findings.note(f"{when}: element {place} of '{leaf.name}' is {given[place]!r}, outside its bounds "
-                               f"{leaf.space.low[place]!r} to {leaf.space.high[place]!r}")  # fmt: skip
+            element = f"element {place} of its '{leaf.name}'" if place else f"its '{leaf.name}'"
+            self.findings.note(f"{when}: {element} is {given[place].item()!r}, outside its bounds {leaf.space.low[place].item()!r} "
+                               f"to {leaf.space.high[place].item()!r}", once=f"bounds of {leaf.name}")  # fmt: skip
         if leaf.kind in ("discrete", "multi_discrete") and not leaf.space.contains(_as_element(leaf.space, given)):
-            raise Refused(f"'{leaf.name}' of its observation is {given.tolist()!r}, which is not in {leaf.space}")
+            raise Refused(f"its '{leaf.name}' is {given.tolist()!r}, which is not in {leaf.space}")
         if leaf.kind == "mask" and (given.astype(numpy.int64) >> 1).any():
-            raise Refused(f"'{leaf.name}' of its observation is {given.tolist()!r}; a flag is 0 or 1")
+            raise Refused(f"its '{leaf.name}' is {given.tolist()!r}; a flag is 0 or 1")
 
 
 def _as_element(space, given):
@@ -143,12 +146,12 @@ def check(request):
         findings.fault(str(error) if isinstance(error, Failure) else f"its spaces: {told(error)}")
         return {"findings": findings.list, "speed": 0}
     for name in left_out_of(environment, vector=False):
-        findings.note(f"'{name}' of its observation is Text and is left out")
+        findings.note(f"its '{name}' is Text and is left out")
     seen = player.play(_STEPS, _SECONDS)
     if seen is not None:
         _check_episodes(maker, player, findings)
         _check_determinism(maker, seen, findings)
-    close_told(environment, maker.name)
+    close_told(environment)
     return {"findings": findings.list, "speed": player.steps / player.busy if player.busy > 0 else 0}
 
 
@@ -162,7 +165,7 @@ def _check_episodes(maker, player, findings):
 def _check_determinism(maker, seen, findings):
     again = maker.make()
     repeated = Player(again, findings).play(min(len(seen) - 1, _REPEATED), _SECONDS)
-    close_told(again, maker.name)
+    close_told(again)
     if repeated is None:
         return
     for step, (one, other) in enumerate(zip(seen, repeated)):

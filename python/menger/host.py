@@ -28,7 +28,7 @@ def describe(request):
     environment = maker.make_vector(1) if maker.vector else maker.make()
     observation, action = leaves_of(environment, maker.vector)
     spec = maker.spec() or getattr(environment, "spec", None)
-    close_told(environment, maker.name)
+    close_told(environment)
     left_out = left_out_of(environment, maker.vector)
     threshold = getattr(spec, "reward_threshold", None)
     return {
@@ -39,7 +39,7 @@ def describe(request):
         "reward_threshold": "nan" if threshold is None else threshold,
         "description": "a Python environment, in processes of its own",
         "resumable": False,
-        "notices": [f"{maker.name}: '{name}' of its observation is Text and is left out" for name in left_out],
+        "notices": [f"{maker.name}: its '{name}' is Text and is left out" for name in left_out],
     }
 
 

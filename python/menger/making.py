@@ -30,10 +30,22 @@ def users_failure(name, where, error):
     if type(error).__name__ == "DependencyNotInstalled" and hint_of(error):
         return Failure(f"{name} needs what {sys.executable} lacks.{hint_of(error)}".replace("\n", " "))
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("menger."):
+    while trace is not None and _is_not_the_users(trace.tb_frame.f_globals.get("__name__", "")):
         trace = trace.tb_next
     lines = traceback.format_exception(type(error), error, trace)
-    return Failure(f"{name}{where}: {type(error).__name__}: {error}\n{''.join(lines).rstrip()}{hint_of(error)}")
+    last = traceback.format_exception_only(type(error), error)[-1]
+    if lines[-1] == last:  # What the first line says.
+        lines.pop()
+    return Failure(f"{name}{where}: {type(error).__name__}: {error}\n{''.join(lines)}".rstrip() + hint_of(error))
+
+
+def with_sentence(text, sentence):
+    """A text and what follows: a traceback would run into it."""
+    return f"{text}\n{sentence}" if "\n" in text else f"{text}. {sentence}"
+
+
+def _is_not_the_users(module):
+    return module.startswith(("menger.", "importlib.")) or module == "importlib"
 
 
 class Maker:
@@ -131,7 +143,7 @@ def _find(name, folders):
         raise Failure(f"there is no Python module '{module_name}' for environment '{name}'; it was looked for in "
                       f"{', '.join(folders)} (beside the recipe, the current folder, host.path) and among the packages of "
                       f"{sys.executable}", NOT_FOUND) from None  # fmt: skip
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise users_failure(name, ", when its module was imported", error) from None
     if attribute in gymnasium.registry:
         return attribute, None

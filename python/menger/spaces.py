@@ -51,7 +51,7 @@ class Leaf:
             try:
                 observation = observation[key]
             except (KeyError, IndexError, TypeError):
-                raise Refused(f"its observation has no entry {key!r}, which '{self.name}' of its observation space needs: it is "
+                raise Refused(f"its observation has no entry {key!r}, which its '{self.name}' needs: it is "
                               f"{shown(observation)}") from None  # fmt: skip
         return observation
 

@@ -40,23 +40,23 @@ def stored_batch(values, name, shape, dtype):
 
 def _converted(value, name, shape, dtype, who):
     if value is None:
-        raise Refused(f"'{name}' of its observation is None")
+        raise Refused(f"its '{name}' is None")
     try:
         array = numpy.asarray(value)
     except ValueError:  # Lists of different lengths.
-        raise Refused(f"'{name}' of its observation is {shown(value)}, which is no array of numbers") from None
+        raise Refused(f"its '{name}' is {shown(value)}, which is no array of numbers") from None
     if array.dtype.kind not in "fiub":
-        raise Refused(f"'{name}' of its observation is {shown(value)}, which is no array of numbers")
+        raise Refused(f"its '{name}' is {shown(value)}, which is no array of numbers")
     if array.shape != shape:
-        raise Refused(f"'{name}' of its observation has shape {array.shape}; {who} {shape}")
+        raise Refused(f"its '{name}' has shape {array.shape}; {who} {shape}")
     if dtype.kind == "f":
         return array.astype(dtype, copy=False)
     with numpy.errstate(invalid="ignore"):
         whole = array.astype(dtype)
     if array.dtype.kind != "b" and not (whole == array).all():
         place = tuple(int(k) for k in numpy.argwhere(whole != array)[0])
-        element = f"element {place} of '{name}'" if place else f"'{name}'"
-        raise Refused(f"{element} of its observation is {array[place].item()!r}, a {array.dtype.name}; it is stored as "
+        element = f"element {place} of its '{name}'" if place else f"its '{name}'"
+        raise Refused(f"{element} is {array[place].item()!r}, a {array.dtype.name}; it is stored as "
                       f"{dtype.name}, as its observation space has it, and would become {whole[place].item()!r}")  # fmt: skip
     return whole
 

@@ -35,6 +35,10 @@ class BadInputTest(ProgramTest):
     def test_a_value_out_of_range_is_refused(self):
         self.refuse_setting("ppo.discount=1.5", "ppo.discount", "1.5", "0 to 1")
 
+    def test_a_minibatch_larger_than_what_is_collected_is_refused(self):
+        self.refuse_setting("ppo.minibatch_size=1000000", "ppo.minibatch_size = 1000000", "collector.environments = 4",
+                            "collector.horizon = 32", "128 at most")
+
     def test_a_setting_without_a_value_is_refused(self):
         self.refuse_setting("ppo.discount", "key=value")
 

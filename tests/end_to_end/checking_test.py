@@ -2,10 +2,12 @@
 
 import importlib.util
 import os
+import pty
+import subprocess
 import sys
 import unittest
 
-from program import ProgramTest
+from program import PATIENCE_S, PROGRAM, ProgramTest
 
 MODULE = '''
 import gymnasium, numpy, random, time
@@ -43,6 +45,15 @@ class Good(gymnasium.Env):
     def render(self):
         return numpy.zeros((4, 6, 3), numpy.uint8)
 
+class Chatty(Good):
+    """Says something at each of its steps, slowly enough for a progress bar in between."""
+    steps = 0
+    def step(self, action):
+        time.sleep(0.02)
+        self.steps += 1
+        print("step", self.steps, flush=True)
+        return super().step(action)
+
 class Endless(Good):
     limit = -1
 
@@ -79,6 +90,22 @@ class Raises(Good):
 RECIPE = 'environment = "mine:Good"\nalgorithm = "ppo"\nsteps = 256\n[collector]\nkind = "serial"\n[evaluation]\nepisodes = 2\n'
 
 
+def shown(written):
+    """The lines that a terminal shows of what was written to it."""
+    lines, line, column, at = [], "", 0, 0
+    while at < len(written):
+        if written.startswith("\033[K", at):
+            line, at = line[:column], at + 2
+        elif written[at] == "\r":
+            column = 0
+        elif written[at] == "\n":
+            lines, line, column = [*lines, line], "", 0
+        else:
+            line, column = line[:column] + written[at] + line[column + 1 :], column + 1
+        at += 1
+    return [*lines, line]
+
+
 class CheckingTest(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -108,8 +135,8 @@ class CheckingTest(ProgramTest):
         self.assertRegex(said, r"speed: \d+ steps/s of one alone")
 
     def test_faults_are_named_with_the_users_line(self):
-        for name, *texts in (("Nan", "wrong: step 4: 'observation' of its observation holds a number that is not finite"),
-                             ("Code", "wrong: step 9: 'observation/place' of its observation is 10, which is not in Discrete(10)"),
+        for name, *texts in (("Nan", "wrong: step 4: its 'observation' holds a number that is not finite"),
+                             ("Code", "wrong: step 9: its 'observation/place' is 10, which is not in Discrete(10)"),
                              ("Old", "wrong: step 0: step returned 4 values, as gym's did before 0.26"),
                              ("Raises", "wrong: step 0: KeyError: 'nothing'", 'mine.py:', 'return {}["nothing"]')):  # fmt: skip
             status, said = self.check(name)
@@ -118,14 +145,14 @@ class CheckingTest(ProgramTest):
                 self.assertIn(text, said)
 
     def test_notes_do_no_harm_by_themselves(self):
-        for name, *texts in (("Bounds", "is float64 where its space says float32", "element (1,) of 'observation' is"),
+        for name, *texts in (("Bounds", "is float64 where its space says float32", "reset: element (1,) of its 'observation' is 3.0, outside its bounds -1.0 to 1.0"),
                              ("Random", "with one seed and the same actions differ at reset"),
                              ("Endless", "no episode ended in")):  # fmt: skip
             status, said = self.check(name)
             self.assertEqual(status, 0, said)
             for text in texts:
                 self.assertIn("note: ", said)
-                self.assertIn(text, said)
+                self.assertEqual(said.count(text), 1, said)
 
     def test_a_native_environment_has_nothing_to_check(self):
         self.refuse("check", "CartPole-v1", saying=["CartPole-v1 is the program's own"], code=1)
@@ -134,6 +161,36 @@ class CheckingTest(ProgramTest):
         said = self.train('host.arguments={"talk": 1}').stderr
         self.assertEqual(said.count("mine:Good prints: a good one is made"), 1, said)
         self.assertEqual(said.count("mine:Good prints: line 7\n"), 1, said)
+
+    def test_on_a_terminal_what_is_printed_does_not_share_the_line_of_the_bar(self):
+        terminal, end = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        settings = ("environment=mine:Chatty", "steps=60", "collector.environments=1", "collector.horizon=10", "evaluation.episodes=1")
+        train = subprocess.Popen([PROGRAM, "train", "mine.toml", *(word for each in settings for word in ("--set", each))],
+                                 cwd=self.folder, stdout=subprocess.DEVNULL, stderr=end)  # fmt: skip
+        os.close(end)
+        written = b""
+        try:
+            while piece := os.read(terminal, 4096):
+                written += piece
+        except OSError:  # It has ended.
+            pass
+        self.assertEqual(train.wait(PATIENCE_S), 0)
+        self.assertGreater(written.count(b"\r["), 5)  # So often the bar was drawn.
+        lines = shown(written.decode())
+        for line in lines:
+            self.assertNotRegex(line, r"\[[#.]+\].* I |prints: .*\[[#.]+\]")
+        told = [line for line in lines if "prints: step " in line]
+        self.assertGreaterEqual(len(told), 60)
+        for line in told:
+            self.assertRegex(line, r"^\d\d:\d\d:\d\d I mine:Chatty prints: step \d+$")
+
+    def test_the_first_observation_outside_its_bounds_is_told(self):
+        said = self.train("environment=mine:Bounds").stderr
+        self.assertEqual(said.count("outside the bounds"), 1, said)
+        self.assertIn("W mine:Bounds environment 0, reset: element 1 of its 'observation' is 3, outside the bounds that its "
+                      "observation space declares, -1 to 1;", said)  # fmt: skip
+        self.assertNotIn("bounds", self.train("environment=mine:Good", run="good").stderr)
 
     def test_an_evaluation_without_a_time_limit_ends(self):
         said = self.train("environment=mine:Endless", "evaluation.steps_max=150")
@@ -154,7 +211,8 @@ class CheckingTest(ProgramTest):
         self.assertIn("mean 0.1230, standard deviation 0.0000", played)
         self.assertIn("sampled actions", self.succeed("evaluate", "run", "--episodes", 2, "--stochastic").stdout)
         self.train("algorithm=dqn", "replay.min_size=32", run="dqn")
-        self.assertIn("but for a share of 0.25 (dqn.evaluation_epsilon)",
+        self.assertIn("mine:Good, greedy actions:", self.succeed("evaluate", "dqn", "--episodes", 2).stdout)  # 0, by default.
+        self.assertIn("greedy actions but for a share of 0.25 (dqn.evaluation_epsilon)",
                       self.succeed("evaluate", "dqn", "--episodes", 2, "--set", "dqn.evaluation_epsilon=0.25").stdout)  # fmt: skip
         self.refuse("evaluate", "dqn", "--stochastic", saying=["dqn has no actions to sample from", "evaluation_epsilon"])
 

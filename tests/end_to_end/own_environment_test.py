@@ -89,7 +89,7 @@ class OwnEnvironmentTest(ProgramTest):
     def test_text_is_left_out_with_a_notice(self):
         mean, said = self.train("text")
         self.assertGreaterEqual(mean, LEARNED)
-        self.assertEqual(said.count("'observation/mission' of its observation is Text and is left out"), 1, said)
+        self.assertEqual(said.count("its 'observation/mission' is Text and is left out"), 1, said)
         finished = self.run_program("train", "mine.toml", "--set", 'host.arguments={"kind": "only_text"}')
         self.assertIn("nothing but Text, of which nothing is learned", finished.stderr)
 

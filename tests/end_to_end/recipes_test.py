@@ -13,6 +13,8 @@ class RecipesTest(ProgramTest):
             settings = ["steps=1", "evaluation.episodes=1"]
             if "collector.horizon" in described:
                 settings.append("collector.horizon=4")
+            if "ppo.minibatch_size" in described:
+                settings.append("ppo.minibatch_size=16")
             if "atari.frame_limit" in described:
                 settings.append("atari.frame_limit=60")  # Who has learned nothing may play for half an hour.
             begun = self.run_program("train", recipe, *(word for setting in settings for word in ("--set", setting)), "--out", recipe)

@@ -24,7 +24,7 @@ class RecoveryTest(ProgramTest):
         self.succeed("train", *pendulum, "--out", "run")
         before = archive_entries(self.folder / "run" / "checkpoints" / "2048")
         self.refuse("train", "--resume", "run", "--set", "steps=4096", "--set", "ppo.epochs=1",
-                    "--set", "ppo.minibatch_size=1000", *TOO_FAST, code=None,
+                    "--set", "ppo.minibatch_size=128", *TOO_FAST, code=None,
                     saying=["after 21", "`menger train --resume run` goes on from 2048 steps"])
         self.assertEqual(before, archive_entries(self.folder / "run" / "checkpoints" / "2048"))
 

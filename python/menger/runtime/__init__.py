@@ -12,7 +12,7 @@ Which of Ray's names there are, and where they differ: docs/runtime.md.
 
 import array
 
-from menger.runtime import exceptions, session, util
+from menger.runtime import current, exceptions, util
 from menger.runtime.driver import init, is_initialized, shutdown
 from menger.runtime.remoting import ActorHandle, find_actor as get_actor, method, remote
 from menger.runtime.session import ObjectRef
@@ -40,10 +40,10 @@ __all__ = [
 def get(object_refs, *, timeout=None):
     """The value of a reference, or the values of a list of them. Raises what made one fail, GetTimeoutError."""
     if type(object_refs) is ObjectRef:
-        return session.current().get((object_refs,), timeout)[0]
+        return current.session().get((object_refs,), timeout)[0]
     if not _are_references(object_refs):
         raise ValueError(f"get takes an ObjectRef or a list of them; this is {type(object_refs).__name__}")
-    return session.current().get(object_refs, timeout) if object_refs else []
+    return current.session().get(object_refs, timeout) if object_refs else []
 
 
 def _are_references(values):
@@ -54,7 +54,7 @@ def put(value):
     """Makes an object of a value."""
     if type(value) is ObjectRef:
         raise TypeError("put takes a value; this is an ObjectRef already")
-    return session.current().put(value)
+    return current.session().put(value)
 
 
 def wait(object_refs, *, num_returns=1, timeout=None, fetch_local=True):
@@ -69,7 +69,7 @@ def wait(object_refs, *, num_returns=1, timeout=None, fetch_local=True):
         raise TypeError("wait takes a list of ObjectRefs") from None
     if not 0 < num_returns <= len(handles):
         raise ValueError(f"num_returns is {num_returns}; it must lie between 1 and {len(handles)}, the number of references")
-    flags = session.current().wait(handles, num_returns, timeout)
+    flags = current.session().wait(handles, num_returns, timeout)
     ready, pending, begin = [], [], 0
     while len(ready) < num_returns and (place := flags.find(1, begin)) >= 0:
         ready.append(object_refs[place])
@@ -85,7 +85,7 @@ def cancel(object_ref, *, force=False, recursive=True):
     """
     if type(object_ref) is not ObjectRef:
         raise TypeError(f"cancel takes an ObjectRef; this is {type(object_ref).__name__}")
-    session.current().cancel(object_ref, force, recursive)
+    current.session().cancel(object_ref, force, recursive)
 
 
 def kill(actor, *, no_restart=True):
@@ -97,4 +97,4 @@ def kill(actor, *, no_restart=True):
 
 def cluster_resources():
     """What init has said that this machine has."""
-    return dict(session.current().resources)
+    return dict(current.session().resources)

@@ -5,7 +5,7 @@ import ctypes
 import os
 import sys
 
-from menger.runtime import exceptions, library, session
+from menger.runtime import current, exceptions, library, session
 from menger.runtime.output import Lines
 
 PATH_VARIABLE = "MENGER_RUNTIME_PYTHON_PATH"
@@ -34,9 +34,9 @@ def init(
     unknown = set(ignored) - _WITHOUT_EFFECT
     if unknown:
         raise TypeError(f"init knows no option '{sorted(unknown)[0]}'")
-    if session.opened() is not None:
-        if ignore_reinit_error or session.opened().in_worker:
-            return session.opened().resources
+    if current.opened() is not None:
+        if ignore_reinit_error or current.opened().in_worker:
+            return current.opened().resources
         raise RuntimeError("the runtime is open already; shutdown() closes it, init(ignore_reinit_error=True) goes on")
     if num_cpus is not None and num_cpus < 0:
         raise ValueError(f"num_cpus is {num_cpus}; it must not be negative")
@@ -64,7 +64,7 @@ def init(
     opened = session.Session(functions, runtime, name)
     opened.lines = lines  # What C calls must live as long as it may.
     opened.resources = {"CPU": float(cpus), "GPU": float(num_gpus or 0), **(resources or {})}
-    session.set_current(opened)
+    current.set_session(opened)
     return opened.resources
 
 
@@ -107,15 +107,16 @@ def _environment(runtime_env, functions):
 
 def shutdown(_exiting_interpreter=False):
     """Ends all workers; what was not fetched is lost."""
-    opened = session.opened()
+    opened = current.opened()
     if opened is None or opened.in_worker:
         return
-    session.set_current(None)
+    current.set_session(None)
     opened.close()
 
 
 def is_initialized():
-    return session.opened() is not None
+    return current.opened() is not None
 
 
+current.set_opener(init)
 atexit.register(shutdown)

@@ -7,8 +7,8 @@ import inspect
 import pickle
 import threading
 
-from menger.runtime import exceptions, library, session, signatures, values
-from menger.runtime.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from menger.runtime import current, exceptions, library, signatures, values
+from menger.runtime.placement import Placement
 
 _UNLIMITED = 65535
 _ATTEMPTS = 10  # To make an actor of a name that others take and leave.
@@ -65,7 +65,7 @@ def check_options(given, known):
             f"retry_exceptions is {given['retry_exceptions']!r}; it must be True, False or a list of classes of exceptions"
         )
     strategy = given.get("scheduling_strategy", "DEFAULT")
-    if strategy not in (None, "DEFAULT", "SPREAD") and not isinstance(strategy, PlacementGroupSchedulingStrategy):
+    if strategy not in (None, "DEFAULT", "SPREAD") and not isinstance(strategy, Placement):
         raise ValueError(
             f"scheduling_strategy is {strategy!r}; it must be 'DEFAULT', 'SPREAD' or a PlacementGroupSchedulingStrategy"
         )
@@ -117,14 +117,14 @@ class Definition:
     def load(self):
         """The function or class itself."""
         if self.target is None:
-            self.target = load_definition(self._reference, session.current())
+            self.target = load_definition(self._reference, current.session())
         return self.target
 
     # Whoever is exported already travels as its reference; one that contains itself, as what is being loaded; others, whole.
     def __getstate__(self):
         if self._exporter == threading.get_ident():
             return {"name": self.name, "target": self.target, "is_loading": True}
-        if self._session is not None and self._session is session.opened():
+        if self._session is not None and self._session is current.opened():
             return {"name": self.name, "target": None, "reference": self._reference}
         return {"name": self.name, "target": self.target}
 
@@ -133,7 +133,7 @@ class Definition:
         self._reference = state.get("reference")
         if state.get("is_loading"):
             self._reference = getattr(_loading, "reference", None)
-        self._session = session.opened() if self._reference is not None else None
+        self._session = current.opened() if self._reference is not None else None
         self._exporter = None
 
 
@@ -150,7 +150,7 @@ def load_definition(reference, owner):
 def _make_callable(owner, definition, options, more=b"", **others):
     """What runs a function, or makes an actor of a class, that is told these options; `more` goes to the worker."""
     strategy = options["scheduling_strategy"]
-    if isinstance(strategy, PlacementGroupSchedulingStrategy):
+    if isinstance(strategy, Placement):
         others |= strategy.call_options()
     reference = definition.reference(owner)
     prefix, packed = pack_bytes(reference.binary() + more)
@@ -188,7 +188,7 @@ class RemoteFunction:
 
     def remote(self, *arguments, **keywords):
         self._signature.check(self.__name__, arguments, keywords)
-        owner = session.current()
+        owner = current.session()
         if self._session is not owner:
             self._make_callable(owner)
         references = owner.call(self._callable, self._results or 1, arguments, keywords)
@@ -255,7 +255,7 @@ class ActorClass:
 
     def remote(self, *arguments, **keywords):
         self._signature.check(self.__name__, arguments, keywords)
-        owner, options = session.current(), {**ACTOR_OPTIONS, **self._options}
+        owner, options = current.session(), {**ACTOR_OPTIONS, **self._options}
         name = options["name"] or ""
         if options["get_if_exists"] and not name:
             raise ValueError("get_if_exists needs a name")
@@ -369,7 +369,7 @@ class ActorHandle:
 
 
 def _handle(actor, kept, description):
-    return ActorHandle(session.current(), actor, kept, description)
+    return ActorHandle(current.session(), actor, kept, description)
 
 
 class ActorMethod:
@@ -449,7 +449,7 @@ def find_actor(name, namespace=None):
     """The living actor of that name."""
     if not isinstance(name, str):
         raise ValueError(f"the name of an actor is a text; this is {name!r}")
-    owner = session.current()
+    owner = current.session()
     found = owner.find(name)
     if found is None:
         raise ValueError(f"no actor named '{name}' lives")

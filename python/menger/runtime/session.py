@@ -2,12 +2,11 @@
 
 import array
 import ctypes
-import os
 import struct
 import threading
 import time
 
-from menger.runtime import exceptions, library, values
+from menger.runtime import current, exceptions, library, values
 
 # A driver's waits are cut into slices, between which signals are heard. Those of a call are not: the library ends them when it
 # is cancelled, and the node has to know for how long a call may wait.
@@ -70,9 +69,10 @@ class ObjectRef:
 
 
 def _adopt(identity, name):
-    if _current is None or _current.name != name:
+    opened = current.opened()
+    if opened is None or opened.name != name:
         raise exceptions.RaySystemError("a pickled ObjectRef is of another runtime, or of one that was shut down")
-    return _current.adopt(identity)
+    return opened.adopt(identity)
 
 
 class Session:
@@ -313,33 +313,3 @@ def c_value(encoded):
     if references:
         handles = (ctypes.c_void_p * len(references))(*[reference.handle for reference in references])
     return encoded, (head, len(head), table, len(buffers), handles, len(references))
-
-
-_current = None
-
-
-def _begin_fork():
-    if _current is not None:
-        _current.forget_threads()
-
-
-os.register_at_fork(after_in_child=_begin_fork)
-
-
-def current():
-    """The open session; what calls something without one opens it."""
-    if _current is None:
-        from menger.runtime import driver
-
-        driver.init()
-    return _current
-
-
-def opened():
-    """The open session or None."""
-    return _current
-
-
-def set_current(session):
-    global _current
-    _current = session

@@ -7,6 +7,8 @@ import struct
 import sys
 import threading
 
+from menger.runtime import current
+
 _PLAIN = {int, float, str, bytes, bool, type(None), complex}
 _CONTAINERS = {tuple, list}
 _DEEP = 3  # So deep containers are looked into.
@@ -56,9 +58,7 @@ class _References:
 
 
 def _adopt(identities):
-    from menger.runtime import session
-
-    return session.current().adopt_all(identities)
+    return current.session().adopt_all(identities)
 
 
 def collect(reference):

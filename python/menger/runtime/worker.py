@@ -12,7 +12,7 @@ import traceback
 import types
 import weakref
 
-from menger.runtime import driver, exceptions, library, output, remoting, session, values
+from menger.runtime import current, driver, exceptions, library, output, remoting, session, values
 
 _DEFINITIONS_MAX = 10_000
 _FAILURE_BYTES_MAX = 256 * 1024
@@ -215,7 +215,7 @@ class Worker:
 
     def _begin(self, runtime):
         self._session = session.Session(self._library, runtime, os.environ.pop(driver.NAME_VARIABLE, ""), in_worker=True)
-        session.set_current(self._session)
+        current.set_session(self._session)
         os.environ.pop("MENGER_WORKER", None)  # What a call starts is no worker.
         signal.signal(signal.SIGINT, self._interrupted)
         os.register_at_fork(after_in_child=self._begin_fork)

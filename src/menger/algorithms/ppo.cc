@@ -35,7 +35,8 @@ void PpoConfig::Declare(Options& options) {
   options.Add("minibatch_size", &minibatch_size,
               {.minimum = 1,
                .unit = "rows",
-               .consequence = "larger is faster and less noisy, with fewer updates"});
+               .consequence = "larger is faster and less noisy, with fewer updates; environments x "
+                              "horizon at most"});
   options.Add("learning_rate", &learning_rate,
               {.minimum = 0, .consequence = "step size of the optimiser"});
   options.Add("learning_rate_schedule", &learning_rate_schedule,

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "menger/base/later_testing.h"
+
 namespace menger {
 namespace {
 
@@ -22,14 +24,20 @@ TEST(BoundedQueueTest, ItemsComeOutInOrderOfArrival) {
 
 TEST(BoundedQueueTest, WaitsEndAtTheirDeadline) {
   BoundedQueue<int> queue(/*capacity=*/1);
-  EXPECT_THROW(queue.Pop(1ms), Error);
+  {
+    MuchLater push([&queue] { queue.Push(3, 1s); });
+    EXPECT_THROW(queue.Pop(1ms), Error);
+    EXPECT_FALSE(push.came());
+  }
   EXPECT_TRUE(queue.Push(1, 1ms));
+  MuchLater pop([&queue] { queue.Pop(1s); });
   try {
     queue.Push(2, 1ms);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
   }
+  EXPECT_FALSE(pop.came());
   EXPECT_EQ(queue.size(), 1);
 }
 

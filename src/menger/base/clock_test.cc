@@ -26,6 +26,12 @@ TEST(ClockTest, ADeadlineExpiresAfterItsDurationAndNotBefore) {
   EXPECT_EQ(soon.remaining().count(), 0);
   EXPECT_FALSE(Deadline::After(1h).expired());
   EXPECT_LE(Deadline::After(1h).remaining(), 1h);
+  const int64_t before = MonotonicNanoseconds();
+  const int64_t at = Deadline::After(1h).at();
+  const int64_t after = MonotonicNanoseconds();
+  const std::chrono::nanoseconds hour = 1h;
+  EXPECT_GE(at, before + hour.count());
+  EXPECT_LE(at, after + hour.count());
 }
 
 TEST(ClockTest, ExtremeDurationsNeitherOverflowNorWait) {
@@ -35,9 +41,12 @@ TEST(ClockTest, ExtremeDurationsNeitherOverflowNorWait) {
 }
 
 TEST(ClockTest, AStopwatchMeasuresFromItsLastRestart) {
+  const int64_t begin = MonotonicNanoseconds();
   Stopwatch watch;
   std::this_thread::sleep_for(2ms);
-  EXPECT_GE(watch.nanoseconds(), 2'000'000);
+  const int64_t measured = watch.nanoseconds();
+  EXPECT_GE(measured, 2'000'000);
+  EXPECT_LE(measured, MonotonicNanoseconds() - begin);
   const Stopwatch before = watch;
   watch.Restart();
   EXPECT_LT(watch.nanoseconds(), before.nanoseconds());

@@ -13,6 +13,7 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
+#include "menger/base/later_testing.h"
 
 namespace menger {
 namespace {
@@ -31,6 +32,7 @@ TEST(EpochCounterTest, AnEpochAlreadyReachedIsNotWaitedFor) {
 
 TEST(EpochCounterTest, AWaitEndsAtItsDeadlineWithAnErrorThatNamesTheEpoch) {
   EpochCounter counter;
+  MuchLater advance([&counter] { counter.Advance(); });
   const Stopwatch watch;
   EXPECT_FALSE(counter.TryWaitFor(1, 5ms));
   EXPECT_GE(watch.nanoseconds(), 5'000'000);
@@ -41,6 +43,7 @@ TEST(EpochCounterTest, AWaitEndsAtItsDeadlineWithAnErrorThatNamesTheEpoch) {
     EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
     EXPECT_STREQ(error.what(), "epoch 7 was not reached within 1 ms; the counter is at 0");
   }
+  EXPECT_FALSE(advance.came());
 }
 
 TEST(EpochCounterTest, EpochsAreComparedByDistanceAcrossTheWrap) {

@@ -85,6 +85,18 @@ Error WithContext(const Error& error, std::string_view context) {
   return Error(error.code(), fmt::format("{}: {}", context, error.what()));
 }
 
+bool HasBlock(std::string_view text) {
+  return text.find("\nTraceback ") != std::string_view::npos ||
+         text.find("\n    ") != std::string_view::npos;
+}
+
+std::string WithSentence(std::string_view text, std::string_view sentence) {
+  if (sentence.empty()) return std::string(text);
+  if (HasBlock(text)) return fmt::format("{}\n{}", text, sentence);
+  const bool is_sentence = text.empty() || std::string_view(".!?").find(text.back()) != text.npos;
+  return fmt::format("{}{} {}", text, is_sentence ? "" : ".", sentence);
+}
+
 Error TranslateCurrentException() {
   try {
     throw;

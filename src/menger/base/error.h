@@ -100,6 +100,13 @@ Error FromErrno(std::string_view what, int error_number);
 // The same code, with "<context>: " put before the text.
 Error WithContext(const Error& error, std::string_view context);
 
+// Whether a text has lines that only people read: a traceback, what a process printed.
+bool HasBlock(std::string_view text);
+
+// `text`, then a further sentence: behind a full stop, or on a line of its own where the text has a
+// block, which it would run into.
+std::string WithSentence(std::string_view text, std::string_view sentence);
+
 // For the edges: call it in a catch block. Error stays as it is; bad_alloc becomes Unavailable;
 // system_error follows its errno; every other exception becomes Internal with its text.
 Error TranslateCurrentException();

@@ -78,5 +78,16 @@ TEST(ErrorTest, TheNearestNameIsOfferedOnlyIfItIsNear) {
   EXPECT_EQ(DidYouMean("momentum", names), "");
 }
 
+TEST(ErrorTest, ASentenceIsAddedBehindAStopOrBelowABlock) {
+  EXPECT_EQ(WithSentence("it ended with exit status 3", "Ask."),
+            "it ended with exit status 3. Ask.");
+  EXPECT_EQ(WithSentence("It ended.", "Ask."), "It ended. Ask.");
+  EXPECT_EQ(WithSentence("it ended; the last it printed:\n    bye", "Ask."),
+            "it ended; the last it printed:\n    bye\nAsk.");
+  EXPECT_EQ(WithSentence("ValueError: no\nTraceback (most recent call last):\n  File 'a'", "Ask."),
+            "ValueError: no\nTraceback (most recent call last):\n  File 'a'\nAsk.");
+  EXPECT_EQ(WithSentence("it ended", ""), "it ended");
+}
+
 }  // namespace
 }  // namespace menger

@@ -9,6 +9,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/log_listener.h"
+#include "menger/base/status_line.h"
 
 namespace menger {
 namespace {
@@ -68,7 +69,10 @@ bool IsLogged(LogLevel level) {
 
 void LogLine(LogLevel level, std::string_view text) {
   if (!IsLogged(level)) return;
-  Logger().log(SpdlogLevel(level), "{}", text);
+  {
+    const AboveStatusLine above;
+    Logger().log(SpdlogLevel(level), "{}", text);
+  }
   if (Listener()) Listener()(level, text);
 }
 

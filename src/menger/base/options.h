@@ -107,6 +107,7 @@ class Options {
 
   // Where the present value comes from, for entries.
   void SetOrigin(std::string_view name, std::string origin);
+  const std::string& Origin(std::string_view name) const { return options_[Find(name)].origin; }
 
   // All of them at once, for the same component in another process. Numbers survive to the last
   // bit.

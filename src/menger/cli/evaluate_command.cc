@@ -49,7 +49,7 @@ std::optional<double> EpsilonOf(const Experiment& experiment) {
 std::string ActionsText(const Experiment& experiment, bool stochastic) {
   if (stochastic) return "sampled actions";
   const std::optional<double> epsilon = EpsilonOf(experiment);
-  if (!epsilon) return "greedy actions";
+  if (epsilon.value_or(0) == 0) return "greedy actions";
   return fmt::format("greedy actions but for a share of {:g} ({}.evaluation_epsilon)", *epsilon,
                      experiment.algorithm);
 }

@@ -7,6 +7,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/files.h"
+#include "menger/base/memory_need.h"
 #include "menger/cli/commands.h"
 #include "menger/runtime/job_socket.h"
 
@@ -28,13 +29,7 @@ std::string Ask(const std::string& job, const std::string& question) {
   return answer;
 }
 
-std::string Bytes(std::uint64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto amount = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; amount >= 1024 && unit + 1 < std::size(kUnits); ++unit) amount /= 1024;
-  return fmt::format("{:.{}f} {}", amount, unit == 0 ? 0 : 1, kUnits[unit]);
-}
+std::string Bytes(std::uint64_t bytes) { return MemoryText(static_cast<double>(bytes)); }
 
 template <typename T = std::string>
 T Field(const Json& object, const char* name) {

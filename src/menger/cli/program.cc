@@ -8,6 +8,7 @@
 #include "menger/base/build_identity.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/base/memory_need.h"
 #include "menger/cli/commands.h"
 
 namespace menger {
@@ -47,9 +48,7 @@ std::string TextOf(const CLI::ParseError& error, const CLI::App& app) {
 int Report(const std::string& text, int exit_code) {
   std::string line = text;
   // One line, so that programs can read it; but what a host process printed is for people.
-  if (text.find("\nTraceback ") == std::string::npos && text.find("\n    ") == std::string::npos) {
-    std::replace(line.begin(), line.end(), '\n', ' ');
-  }
+  if (!HasBlock(text)) std::replace(line.begin(), line.end(), '\n', ' ');
   fmt::print(stderr, "menger: error: {}\n", line);
   return exit_code;
 }
@@ -83,7 +82,8 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
   AddTimelineCommand(app, context);
   AddCompletionCommand(app, context);
   try {
-    app.parse(argc, argv);
+    WithMemoryFor([&] { return fmt::format("what `menger {}` does", argc > 1 ? argv[1] : ""); },
+                  [&] { app.parse(argc, argv); });
     return context.exit_code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version.

@@ -10,6 +10,7 @@
 #include "menger/base/counter_random.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/base/memory_need.h"
 
 namespace menger {
 namespace {
@@ -45,6 +46,21 @@ SlabSpec SpecOf(const CollectorPlan& plan, const EnvironmentSpec& environment,
       .horizon = plan.horizon,
       .history = plan.history,
       .columns = ColumnLayout(plan.environments, plan.groups, plan.workers, gaps ? kPadding : 1)};
+}
+
+Slab MakePlannedSlab(const CollectorPlan& plan, const EnvironmentEntry& environment,
+                     const SlabSpec& spec) {
+  const auto purpose = [&plan] {
+    return fmt::format("a slab of collector.environments = {} x collector.horizon = {} steps",
+                       plan.environments, plan.horizon);
+  };
+  // Of final observations few are ever written.
+  double bytes = static_cast<double>(Slab::BytesNeeded(spec));
+  for (const LeafSpec& leaf : spec.observation.leaves()) {
+    bytes -= static_cast<double>(leaf.bytes()) * plan.horizon * spec.columns.positions();
+  }
+  RequireMemory(bytes, purpose());
+  return WithMemoryFor(purpose, [&] { return MakeSlab(spec, environment); });
 }
 
 std::vector<int> DrawRandomSteps(const CollectorPlan& plan) {
@@ -109,7 +125,8 @@ SlabCollector::SlabCollector(const CollectorPlan& plan, const EnvironmentEntry& 
                              const PolicyFactory& factory, int policies)
     : plan_(plan),
       policies_(MakePolicies(factory, policies)),
-      slab_(MakeSlab(SpecOf(plan, environment.spec, policies_.front()->spec()), environment)),
+      slab_(MakePlannedSlab(plan, environment,
+                            SpecOf(plan, environment.spec, policies_.front()->spec()))),
       random_steps_(DrawRandomSteps(plan)),
       tracker_(plan.environments),
       clocks_(plan.workers),

@@ -38,7 +38,8 @@ struct RowFault {
 
 // Looks for such in whole rows of a block, right after they were written: rewards and observations
 // that are no numbers, codes and flags outside their space. Bounds of a Box are not looked at:
-// environments leave theirs by a little, and nothing breaks. Immutable; any thread.
+// environments leave theirs by a little, and nothing breaks (hosted ones are told of, see
+// hosted/bounds_watch.h). Immutable; any thread.
 class RowCheck {
  public:
   explicit RowCheck(const EnvironmentSpec& spec) : spec_(spec.observation) {}

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "menger/base/error.h"
+#include "menger/base/memory_need.h"
 #include "menger/networks/init.h"
 
 namespace menger {
@@ -35,10 +36,9 @@ MlpNetwork::MlpNetwork(const NetworkSpec& spec, int threads, const Kernels& kern
         "images",
         spec.observation.name, NameOf(spec.observation.dtype), ToString(spec.observation.shape));
   }
-  AddLayers();
+  const std::ptrdiff_t packed = AddLayers();
   AddGradientTasks();
-  parameters_ = AlignedFloats(manifest_.size());
-  gradients_ = AlignedFloats(manifest_.size());
+  Allocate(packed);
   activations_.resize(layers_.size());
   deltas_.resize(layers_.size());
   inferred_.resize(layers_.size());
@@ -50,7 +50,23 @@ MlpNetwork::MlpNetwork(const NetworkSpec& spec, int threads, const Kernels& kern
   }
 }
 
-void MlpNetwork::AddLayers() {
+void MlpNetwork::Allocate(std::ptrdiff_t packed) {
+  const double bytes =
+      sizeof(float) * (2.0 * static_cast<double>(manifest_.size()) + static_cast<double>(packed));
+  const auto purpose = [this] {
+    return fmt::format("a network of {} parameters (network.hidden = [{}])", manifest_.size(),
+                       fmt::join(spec_.options.hidden, ", "));
+  };
+  RequireMemory(bytes, purpose());
+  WithMemoryFor([&] { return fmt::format("{}, {}", purpose(), MemoryText(bytes)); },
+                [&] {
+                  parameters_ = AlignedFloats(manifest_.size());
+                  gradients_ = AlignedFloats(manifest_.size());
+                  packed_ = AlignedFloats(packed);
+                });
+}
+
+std::ptrdiff_t MlpNetwork::AddLayers() {
   const auto add_hidden = [this](const std::string& name) {
     int source = -1;
     for (std::size_t i = 0; i < spec_.options.hidden.size(); ++i) {
@@ -94,7 +110,7 @@ void MlpNetwork::AddLayers() {
     size += static_cast<std::ptrdiff_t>(layer.outputs) * Padded(layer.inputs);
     widest_ = std::max(widest_, Padded(layer.outputs));
   }
-  packed_ = AlignedFloats(size);
+  return size;
 }
 
 int MlpNetwork::AddLayer(const std::string& name, int source, int outputs, bool hidden) {

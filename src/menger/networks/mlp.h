@@ -84,7 +84,8 @@ class MlpNetwork : public Network {
   struct Unset {};  // Selects the constructor that leaves the parameters zero.
   MlpNetwork(const NetworkSpec& spec, int threads, const Kernels& kernels, Unset);
 
-  void AddLayers();
+  std::ptrdiff_t AddLayers();  // Returns the numbers that packed_ needs.
+  void Allocate(std::ptrdiff_t packed);
   int AddLayer(const std::string& name, int source, int outputs, bool hidden);
   void AddGradientTasks();
   void Initialise(Random& random);

@@ -189,11 +189,14 @@ TEST(UpdateRuleTest, ANetworkOfAnotherSizeIsRefused) {
 }
 
 TEST(UpdateRuleTest, OneLearnerHasNobodyToSumWith) {
-  const auto rule = MakeLocalUpdateRule({}, 1);
-  double values[] = {1.5, -2.0};
-  rule->Sum(values);
-  EXPECT_EQ(values[0], 1.5);
-  EXPECT_EQ(rule->learners(), 1);
+  for (const std::string kind : {"adam", "rmsprop", "torch_rmsprop"}) {
+    const auto rule = MakeLocalUpdateRule({.kind = kind}, 1, /*threads=*/2);
+    EXPECT_EQ(rule->learners(), 1);
+    const std::vector<double> own = {1.5, -2.0, 0.0, 1e300, -1e-300, 3.0};
+    std::vector<double> sums = own;
+    rule->Sum(sums);
+    EXPECT_EQ(sums, own);
+  }
 }
 
 TEST(UpdateRuleTest, ItsOptionsAreDeclaredWithLimits) {

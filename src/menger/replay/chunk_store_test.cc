@@ -1,6 +1,8 @@
 #include "menger/replay/chunk_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -156,11 +158,26 @@ TEST(ChunkStoreTest, AChunkIsFreedWithItsLastReference) {
   EXPECT_EQ(store.rows(chunk), 0);
 }
 
-TEST(ChunkStoreTest, SharedMemoryServesAsWell) {
-  ChunkStore store({.bytes_max = std::size_t{1} << 34, .shared = true});
-  const ChunkId chunk = store.Allocate(ChunkLayout(Bytes(1000), 8));
-  std::memset(store.Data(chunk, 0), 7, 8000);
-  EXPECT_EQ(std::to_integer<int>(*store.Data(chunk, 7999)), 7);
+// A process that has the memory in an address space of its own.
+TEST(ChunkStoreTest, SharedMemoryIsSeenByAnotherProcess) {
+  for (const bool shared : {true, false}) {
+    ChunkStore store({.bytes_max = std::size_t{1} << 34, .shared = shared});
+    const ChunkId chunk = store.Allocate(ChunkLayout(Bytes(1000), 8));
+    std::memset(store.Data(chunk, 0), 7, 8000);
+    const pid_t other = fork();
+    ASSERT_GE(other, 0);
+    if (other == 0) {
+      const bool sees = std::to_integer<int>(*store.Data(chunk, 7999)) == 7;
+      std::memset(store.Data(chunk, 0), 9, 8000);
+      store.Publish(chunk, 3);
+      _exit(sees ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(other, &status, 0), other);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(std::to_integer<int>(*store.Data(chunk, 7999)), shared ? 9 : 7);
+    EXPECT_EQ(store.rows(chunk), shared ? 3 : 0);
+  }
 }
 
 // Writers fill chunks row by row while readers, told of the chunk at once, follow the published

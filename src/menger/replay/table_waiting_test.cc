@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "menger/base/later_testing.h"
 #include "menger/replay/table.h"
 #include "menger/replay/table_testing.h"
 
@@ -51,12 +52,18 @@ TEST(TableWaitingTest, DeadlinesAreKept) {
   Table table(QueueOf(1), chunks.store());
   Sample sample;
   const Stopwatch watch;
-  EXPECT_THROW(table.SampleInto({.count = 1, .deadline = Deadline::After(30ms)}, sample), Error);
-  EXPECT_GE(watch.seconds(), 0.030);
+  {
+    MuchLater insert([&] { InsertAll(table, {OneRow(chunk, 2)}); });
+    EXPECT_THROW(table.SampleInto({.count = 1, .deadline = Deadline::After(30ms)}, sample), Error);
+    EXPECT_GE(watch.seconds(), 0.030);
+    EXPECT_FALSE(insert.came());
+  }
   InsertAll(table, {OneRow(chunk, 0)});
   const std::vector<ItemDraft> draft = {OneRow(chunk, 1)};
+  MuchLater taken([&] { table.SampleInto({.count = 1, .deadline = Soon()}, sample); });
   EXPECT_THROW(table.Insert(draft, Deadline::After(30ms)), Error);
   EXPECT_GE(watch.seconds(), 0.060);
+  EXPECT_FALSE(taken.came());
 }
 
 TEST(TableWaitingTest, AnInsertWaitsForASampleAndASampleForAnInsert) {

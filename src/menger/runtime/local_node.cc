@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "menger/base/log.h"
+#include "menger/base/memory_need.h"
 #include "menger/runtime/process_team.h"
 #include "menger/runtime/thread_team.h"
 
@@ -40,11 +41,20 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
 
 std::uint64_t StoreBytes(const RuntimeOptions& options) {
   if (options.store_bytes_max > 0) return options.store_bytes_max;
-  const auto pages = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
-  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) * 3 / 10;
+  return MemoryLimit() * 3 / 10;
 }
 
 }  // namespace
+
+void LocalNode::AddDriverSegment() {
+  try {
+    store_.AddSegment();
+  } catch (const Error& error) {
+    throw WithContext(
+        error, fmt::format("the runtime's store of {} (store_bytes_max, object_store_memory)",
+                           MemoryText(static_cast<double>(StoreBytes(options_)))));
+  }
+}
 
 LocalNode::LocalNode(const RuntimeOptions& options)
     : Client(RootTask(options.job), RootTask(options.job)),
@@ -63,7 +73,7 @@ LocalNode::LocalNode(const RuntimeOptions& options)
   if (options.isolation == Isolation::kThread) {
     team_ = std::make_unique<ThreadTeam>(*this, machine_);
   } else {
-    store_.AddSegment();  // The driver's.
+    AddDriverSegment();
     team_ = std::make_unique<ProcessTeam>(options, machine_, store_, *spiller_, shared_bell().flags,
                                           bell_memory_->descriptor(), [this] { bell().Ring(); });
   }

@@ -198,6 +198,7 @@ class LocalNode final : public Client, private NodeEffects {
   void WriteLines();
   void KeepControlState(std::int64_t now);
   void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
+  void AddDriverSegment();
   void StartAnswering();
   void DestroyActors();
   NodeBell& shared_bell() { return *reinterpret_cast<NodeBell*>(bell_memory_->data()); }

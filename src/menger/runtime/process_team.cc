@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "menger/base/files.h"
+#include "menger/base/status_line.h"
 #include "menger/runtime/descriptors.h"
 
 namespace menger {
@@ -212,7 +213,10 @@ void ProcessTeam::TellLine(int worker, pid_t process, std::string_view text) {
   }
   if (options_.on_line) {
     options_.on_line({.worker = worker, .name = name, .process = process, .text = text});
-  } else if (options_.line_prefix) {
+    return;
+  }
+  const AboveStatusLine above;
+  if (options_.line_prefix) {
     fmt::print(stderr, "({} pid={}) {}\n", name, process, text);
   } else {
     fmt::print(stderr, "{}\n", text);

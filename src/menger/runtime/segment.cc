@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/base/memory_need.h"
 
 namespace menger {
 namespace {
@@ -25,19 +26,24 @@ constexpr std::size_t RoundUp(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
+Error CannotMap(const char* what, std::size_t bytes, int error) {
+  return FromErrno(fmt::format("cannot map {} of {}", what, MemoryText(static_cast<double>(bytes))),
+                   error);
+}
+
 // Huge pages need an address whose rest equals the file's, so mappings begin at a multiple of one.
 std::byte* MapAligned(int descriptor, std::size_t bytes, int protection) {
   const std::size_t reserved = bytes + kHugePage;
   void* const raw =
       mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (raw == MAP_FAILED) throw FromErrno(fmt::format("cannot map {} bytes", bytes), errno);
+  if (raw == MAP_FAILED) throw CannotMap("addresses for a segment", bytes, errno);
   auto* const begin = static_cast<std::byte*>(raw);
   std::byte* const data = begin + (RoundUp(reinterpret_cast<std::uintptr_t>(raw), kHugePage) -
                                    reinterpret_cast<std::uintptr_t>(raw));
   if (mmap(data, bytes, protection, MAP_SHARED | MAP_FIXED, descriptor, 0) == MAP_FAILED) {
     const int error = errno;
     munmap(raw, reserved);
-    throw FromErrno(fmt::format("cannot map a segment of {} bytes", bytes), error);
+    throw CannotMap("a segment", bytes, error);
   }
   if (data != begin) munmap(begin, static_cast<std::size_t>(data - begin));
   std::byte* const end = data + RoundUp(bytes, PageSize());

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/base/memory_need.h"
 
 namespace menger {
 namespace {
@@ -28,7 +29,11 @@ class MappedMemory final : public SharedMemory {
     if (address == MAP_FAILED) {
       const int error = errno;
       if (descriptor >= 0) close(descriptor);
-      throw Unavailable("cannot map {} bytes of memory: {}", bytes, std::strerror(error));
+      const std::string text =
+          fmt::format("cannot map {} of memory: {}", MemoryText(static_cast<double>(bytes)),
+                      std::strerror(error));
+      if (error == ENOMEM) throw OutOfMemory(text);
+      throw Unavailable("{}", text);
     }
     data_ = static_cast<std::byte*>(address);
   }

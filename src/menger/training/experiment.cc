@@ -95,6 +95,9 @@ std::string TomlOf(const OptionValue& value) {
 // What the resolved configuration says of a value after this: where it comes from.
 constexpr std::string_view kOriginMark = "  # from ";
 
+// How the origin of an algorithm's own default begins.
+constexpr std::string_view kDefaultsOf = "the defaults of ";
+
 // Of the value at a node: what its line says, if a resolved configuration is read.
 std::string OriginOf(std::string_view toml, const toml::node& node) {
   if (toml.find(kOriginMark) == std::string_view::npos) return "the recipe";
@@ -346,10 +349,33 @@ std::vector<std::string> Experiment::SectionNames() const {
 }
 
 void Experiment::ApplyDefaults(const EnvironmentSpec& spec) {
-  const std::string origin = fmt::format("the defaults of {} for it", algorithm);
+  const std::string origin = fmt::format("{}{} for it", kDefaultsOf, algorithm);
   for (const OptionDefault& value : entry_->Defaults(spec, steps)) {
     Section(value.section, "defaults").SetDefault(value.name, value.value, origin);
   }
+  FitMinibatch();
+}
+
+// An update would take all rows at once without a word: nobody would see that the setting has no
+// effect.
+void Experiment::FitMinibatch() {
+  Options& section = Section(algorithm, "defaults");
+  if (!section.Contains("minibatch_size")) return;
+  const auto size = std::get<std::int64_t>(section.Get("minibatch_size"));
+  const std::int64_t rows = collector.environments * collector.horizon;
+  if (size <= rows) return;
+  const std::string origin = section.Origin("minibatch_size");
+  if (origin.starts_with(kDefaultsOf)) {
+    section.Set("minibatch_size", rows);
+    return;
+  }
+  const bool default_horizon =
+      Section("collector", "defaults").Origin("horizon").starts_with(kDefaultsOf);
+  throw InvalidArgument(
+      "{} = {} is more than an update learns from: collector.environments = {} x "
+      "collector.horizon = {}{} are {} steps; set it to {} at most, or collect more for an update",
+      section.Key("minibatch_size"), size, collector.environments, collector.horizon,
+      default_horizon ? fmt::format(" (the default for steps = {})", steps) : "", rows, rows);
 }
 
 void Experiment::NoteChosen(std::string_view section, std::string_view name) {

@@ -119,7 +119,8 @@ class Experiment {
   EnvironmentRequest RequestedEnvironment() const;
 
   // What the recipe does not say becomes what the algorithm takes for such an environment and so
-  // many steps.
+  // many steps. Throws InvalidArgument where the minibatch that somebody asked for is larger than
+  // what is collected for an update; a default one is cut to that.
   void ApplyDefaults(const EnvironmentSpec& environment);
 
   // Fills in what does not need a measurement: precision, learner_threads, the runtime's workers.
@@ -139,6 +140,7 @@ class Experiment {
  private:
   void DeclareTopLevel();
   void DeclareSections(Algorithms algorithms);
+  void FitMinibatch();
   Options& Section(const std::string& name, const std::string& origin);
   std::vector<std::string> SectionNames() const;
 

@@ -124,6 +124,47 @@ TEST(ExperimentTest, DefaultsFollowTheObservationAndGiveWayToTheRecipe) {
   EXPECT_EQ(pixels->transforms.frame_stack, 4);
 }
 
+// Origins stay: what was cut once is cut again where the resolved recipe is changed.
+TEST(ExperimentTest, AMinibatchIsNoLargerThanWhatAnUpdateLearnsFrom) {
+  const EnvironmentSpec numbers = KindsOfEnvironments()[0];
+  const auto size_of = [](const Experiment& experiment) {
+    const std::string text = experiment.ToToml(/*with_origins=*/true);
+    const std::size_t begin = text.find("\nminibatch_size") + 1;
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  const auto cut = Make(kSmall, {"steps=1000"});  // 8 environments x 4 steps.
+  cut->ApplyDefaults(numbers);
+  EXPECT_EQ(size_of(*cut), "minibatch_size = 32  # from the defaults of ppo for it");
+  const auto again = Make(cut->ToToml(/*with_origins=*/true), {"collector.environments=2"});
+  again->ApplyDefaults(numbers);
+  EXPECT_EQ(size_of(*again), "minibatch_size = 8  # from the defaults of ppo for it");
+  const auto narrow = Make(kSmall, {"collector.environments=1", "collector.horizon=16"});
+  narrow->ApplyDefaults(numbers);
+  EXPECT_EQ(size_of(*narrow), "minibatch_size = 16  # from the defaults of ppo for it");
+  const auto whole = Make(kSmall, {"collector.horizon=16", "ppo.minibatch_size=128"});
+  whole->ApplyDefaults(numbers);
+  EXPECT_EQ(size_of(*whole), "minibatch_size = 128  # from --set");
+}
+
+TEST(ExperimentTest, AMinibatchThatSomebodySetTooLargeIsRefusedWithWhatWouldBeRight) {
+  const auto refusal = [](const std::vector<std::string>& settings) -> std::string {
+    const auto experiment = Make(kSmall, settings);
+    try {
+      experiment->ApplyDefaults(KindsOfEnvironments()[0]);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "not refused";
+  };
+  EXPECT_EQ(refusal({"ppo.minibatch_size=1000000", "collector.horizon=256"}),
+            "ppo.minibatch_size = 1000000 is more than an update learns from: "
+            "collector.environments = 8 x collector.horizon = 256 are 2048 steps; set it to 2048 "
+            "at most, or collect more for an update");
+  EXPECT_THAT(refusal({"ppo.minibatch_size=64", "steps=1000"}),
+              HasSubstr("collector.horizon = 4 (the default for steps = 1000) are 32 steps"));
+}
+
 TEST(ExperimentTest, WhatWasResolvedKeepsItsOrigins) {
   const auto experiment = Make(kSmall, {"steps=20000"});
   experiment->ApplyDefaults(KindsOfEnvironments()[0]);

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "menger/base/log.h"
+#include "menger/base/status_line.h"
 
 namespace menger {
 namespace {
@@ -107,7 +107,9 @@ ProgressReporter ProgressReporter::Silent() {
   return ProgressReporter(/*terminal=*/false, /*interval_seconds=*/0, /*silent=*/true);
 }
 
-ProgressReporter::~ProgressReporter() { Clear(); }
+ProgressReporter::~ProgressReporter() {
+  if (terminal_) EndStatusLine(/*keep=*/false);
+}
 
 bool ProgressReporter::IsTime() {
   if (since_last_.seconds() < interval_seconds_) return false;
@@ -121,17 +123,7 @@ void ProgressReporter::Draw(const ProgressState& state) {
     return;
   }
   // The last column stays free: some terminals wrap when it is written.
-  const std::string line = ProgressBar(state, TerminalWidth() - 1);
-  std::fprintf(stderr, "\r%s\033[K", line.c_str());
-  std::fflush(stderr);
-  drawn_ = true;
-}
-
-void ProgressReporter::Clear() {
-  if (!drawn_) return;
-  std::fputs("\r\033[K", stderr);
-  std::fflush(stderr);
-  drawn_ = false;
+  DrawStatusLine(ProgressBar(state, TerminalWidth() - 1));
 }
 
 void ProgressReporter::Update(const ProgressState& state) {
@@ -139,15 +131,10 @@ void ProgressReporter::Update(const ProgressState& state) {
   if (!silent_ && IsTime()) Draw(state);
 }
 
-void ProgressReporter::Say(const std::string& line) {
-  const std::lock_guard lock(mutex_);
-  Clear();
-  LogInfo("{}", line);
-}
+void ProgressReporter::Say(const std::string& line) { LogInfo("{}", line); }
 
 void ProgressReporter::Pass(const std::string& line) {
-  const std::lock_guard lock(mutex_);
-  Clear();
+  const AboveStatusLine above;
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
@@ -155,8 +142,7 @@ void ProgressReporter::Finish(const ProgressState& state) {
   const std::lock_guard lock(mutex_);
   if (silent_) return;
   Draw(state);
-  if (drawn_) std::fputc('\n', stderr);
-  drawn_ = false;
+  if (terminal_) EndStatusLine(/*keep=*/true);
 }
 
 }  // namespace menger

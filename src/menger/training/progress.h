@@ -61,15 +61,13 @@ class ProgressReporter {
   // With the mutex held.
   bool IsTime();
   void Draw(const ProgressState& state);
-  void Clear();
 
   const bool terminal_;
   const double interval_seconds_;
   const bool silent_ = false;
 
-  std::mutex mutex_;  // Guards all below, and what is on the terminal.
+  std::mutex mutex_;  // Guards what follows.
   Stopwatch since_last_;
-  bool drawn_ = false;  // The terminal's current line holds a bar.
 };
 
 }  // namespace menger

@@ -10,8 +10,10 @@
 #include "menger/algorithms/probe_environments.h"
 #include "menger/base/error.h"
 #include "menger/environments/catalog.h"
+#include "menger/training/evaluation.h"
 #include "menger/training/replay_fixture.h"
 #include "menger/training/run.h"
+#include "menger/training/training_parts.h"
 
 namespace menger {
 namespace {
@@ -207,12 +209,27 @@ episodes = 2
       StartRun(experiment, [&] { return RunFolder::Create(folder); }, "",
                {.progress = progress, .stop_requested = [] { return false; }});
   EXPECT_EQ(outcome.counters.steps, 2'000);
-  EXPECT_GE(outcome.counters.evaluation_mean, 8);
   const auto counters =
       RunFolder::Open(folder).NewestWholeCheckpoint().Read<ReplayCounters>("consumer/counters");
   EXPECT_GT(counters.samples, 900);
   EXPECT_EQ(counters.updates, counters.samples * 8 / 32);
-  EXPECT_GT(counters.priority_max, 0.0);
+  EXPECT_GT(counters.priority_max, 1.0);  // That of new items, before any error is known.
+
+  // What was saved plays as what was evaluated did.
+  const TrainedRun saved = LoadRun(folder, "newest", catalog);
+  const auto greedy = GreedyPolicies(*saved.algorithm, /*seed=*/2, /*count=*/1);
+  const EvaluationResult played =
+      Evaluate(EvaluationPlanOf(*saved.experiment, *saved.algorithm, /*index=*/0),
+               saved.environment, greedy);
+  EXPECT_EQ(outcome.counters.evaluated_at, 2'000);
+  EXPECT_EQ(outcome.counters.evaluation_episodes, 2);
+  EXPECT_EQ(outcome.counters.evaluation_mean, played.mean());
+  const auto parameters = [](Algorithm& algorithm) {
+    const std::span<const float> values = algorithm.publication().Latest()->values();
+    return std::vector<float>(values.begin(), values.end() - 1);  // The last one is epsilon.
+  };
+  EXPECT_NE(parameters(*saved.algorithm),
+            parameters(*MakeAlgorithm(*saved.experiment, saved.environment)));
   std::filesystem::remove_all(folder);
 }
 

@@ -8,6 +8,7 @@
 #include "menger/base/build_identity.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/base/memory_need.h"
 
 namespace menger {
 namespace {
@@ -130,6 +131,15 @@ bool SynchronousLoop::EvaluateAndReport() {
   return true;
 }
 
+std::string SynchronousLoop::UpdateText() const {
+  const CollectorOptions& collector = experiment_.collector;
+  if (experiment_.algorithm_entry().data_rule() == DataRule::kEpisodes) {
+    return fmt::format("an update from the episodes of {} steps", cycle_.steps());
+  }
+  return fmt::format("an update from collector.environments = {} x collector.horizon = {} steps",
+                     collector.environments, collector.horizon);
+}
+
 void SynchronousLoop::CollectAndLearn() {
   const Stopwatch watch;
   Collect();
@@ -138,7 +148,8 @@ void SynchronousLoop::CollectAndLearn() {
       static_cast<double>(counters_.steps) / static_cast<double>(experiment_.steps);
   try {
     const Heartbeat::Phase phase(heartbeat_, "learning", unknown_);
-    metrics_.Add(cycle_.Learn(*parts_.update, progress));
+    metrics_.Add(WithMemoryFor([this] { return UpdateText(); },
+                               [&] { return cycle_.Learn(*parts_.update, progress); }));
     parts_.algorithm->Publish();
   } catch (...) {
     throw LearningFailed(TranslateCurrentException(), "learning");
@@ -183,29 +194,35 @@ Error SynchronousLoop::CollectionFailed(const Error& error) {
   // same error again.
   ++counters_.attempt;
   SaveTo(folder_.checkpoint(counters_.steps), /*with_collector=*/false);
+  const char* const saved = counters_.steps > 0 ? "What was learned is saved"
+                                                : "Nothing was learned yet, but the run is there";
   return Error(error.code(),
-               fmt::format("after {} steps: {}; {}: `menger train --resume {}` goes on from there "
-                           "with fresh environments, under other seeds",
-                           counters_.steps, error.what(),
-                           counters_.steps > 0 ? "what was learned is saved"
-                                               : "nothing was learned yet, but the run is there",
-                           folder_.path()));
+               WithSentence(fmt::format("after {} steps: {}", counters_.steps, error.what()),
+                            fmt::format("{}: `menger train --resume {}` goes on from there with "
+                                        "fresh environments, under other seeds",
+                                        saved, folder_.path())));
 }
 
 Error SynchronousLoop::LearningFailed(const Error& error, const char* what) const {
   const std::vector<std::int64_t> saved = folder_.Checkpoints();
+  const std::string text =
+      fmt::format("{} after {} steps: {}", what, counters_.steps, error.what());
+  const std::string resume = saved.empty()
+                                 ? ""
+                                 : fmt::format("`menger train --resume {}` goes on from {} steps",
+                                               folder_.path(), saved.back());
+  if (error.code() == ErrorCode::kUnavailable) {  // Memory, a worker: no matter of learning.
+    return Error(error.code(), WithSentence(text, resume));
+  }
   const std::string remedy =
       saved.empty()
-          ? fmt::format("there is no checkpoint yet (checkpoint.every = {}): train again with",
+          ? fmt::format("There is no checkpoint yet (checkpoint.every = {}): train again with",
                         experiment_.checkpoint.every)
-          : fmt::format(
-                "`menger train --resume {}` goes on from {} steps, and comes to the same "
-                "error without",
-                folder_.path(), saved.back());
+          : resume + ", and comes to the same error without";
   return Error(error.code(),
-               fmt::format("{} after {} steps: {}; {} other settings, for example a lower --set "
-                           "{}.learning_rate=...",
-                           what, counters_.steps, error.what(), remedy, experiment_.algorithm));
+               WithSentence(text, fmt::format("{} other settings, for example a lower --set "
+                                              "{}.learning_rate=...",
+                                              remedy, experiment_.algorithm)));
 }
 
 EvaluationResult SynchronousLoop::EvaluateGreedily() {
@@ -217,20 +234,23 @@ EvaluationResult SynchronousLoop::EvaluateGreedily() {
       plan.steps = &evaluation_steps_;
       evaluation_steps_ = 0;
       const Heartbeat::Phase phase(heartbeat_, "evaluating", evaluated_);
-      return Evaluate(plan, evaluation_, greedy_);
+      return WithMemoryFor([&] { return fmt::format("{} episodes at once", plan.episodes); },
+                           [&] { return Evaluate(plan, evaluation_, greedy_); });
     } catch (...) {
       const Error error = TranslateCurrentException();
       if (error.code() == ErrorCode::kInvalidArgument) throw LearningFailed(error, "evaluation");
+      const std::string text =
+          fmt::format("evaluation after {} steps: {}", counters_.steps, error.what());
       if (retries-- > 0) {
-        LogWarning("evaluation after {} steps: {}; once more", counters_.steps, error.what());
+        LogWarning("{}", WithSentence(text, "It is made once more."));
         continue;
       }
       SaveCheckpoint();
       throw Error(error.code(),
-                  fmt::format("evaluation after {} steps: {}; everything is saved: `menger train "
-                              "--resume {}` makes it again, or goes on without by --set "
-                              "evaluation.every=0",
-                              counters_.steps, error.what(), folder_.path()));
+                  WithSentence(text, fmt::format("Everything is saved: `menger train --resume {}` "
+                                                 "makes it again, or goes on without by --set "
+                                                 "evaluation.every=0",
+                                                 folder_.path())));
     }
   }
 }
@@ -304,6 +324,11 @@ void SynchronousLoop::SaveCheckpoint() {
 }
 
 void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {
+  WithMemoryFor([&] { return fmt::format("saving checkpoint '{}'", path); },
+                [&] { SaveWhole(path, with_collector); });
+}
+
+void SynchronousLoop::SaveWhole(const std::string& path, bool with_collector) {
   table_.Sync();
   events_.Sync();
   counters_.seconds = Seconds();

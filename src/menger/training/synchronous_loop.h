@@ -65,6 +65,7 @@ class SynchronousLoop {
 
  private:
   bool EvaluateAndReport();  // What is due by now; false if it was stopped: then it is due still.
+  std::string UpdateText() const;  // For errors.
   void CollectAndLearn();
   void Collect();
   EvaluationResult EvaluateGreedily();
@@ -75,6 +76,7 @@ class SynchronousLoop {
   ProgressTable::Row TakeTimes();
   void SaveCheckpoint();
   void SaveTo(const std::string& path, bool with_collector);
+  void SaveWhole(const std::string& path, bool with_collector);
   bool IsDue(std::int64_t every, std::int64_t last) const;  // `last`: in steps; -1 for never.
   bool CheckpointIsDue(std::int64_t last) const;
   bool solved() const { return counters_.reached_in_a_row >= 2; }

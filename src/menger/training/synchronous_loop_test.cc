@@ -309,7 +309,7 @@ TEST_F(SynchronousLoopTest, AWorkerThatHangsIsNamedAndWhatWasLearnedIsSaved) {
   SynchronousLoop loop(*experiment, environment, parts, folder, progress_, [] { return false; });
   EXPECT_THAT(ErrorOf([&] { loop.Run(); }),
               testing::AllOf(testing::HasSubstr("after 20 steps: collector worker 1 made no"),
-                             testing::HasSubstr("what was learned is saved")));
+                             testing::HasSubstr("What was learned is saved")));
   EXPECT_EQ(parts.cycle, nullptr);  // Left to the thread, which nobody waits for.
   EXPECT_EQ(folder.NewestWholeCheckpoint().Read<float>("algorithm/slabs"), 1);
 }

@@ -5,6 +5,7 @@
 #include "menger/algorithms/episode_algorithm.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/base/memory_need.h"
 #include "menger/base/random.h"
 #include "menger/base/thread.h"
 #include "menger/collectors/calibration.h"
@@ -13,6 +14,25 @@
 
 namespace menger {
 namespace {
+
+// For errors: what decides how much memory a part of a run takes.
+std::string NetworkText(const Experiment& experiment) {
+  return fmt::format("the networks of {} (network.kind = {}, network.hidden = [{}])",
+                     experiment.algorithm, experiment.network.kind,
+                     fmt::join(experiment.network.hidden, ", "));
+}
+std::string CollectingText(const Experiment& experiment) {
+  return fmt::format(
+      "collecting with collector.environments = {}, collector.horizon = {} and a copy of {} for "
+      "each worker",
+      experiment.collector.environments, experiment.collector.horizon, NetworkText(experiment));
+}
+std::string ReplayText(const Experiment& experiment) {
+  if (experiment.algorithm_entry().data_rule() != DataRule::kBatches) return "what is learned from";
+  return fmt::format("replay (replay.capacity = {}, replay.bytes_max = {}, replay.batch_size = {})",
+                     experiment.replay.capacity, experiment.replay.bytes_max,
+                     experiment.replay.batch_size);
+}
 
 // Plans the collection: as the options say, or by measuring what they leave open.
 CalibrationReport PlanCollection(const Experiment& experiment, const EnvironmentEntry& environment,
@@ -25,11 +45,14 @@ CalibrationReport PlanCollection(const Experiment& experiment, const Environment
         workers.value);
   }
   const auto policies = [&] { return algorithm.MakePolicy(PolicyMode::kSample, seed); };
-  return Calibrate(experiment.collector,
-                   {.history = algorithm.history(),
-                    .clip_actions = experiment.transforms.actions == "clip",
-                    .seed = seed},
-                   environment, policies, {.cpus = AvailableCpus()});
+  return WithMemoryFor([&] { return CollectingText(experiment); },
+                       [&] {
+                         return Calibrate(experiment.collector,
+                                          {.history = algorithm.history(),
+                                           .clip_actions = experiment.transforms.actions == "clip",
+                                           .seed = seed},
+                                          environment, policies, {.cpus = AvailableCpus()});
+                       });
 }
 
 }  // namespace
@@ -37,15 +60,17 @@ CalibrationReport PlanCollection(const Experiment& experiment, const Environment
 std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
                                          const EnvironmentEntry& environment) {
   experiment.algorithm_entry().Check(environment.spec);
-  return experiment.algorithm_entry().Make(
-      {.environment = environment.spec,
-       .network = experiment.network,
-       .transforms = experiment.transforms,
-       .environments = static_cast<int>(experiment.collector.environments),
-       .device = experiment.device,
-       .precision = experiment.precision,
-       .seed = static_cast<std::uint64_t>(experiment.seed),
-       .threads = static_cast<int>(experiment.learner_threads.value)});
+  const AlgorithmContext context = {
+      .environment = environment.spec,
+      .network = experiment.network,
+      .transforms = experiment.transforms,
+      .environments = static_cast<int>(experiment.collector.environments),
+      .device = experiment.device,
+      .precision = experiment.precision,
+      .seed = static_cast<std::uint64_t>(experiment.seed),
+      .threads = static_cast<int>(experiment.learner_threads.value)};
+  return WithMemoryFor([&] { return NetworkText(experiment); },
+                       [&] { return experiment.algorithm_entry().Make(context); });
 }
 
 void Resolve(Experiment& experiment, const EnvironmentEntry& environment) {
@@ -57,7 +82,8 @@ void Resolve(Experiment& experiment, const EnvironmentEntry& environment) {
   const auto algorithm = MakeAlgorithm(experiment, environment);
   const CalibrationReport report = PlanCollection(experiment, environment, *algorithm,
                                                   static_cast<std::uint64_t>(experiment.seed));
-  if (!report.text.empty()) LogInfo("{}", report.text);
+  if (!report.text.empty())
+    LogInfo("{}", report.text.substr(0, report.text.find_last_not_of('\n') + 1));
   const CollectorPlan& plan = report.plan;
   for (const char* const name : {"kind", "workers"}) experiment.NoteChosen("collector", name);
   collector.kind = NameOf(plan.kind);
@@ -75,9 +101,16 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
                         std::int64_t attempt) {
   TrainingParts parts;
   parts.algorithm = MakeAlgorithm(experiment, environment);
-  parts.update = MakeLocalUpdateRule(experiment.optimiser, parts.algorithm->parameter_groups(),
-                                     static_cast<int>(experiment.learner_threads.value));
   Algorithm& algorithm = *parts.algorithm;
+  parts.update = WithMemoryFor(
+      [&] {
+        return fmt::format("the state of optimiser.kind = {} for {} parameters",
+                           experiment.optimiser.kind, algorithm.parameter_count());
+      },
+      [&] {
+        return MakeLocalUpdateRule(experiment.optimiser, algorithm.parameter_groups(),
+                                   static_cast<int>(experiment.learner_threads.value));
+      });
   const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);
   if (algorithm.data_rule() == DataRule::kEpisodes) {
     parts.cycle = static_cast<EpisodeAlgorithm&>(algorithm).MakeCycle(
@@ -87,11 +120,13 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
     return parts;
   }
   const CollectorPlan plan = PlanCollection(experiment, environment, algorithm, seed).plan;
-  auto collector = MakeCollector(plan, environment, [&algorithm, seed] {
-    return algorithm.MakePolicy(PolicyMode::kSample, seed);
-  });
-  parts.cycle = std::make_unique<SlabCycle>(std::move(collector), plan.environments,
-                                            MakeSlabConsumer(experiment, algorithm));
+  const auto policies = [&] { return algorithm.MakePolicy(PolicyMode::kSample, seed); };
+  auto collector = WithMemoryFor([&] { return CollectingText(experiment); },
+                                 [&] { return MakeCollector(plan, environment, policies); });
+  auto consumer = WithMemoryFor([&] { return ReplayText(experiment); },
+                                [&] { return MakeSlabConsumer(experiment, algorithm); });
+  parts.cycle =
+      std::make_unique<SlabCycle>(std::move(collector), plan.environments, std::move(consumer));
   return parts;
 }
 

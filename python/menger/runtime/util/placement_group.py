@@ -2,7 +2,8 @@
 
 import array
 
-from menger.runtime import session
+from menger.runtime import current, remoting
+from menger.runtime.placement import Placement
 
 # menger::PlacementStrategy.
 _STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
@@ -25,15 +26,11 @@ class PlacementGroup:
 
     def ready(self):
         """An ObjectRef of this group, there once its resources are."""
-        from menger.runtime import remoting
-        from menger.runtime.util.scheduling_strategies import PlacementGroupSchedulingStrategy
-
-        strategy = PlacementGroupSchedulingStrategy(self)
-        return remoting.remote(num_cpus=0, scheduling_strategy=strategy)(_itself).remote(self)
+        return remoting.remote(num_cpus=0, scheduling_strategy=Placement(self))(_itself).remote(self)
 
     def wait(self, timeout_seconds=30):
         """Whether its resources are there in time. Raises what is wrong with a group that can never have them."""
-        owner = session.current()
+        owner = current.session()
         if not owner.wait(array.array("Q", [self.reference.handle]), 1, timeout_seconds)[0]:
             return False
         owner.raise_failure(self.reference)
@@ -64,7 +61,7 @@ def placement_group(bundles, strategy="PACK", name="", lifetime=None):
         raise ValueError(f"lifetime is {lifetime!r}; it must be None or 'detached'")
     if not isinstance(bundles, list) or not bundles or not all(isinstance(bundle, dict) for bundle in bundles):
         raise ValueError(f"bundles are {bundles!r}; they must be a list of dicts, and not empty")
-    owner = session.current()
+    owner = current.session()
     texts = [_text_of(bundle) for bundle in bundles]
     reference = owner.reserve(texts, _STRATEGIES.index(strategy), name or "placement group")
     if lifetime == "detached":
@@ -76,7 +73,7 @@ def remove_placement_group(group):
     """Frees its resources. Tasks and actors in it end, also those that run."""
     if type(group) is not PlacementGroup:
         raise ValueError(f"remove_placement_group takes a PlacementGroup; this is {group!r}")
-    session.current().cancel(group.reference, force=False)
+    current.session().cancel(group.reference, force=False)
 
 
 def _text_of(bundle):

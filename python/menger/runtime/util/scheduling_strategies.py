@@ -1,9 +1,10 @@
 """Where tasks and actors run, as ray.util.scheduling_strategies."""
 
+from menger.runtime.placement import Placement
 from menger.runtime.util.placement_group import PlacementGroup
 
 
-class PlacementGroupSchedulingStrategy:
+class PlacementGroupSchedulingStrategy(Placement):
     """The option scheduling_strategy of tasks and actors that take what they need of a group; of bundle -1: of any."""
 
     def __init__(
@@ -18,15 +19,5 @@ class PlacementGroupSchedulingStrategy:
             )
         if placement_group_capture_child_tasks:
             raise ValueError("placement_group_capture_child_tasks is not supported: name the group in each call")
-        self.placement_group = placement_group
-        self.placement_group_bundle_index = placement_group_bundle_index
+        super().__init__(placement_group, placement_group_bundle_index)
         self.placement_group_capture_child_tasks = False
-
-    def call_options(self):
-        """As library.CallOptions says it."""
-        group = self.placement_group
-        return {
-            "group": group.reference.handle,
-            "group_bundles": group.bundle_count,
-            "bundle": self.placement_group_bundle_index,
-        }

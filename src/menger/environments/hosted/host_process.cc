@@ -46,7 +46,7 @@ HostProcess::HostProcess(const HostProgram& program, std::span<const int> inheri
   started_.wait_for(lock, Seconds(program.start_deadline_seconds),
                     [this] { return process_ != 0 || ended_; });
   if (process_ == 0 && ended_) {
-    throw FailedPrecondition("{}{}", cause_, program.advice.empty() ? "" : ". " + program.advice);
+    throw FailedPrecondition("{}", WithSentence(cause_, program.advice));
   }
 }
 
@@ -114,8 +114,9 @@ void HostProcess::AwaitReply(HostCommand command, double deadline_seconds) {
 std::string HostProcess::LastWords() {
   const std::lock_guard lock(mutex_);
   std::string text;
-  for (const std::string& line : lines_) text += "\n    " + line;
-  return text.empty() ? text : "; the last it printed:" + text;
+  const bool all_seen = std::ranges::all_of(lines_, &Line::seen);
+  for (const Line& line : lines_) text += "\n    " + line.text;
+  return all_seen ? "" : "; the last it printed:" + text;
 }
 
 bool HostProcess::WaitForEnd(double seconds) {
@@ -135,10 +136,11 @@ void HostProcess::KeepStart(std::int32_t process) {
 }
 
 void HostProcess::KeepLine(std::string_view line) {
-  if (voice_ != nullptr && !IsLogged(LogLevel::kDebug)) voice_->Say(speaker_, line);
   LogDebug("host {}: {}", process_.load(), line);
+  const bool seen =
+      voice_ != nullptr && (IsLogged(LogLevel::kDebug) || voice_->Say(speaker_, line));
   const std::lock_guard lock(mutex_);
-  lines_.emplace_back(line.substr(0, kLineBytesMax));
+  lines_.push_back({std::string(line.substr(0, kLineBytesMax)), seen});
   if (lines_.size() > kLinesKept) lines_.pop_front();
 }
 

@@ -28,7 +28,7 @@ class HostLost : public Error {
 //
 // base/child_launch.h says what is special about its process. What it leaves behind in its process
 // group is killed with it; a host whose environments may start processes of any kind runs under a
-// supervisor. The last lines that it prints are told in errors.
+// supervisor. The last lines that it prints are told in errors, unless all were seen as they came.
 //
 // One thread at a time calls.
 class HostProcess {
@@ -51,6 +51,12 @@ class HostProcess {
   std::int32_t process() const { return process_; }
 
  private:
+  // `seen`: by the user, when it was printed.
+  struct Line {
+    std::string text;
+    bool seen = false;
+  };
+
   void KeepStart(std::int32_t process);
   void KeepLine(std::string_view line);
   void KeepEnd(const ChildEnd& end);
@@ -70,8 +76,8 @@ class HostProcess {
   std::condition_variable started_;  // Signalled when process_ or ended_ is set.
   std::atomic<std::int32_t> process_{0};
   std::atomic<bool> ended_{false};
-  std::string cause_;              // Guarded by mutex_; set before ended_.
-  std::deque<std::string> lines_;  // Guarded by mutex_; bounded.
+  std::string cause_;       // Guarded by mutex_; set before ended_.
+  std::deque<Line> lines_;  // Guarded by mutex_; bounded.
   ChildId child_ = 0;
   ChildProcesses processes_;  // The last member: its thread uses those above.
 };

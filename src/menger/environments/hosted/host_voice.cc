@@ -4,18 +4,19 @@
 
 namespace menger {
 
-void HostVoice::Say(std::string_view who, std::string_view line) {
-  if (line.empty()) return;
+bool HostVoice::Say(std::string_view who, std::string_view line) {
+  if (line.empty()) return true;
   {
     const std::lock_guard lock(mutex_);
-    if (said_.size() > lines_max_ || !said_.emplace(line).second) return;
+    if (said_.size() > lines_max_ || !said_.emplace(line).second) return false;
     if (said_.size() > lines_max_) {
       LogInfo("{} prints more than {} different lines: `menger --log debug ...` shows all", who,
               lines_max_);
-      return;
+      return false;
     }
   }
   LogInfo("{} prints: {}", who, line);
+  return IsLogged(LogLevel::kInfo);
 }
 
 }  // namespace menger

@@ -15,7 +15,8 @@ class HostVoice {
  public:
   explicit HostVoice(std::size_t lines_max = 100) : lines_max_(lines_max) {}
 
-  void Say(std::string_view who, std::string_view line);
+  // Whether the line can be seen now.
+  bool Say(std::string_view who, std::string_view line);
 
  private:
   const std::size_t lines_max_;

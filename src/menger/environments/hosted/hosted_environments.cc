@@ -158,8 +158,7 @@ HostProgram HostedEnvironments::Program(const std::string& environment) const {
   const Interpreter python = FindInterpreter(python_, python_found_);
   return {.arguments = {python.path, "-m", "menger.host"},
           .variables = Variables(),
-          .advice = fmt::format("It ran in {} (MENGER_PYTHON or host.python names another).{}",
-                                python.path, python.note),
+          .advice = python.where,
           .start_deadline_seconds = start_deadline_,
           .step_deadline_seconds = step_deadline_,
           .speaker = environment,

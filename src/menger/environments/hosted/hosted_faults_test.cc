@@ -69,36 +69,34 @@ class HostedFaultsTest : public testing::Test {
 };
 
 TEST_F(HostedFaultsTest, WhatAStepMayNotReturnIsNamedWithEnvironmentIndexStepAndValue) {
-  ExpectRefusals(
-      "Faulty",
-      {{"nan_reward", "its reward is nan; it must be a finite number"},
-       {"inf_reward", "its reward is -inf"},
-       {"none_reward", "its reward is None; it must be one number"},
-       {"vector_reward", "its reward is array([1., 1.]); it must be one number"},
-       {"text_reward", "its reward is 'much'"},
-       {"nan", "element 1 of its 'observation' is nan; it must be a finite number"},
-       {"none", "'observation' of its observation is None"},
-       {"final_none", "'observation' of its observation is None"},
-       {"final_nan", "element 0 of its 'observation' is nan"},
-       {"scalar", "'observation' of its observation has shape (); its observation space says (3,)"},
-       {"shape", "'observation' of its observation has shape (3, 1)"},
-       {"text", "'observation' of its observation is 'left', which is no array of numbers"},
-       {"four", "step returned 4 values, as gym's did before 0.26"},
-       {"nothing", "step returned None; it must return five"}});
+  ExpectRefusals("Faulty",
+                 {{"nan_reward", "its reward is nan; it must be a finite number"},
+                  {"inf_reward", "its reward is -inf"},
+                  {"none_reward", "its reward is None; it must be one number"},
+                  {"vector_reward", "its reward is array([1., 1.]); it must be one number"},
+                  {"text_reward", "its reward is 'much'"},
+                  {"nan", "element 1 of its 'observation' is nan; it must be a finite number"},
+                  {"none", "its 'observation' is None"},
+                  {"final_none", "its 'observation' is None"},
+                  {"final_nan", "element 0 of its 'observation' is nan"},
+                  {"scalar", "its 'observation' has shape (); its observation space says (3,)"},
+                  {"shape", "its 'observation' has shape (3, 1)"},
+                  {"text", "its 'observation' is 'left', which is no array of numbers"},
+                  {"four", "step returned 4 values, as gym's did before 0.26"},
+                  {"nothing", "step returned None; it must return five"}});
 }
 
 TEST_F(HostedFaultsTest, CodesFlagsAndBytesOutsideTheirSpaceAreNamedWithTheirLeaf) {
-  ExpectRefusals(
-      "FaultyCodes",
-      {{"codes", "element 0 of its 'observation/codes' has the code 9"},
-       {"fraction", "element (0,) of 'observation/codes' of its observation is 1.7, a float64"},
-       {"flags", "element 0 of its 'observation/flags' is 2; a flag is 0 or 1"},
-       {"level",
-        "its 'observation/level' has the code 3, counted from the space's start; there "
-        "are 0..2"},
-       {"level_fraction", "'observation/level' of its observation is 1.7, a float64"},
-       {"wrapped", "element (0,) of 'observation/bytes' of its observation is 300"},
-       {"missing", "its observation has no entry 'level'"}});
+  ExpectRefusals("FaultyCodes",
+                 {{"codes", "element 0 of its 'observation/codes' has the code 9"},
+                  {"fraction", "element (0,) of its 'observation/codes' is 1.7, a float64"},
+                  {"flags", "element 0 of its 'observation/flags' is 2; a flag is 0 or 1"},
+                  {"level",
+                   "its 'observation/level' has the code 3, counted from the space's start; there "
+                   "are 0..2"},
+                  {"level_fraction", "its 'observation/level' is 1.7, a float64"},
+                  {"wrapped", "element (0,) of its 'observation/bytes' is 300"},
+                  {"missing", "its observation has no entry 'level'"}});
 }
 
 TEST_F(HostedFaultsTest, WhatLosesNothingIsTaken) {

@@ -15,6 +15,7 @@
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/environments/hosted/action_check.h"
+#include "menger/environments/hosted/bounds_watch.h"
 #include "menger/environments/hosted/host_process.h"
 #include "menger/environments/hosted/spec_json.h"
 #include "menger/environments/row_check.h"
@@ -58,6 +59,7 @@ struct HostedKind {
   HostProgram program;
   std::string request;
   HostedSpec hosted;
+  std::unique_ptr<BoundsWatch> bounds;  // Null where what is said of it has been said before.
 };
 
 class HostedGroup final : public EnvironmentGroup {
@@ -110,6 +112,7 @@ class HostedGroup final : public EnvironmentGroup {
       while (const auto fault = check_.OfStep(slab, row, columns_)) {
         Refuse(slab, row, *fault, /*begins=*/false);
       }
+      if (kind_->bounds) kind_->bounds->LookAtStep(slab, row, columns_);
     } catch (const HostLost& lost) {
       TakeRestart(lost, slab, row);
       MarkLost(slab, row);
@@ -191,9 +194,10 @@ class HostedGroup final : public EnvironmentGroup {
       Tell(HostCommand::kSave, folder.archive());
       return true;
     } catch (const HostLost& lost) {
-      LogWarning("{} cannot save environments {}..{}: {}; resumed, they begin fresh episodes",
-                 spec().name, columns_.first_environment,
-                 columns_.first_environment + columns_.count - 1, lost.what());
+      const std::string text = fmt::format(
+          "{} cannot save environments {}..{}: {}", spec().name, columns_.first_environment,
+          columns_.first_environment + columns_.count - 1, lost.what());
+      LogWarning("{}", WithSentence(text, "Resumed, they begin fresh episodes."));
       return false;
     }
   }
@@ -248,6 +252,7 @@ class HostedGroup final : public EnvironmentGroup {
     while (const auto fault = check_.OfObservations(slab, row, columns_)) {
       Refuse(slab, row, *fault, /*begins=*/true);
     }
+    if (kind_->bounds) kind_->bounds->LookAtReset(slab, row, columns_);
   }
 
   // What the host has written cannot be taken: it begins a fresh episode there, or throws.
@@ -296,16 +301,18 @@ class HostedGroup final : public EnvironmentGroup {
         "{} environments {}..{} (seeds {}..{}), step {}", spec().name, columns_.first_environment,
         columns_.first_environment + columns_.count - 1, Seed() + First(),
         Seed() + First() + static_cast<std::uint64_t>(columns_.count) - 1, slab.first_step() + row);
+    const std::string text = fmt::format("{}: {}", place, lost.what());
     if (options_.errors != nullptr && options_.errors->Take()) {
-      LogWarning("{}: {}; a new one begins fresh episodes ({} restarts left)", place, lost.what(),
-                 options_.errors->left());
+      LogWarning("{}", WithSentence(text, fmt::format("A new one begins fresh episodes ({} "
+                                                      "restarts left).",
+                                                      options_.errors->left())));
       return;
     }
-    throw Unavailable("{}: {}\n{} {}", place, lost.what(), kind_->program.advice,
-                      options_.errors == nullptr
-                          ? "collector.on_environment_error = restart would go on with fresh "
-                            "episodes."
-                          : "collector.restart_budget is used up.");
+    throw Unavailable(
+        "{} {}", WithSentence(text, kind_->program.advice),
+        options_.errors == nullptr
+            ? "collector.on_environment_error = restart would go on with fresh episodes."
+            : "collector.restart_budget is used up.");
   }
 
   void Clear(Slab& slab, int row) const {
@@ -433,8 +440,12 @@ std::string Ask(const HostProgram& program, HostCommand command, const std::stri
     HostProcess process(program, {});
     return process.Call(command, program.start_deadline_seconds, request);
   } catch (const HostLost& lost) {
-    throw FailedPrecondition("'{}' cannot say what {} is: {}\n{}", program.arguments.front(),
-                             request, lost.what(), program.advice);
+    const std::string text =
+        program.speaker.empty()
+            ? fmt::format("'{}' cannot say what {} is: {}", program.arguments.front(), request,
+                          lost.what())
+            : fmt::format("{} cannot be looked at: {}", program.speaker, lost.what());
+    throw FailedPrecondition("{}", WithSentence(text, program.advice));
   }
 }
 
@@ -450,6 +461,7 @@ EnvironmentEntry OpenHosted(const HostProgram& program, const std::string& reque
   kind->request = request;
   kind->hosted = HostedSpecFromJson(Ask(program, HostCommand::kDescribe, request));
   if (!program.quiet) {
+    kind->bounds = std::make_unique<BoundsWatch>(kind->hosted.spec);
     for (const std::string& notice : kind->hosted.notices) LogWarning("{}", notice);
   }
   const EnvironmentSpec spec = kind->hosted.spec;

@@ -141,7 +141,6 @@ TEST(HostedGroupTest, AHostThatEndsIsAnErrorThatSaysHowItEnded) {
         std::pair{"exit", "ended with exit status 3"}}) {
     Hosted hosted(Open(fault, 4), 2, 8, {.seed = 5});
     hosted.group->Reset(hosted.slab, 0);
-    const Stopwatch watch;
     const std::string message = MessageOf([&] { hosted.Fill(); }, ErrorCode::kUnavailable);
     EXPECT_THAT(message, HasSubstr("CartPole-v1 environments 0..1 (seeds 5..6), step 4"));
     EXPECT_THAT(message, HasSubstr(cause));

@@ -7,9 +7,7 @@ namespace menger {
 // The Python that runs environments.
 struct Interpreter {
   std::string path;
-  // What else a user may want to know when something is missing in it; "" or a sentence with a
-  // space before it.
-  std::string note;
+  std::string where;  // A sentence that says which it is, why, and what would name another.
 };
 
 // `chosen` (the option host.python) where it is not "auto". Else the first there is of: what

@@ -1,0 +1,37 @@
+"""Which session this process has open. A module of its own, because values, of which sessions are made, ask for it too."""
+
+import os
+
+_opened = None
+_open = None
+
+
+def set_opener(open_session):
+    """Says what opens a session where something is called without one."""
+    global _open
+    _open = open_session
+
+
+def session():
+    """The open session; what calls something without one opens it."""
+    if _opened is None:
+        _open()
+    return _opened
+
+
+def opened():
+    """The open session or None."""
+    return _opened
+
+
+def set_session(session):
+    global _opened
+    _opened = session
+
+
+def _begin_fork():
+    if _opened is not None:
+        _opened.forget_threads()
+
+
+os.register_at_fork(after_in_child=_begin_fork)
