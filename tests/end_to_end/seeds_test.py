@@ -75,6 +75,7 @@ class SeedsTest(ProgramTest):
         self.assertIn("train --resume runs/seed-8\n", output)
         self.assertFalse((self.folder / "runs" / "seed-9").exists())
         self.assertFalse((self.folder / "runs" / "seeds.json").exists())
+        self.refuse("train", "--resume", "runs", saying=["there are runs in it: runs/seed-7, runs/seed-8"])
         steps = self.summaries("runs", [8])[0]["steps"]
         self.succeed("train", "--resume", "runs/seed-8", "--set", f"steps={steps + 256}")
 

@@ -114,8 +114,9 @@ TEST(BundleTest, CodesNumbersAndMasksAreReadAsTheEncoderReadsThem) {
 TEST(BundleTest, PixelsThatAPerceptronReadsAreSharesOfWhite) {
   const LeafSpec image = LeafSpec::Box("image", DataType::kUint8, {7, 7, 3}, {0}, {255});
   PolicyCase alone{.observation = Spec({image})};
-  PolicyCase beside{.observation = Spec({LeafSpec::Discrete("direction", 4), image,
-                                         LeafSpec::Box("far", DataType::kFloat32, {2}, {-3}, {3})})};
+  PolicyCase beside{.observation =
+                        Spec({LeafSpec::Discrete("direction", 4), image,
+                              LeafSpec::Box("far", DataType::kFloat32, {2}, {-3}, {3})})};
   for (PolicyCase setup : {alone, beside}) {
     for (const bool normalised : {false, true}) {
       if (normalised) setup.transforms.apply = {"normalise_observation"};
