@@ -105,7 +105,7 @@ class SeedsTest(ProgramTest):
         finished = self.run_program("train", "own.toml", "--seeds", "3", "--seed", "7", "--out", "runs",
                                     "--set", "collector.environments=1")
         self.assertEqual(finished.returncode, 1, finished.stderr)
-        self.assertIn("seed 8: ValueError: the eighth is broken", finished.stderr)
+        self.assertIn("environment 0 (seed 8), step 0: ValueError: the eighth is broken", finished.stderr)
         self.assertIn("menger: error: not trained to the end: seed 8 ended with exit status 1", finished.stderr)
         self.assertEqual([summary["status"] for summary in self.summaries("runs", (7, 9))], ["completed"] * 2)
 
