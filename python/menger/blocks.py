@@ -14,7 +14,8 @@ from numpy import ndarray
 from menger.control import Failure, Refused
 from menger.making import users_failure, with_sentence
 from menger.rows import Rows
-from menger.spaces import action_leaf, action_reader, batch_action_reader, left_out, observation_leaves
+from menger.spaces import (action_leaf, action_reader, batch_action_reader, left_out, mask_index, observation_leaves,
+                           random_action)  # fmt: skip
 from menger.values import check_step, reset_observation, reward_of, shown
 
 _SLOW_SECONDS = 0.05  # After a pass that takes longer each environment tells menger that it lives,
@@ -82,6 +83,11 @@ class _Parts:
             raise Failure(f"{self.maker.name} renders {type(image).__name__}; an array [height, width, 3] is needed")
         height, width = image.shape[:2]
         return numpy.array([width, height], numpy.int32).tobytes() + numpy.ascontiguousarray(image, numpy.uint8).tobytes()
+
+    def mask_of(self, row, i):
+        """The flags of the actions that the observation in a row and column allows; None where it has none."""
+        index = mask_index(self.leaves)
+        return None if index is None else self.rows.observation[index][row][i]
 
     @property
     def any_news(self):
@@ -152,7 +158,7 @@ class Block(_Parts):
             random = numpy.random.Generator(numpy.random.PCG64([seed, self.first + i]))
             for k in range(count):
                 try:
-                    action = random_action(self.action_space, random)
+                    action = random_action(self.action_space, random, self.mask_of(row, i))
                     result = self.steps[i](action)
                     check_step(result)
                     observation, _, terminated, truncated, _ = result
@@ -337,22 +343,6 @@ def cause_of(error, result):
     return error
 
 
-def random_action(space, random):
-    """A uniform action from a stream of the caller's: the space's own generator stays as the user has it."""
-    name = type(space).__name__
-    if name == "Discrete":
-        return int(space.start) + int(random.integers(space.n))
-    if name == "MultiDiscrete":
-        return (random.integers(space.nvec) + getattr(space, "start", 0)).astype(space.dtype)
-    if name == "MultiBinary":
-        return random.integers(2, size=space.shape).astype(space.dtype)
-    low = numpy.maximum(space.low, -1e6)  # Unbounded actions: as wide as makes sense to nobody.
-    high = numpy.minimum(space.high, 1e6)
-    low = numpy.where(numpy.isfinite(space.low), low, -1.0)
-    high = numpy.where(numpy.isfinite(space.high), high, 1.0)
-    return random.uniform(low, high).astype(space.dtype)
-
-
 class VectorBlock(_Parts):
     """A gymnasium.vector.VectorEnv with resets in the same step. Its environments cannot be restarted one by one."""
 
@@ -436,7 +426,8 @@ class VectorBlock(_Parts):
         """All step together: each column is cut loose from the others by its own actions, the longest count decides."""
         randoms = [numpy.random.Generator(numpy.random.PCG64([seed, self.first + i])) for i in range(self.count)]
         for _ in range(max(steps, default=0)):
-            actions = numpy.array([random_action(self.action_space, random) for random in randoms])
+            actions = numpy.array([random_action(self.action_space, random, self.mask_of(row, i))
+                                   for i, random in enumerate(randoms)])  # fmt: skip
             observations, *_ = self._guard("random step", lambda actions=actions: self.environment.step(actions))
             self._put(row, observations)
             self.control.progress()

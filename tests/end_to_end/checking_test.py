@@ -83,6 +83,23 @@ class Random(Bounds):
     def observe(self):
         return numpy.array([0.0, random.random()], numpy.float32)
 
+class Masked(Good):
+    """Two of five actions are allowed at a time, and of five numbers one is outside its bounds."""
+    action_space = spaces.Discrete(5, start=1)
+    observation_space = spaces.Dict({"action_mask": spaces.MultiBinary(5), "far": spaces.Box(0, 1, (5,), numpy.float32)})
+    none_at = -1
+    def observe(self):
+        self.allowed = [] if self.time == self.none_at else [self.time % 5, (self.time + 2) % 5]
+        mask = numpy.array([i in self.allowed for i in range(5)], numpy.int8)
+        return {"action_mask": mask, "far": numpy.full(5, 2 + self.time, numpy.float32)}
+    def step(self, action):
+        if action - 1 not in self.allowed:
+            raise ValueError(f"{action} is forbidden")
+        return super().step(0)
+
+class Stuck(Masked):
+    none_at = 4
+
 class Raises(Good):
     def step(self, action):
         return {}["nothing"]
@@ -153,6 +170,22 @@ class CheckingTest(ProgramTest):
             for text in texts:
                 self.assertIn("note: ", said)
                 self.assertEqual(said.count(text), 1, said)
+
+    def test_forbidden_actions_are_not_played(self):
+        status, said = self.check("Masked")
+        self.assertEqual(status, 0, said)
+        status, said = self.check("Stuck")
+        self.assertEqual(status, 1, said)
+        self.assertIn("wrong: step 4: its 'action_mask' allows none of its 5 actions; it must allow one", said)
+
+    def test_values_outside_their_bounds_are_one_note_a_leaf(self):
+        _, said = self.check("Masked")
+        self.assertEqual(said.count("note: "), 1, said)
+        self.assertRegex(said, r"reset: element \(0,\) of its 'observation/far' is 2.0, outside its bounds 0.0 to 1.0; "
+                               r"(\d+) of \1 observations left them")  # fmt: skip
+
+    def test_random_steps_at_the_start_of_training_are_allowed_ones(self):
+        self.train("environment=mine:Masked", "collector.decorrelation_steps=9", run="masked")
 
     def test_a_native_environment_has_nothing_to_check(self):
         self.refuse("check", "CartPole-v1", saying=["CartPole-v1 is the program's own"], code=1)
