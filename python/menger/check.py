@@ -58,8 +58,8 @@ def told(error):
 class Player:
     """Plays one environment with random actions of those allowed; whatever it finds is a finding."""
 
-    def __init__(self, environment, findings):
-        self.environment, self.findings = environment, findings
+    def __init__(self, environment, findings, doing):
+        self.environment, self.findings, self._doing = environment, findings, doing
         self.leaves, _ = leaves_of(environment, vector=False)
         self.random = numpy.random.default_rng(_SEED)
         self.steps, self.episodes, self.busy = 0, 0, 0.0
@@ -71,6 +71,7 @@ class Player:
     def play(self, steps, seconds):
         """The observations and rewards as texts of bytes, or None where an error ended it."""
         seen, begin = [], time.perf_counter()
+        self._doing(f"reset(seed={_SEED})", True)
         try:
             seen.append(self._reset(seed=_SEED))
             for _ in range(steps):
@@ -87,6 +88,7 @@ class Player:
         return self._look(reset_observation(self.environment.reset(**arguments)), "reset")
 
     def _step(self):
+        self._doing(f"step {self.steps}", True)
         action = random_action(self.environment.action_space, self.random, self.mask)
         begin = time.perf_counter()
         result = self.environment.step(action)
@@ -102,6 +104,7 @@ class Player:
         self.steps += 1
         if terminated or truncated:
             self.episodes += 1
+            self._doing(f"reset after step {self.steps - 1}", True)
             seen += self._reset()
         return seen
 
@@ -148,16 +151,19 @@ def _as_element(space, given):
     return int(given) if given.shape == () else given.astype(space.dtype)
 
 
-def check(request):
-    """{"findings": [{"fault", "text"}...], "speed": steps a second of one environment alone, or 0}."""
+def check(request, doing):
+    """{"findings": [{"fault", "text"}...], "speed": steps a second of one environment alone, or 0}.
+
+    `doing(what, playing)` is told at what it is."""
     findings = Findings()
     environment = None
+    doing("when it was made", False)
     try:
         maker = Maker(request)
         if maker.vector:
             raise Failure("a vector environment is checked as a single one: leave host.vector off")
         environment = maker.make()
-        player = Player(environment, findings)
+        player = Player(environment, findings, doing)
     except Exception as error:
         findings.fault(str(error) if isinstance(error, Failure) else f"its spaces: {told(error)}")
         return {"findings": findings.list, "speed": 0}
@@ -167,7 +173,8 @@ def check(request):
     player.tell_bounds()
     if seen is not None:
         _check_episodes(maker, player, findings)
-        _check_determinism(maker, seen, findings)
+        _check_determinism(maker, seen, findings, doing)
+    doing("close", True)
     close_told(environment)
     return {"findings": findings.list, "speed": player.steps / player.busy if player.busy > 0 else 0}
 
@@ -179,9 +186,10 @@ def _check_episodes(maker, player, findings):
                       "evaluation.steps_max; register it with max_episode_steps, or truncate in step")  # fmt: skip
 
 
-def _check_determinism(maker, seen, findings):
+def _check_determinism(maker, seen, findings, doing):
+    doing("when a second one was made", False)
     again = maker.make()
-    repeated = Player(again, findings).play(min(len(seen) - 1, _REPEATED), _SECONDS)
+    repeated = Player(again, findings, doing).play(min(len(seen) - 1, _REPEATED), _SECONDS)
     close_told(again)
     if repeated is None:
         return

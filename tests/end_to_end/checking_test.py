@@ -10,7 +10,7 @@ import unittest
 from program import PATIENCE_S, PROGRAM, ProgramTest
 
 MODULE = '''
-import gymnasium, numpy, random, time
+import gymnasium, numpy, os, random, sys, time
 from gymnasium import spaces
 
 class Good(gymnasium.Env):
@@ -100,6 +100,20 @@ class Masked(Good):
 class Stuck(Masked):
     none_at = 4
 
+class Ends(Good):
+    """Does not come back from its fourth step, or from being made."""
+    def __init__(self, how, at="step"):
+        super().__init__()
+        self.how, self.at = how, at
+        if at == "made":
+            self.end()
+    def end(self):
+        {"hang": lambda: time.sleep(600), "abort": os.abort, "exit": lambda: sys.exit(3), "_exit": lambda: os._exit(3)}[self.how]()
+    def step(self, action):
+        if self.time == 3:
+            self.end()
+        return super().step(action)
+
 class Raises(Good):
     def step(self, action):
         return {}["nothing"]
@@ -186,6 +200,20 @@ class CheckingTest(ProgramTest):
 
     def test_random_steps_at_the_start_of_training_are_allowed_ones(self):
         self.train("environment=mine:Masked", "collector.decorrelation_steps=9", run="masked")
+
+    def test_who_hangs_or_ends_the_process_is_told_the_step_and_the_deadline(self):
+        for how, at, *texts in (("hang", "step", "wrong: step 3: its host process did not answer within 1 s", "(step_deadline is"),
+                                ("hang", "made", "wrong: when it was made: its host process did not start within 8 s", "(start_deadline is"),
+                                ("abort", "step", "wrong: step 3: its host process was killed by SIGABRT"),
+                                ("_exit", "made", "wrong: when it was made: its host process ended with"),
+                                ("exit", "step", "wrong: step 3: SystemExit: 3 (")):  # fmt: skip
+            arguments = f'host.arguments={{"how": "{how}", "at": "{at}"}}'
+            deadlines = ("--set", "host.step_deadline=1", "--set", f"host.start_deadline={8 if at == 'made' else 60}")
+            done = self.run_program("check", "mine:Ends", "--set", arguments, *deadlines)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            for text in texts:
+                self.assertIn(text, done.stdout)
+            self.assertNotIn("menger: error", done.stderr)
 
     def test_a_native_environment_has_nothing_to_check(self):
         self.refuse("check", "CartPole-v1", saying=["CartPole-v1 is the program's own"], code=1)
