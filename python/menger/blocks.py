@@ -77,6 +77,15 @@ class _Parts:
             known[0] += number
             known[1] += 1
 
+    def shown(self, environment, place):
+        """What render() of an environment returns."""
+        try:
+            return environment.render()
+        except NotImplementedError:
+            raise Failure(f"{self.maker.name} has no render(): to be recorded, it must return one array [height, width, 3]") from None
+        except BaseException as error:
+            raise users_failure(self.maker.name, f" {place}, render", error) from None
+
     def picture(self, image):
         """What menger reads of a rendered frame: width and height as int32, then RGB."""
         if not isinstance(image, numpy.ndarray) or image.ndim != 3 or image.shape[2] != 3:
@@ -121,7 +130,7 @@ class Block(_Parts):
 
     def render(self, i):
         """What environment `i` looks like."""
-        return self.picture(self.environments[i].render())
+        return self.picture(self.shown(self.environments[i], self._place(i)))
 
     def close(self):
         for i, environment in enumerate(self.environments):
@@ -355,7 +364,7 @@ class VectorBlock(_Parts):
         self.action_space = self.environment.single_action_space
 
     def render(self, i):
-        images = self.environment.render()
+        images = self.shown(self.environment, "batch")
         if images is None or len(images) != self.count:
             raise Failure(f"{self.maker.name} shows nothing: to be recorded, render() of a vector environment must return one "
                           "array [height, width, 3] an environment")  # fmt: skip

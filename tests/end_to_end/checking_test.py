@@ -114,6 +114,29 @@ class Ends(Good):
             self.end()
         return super().step(action)
 
+class Unseen(Good):
+    """Cannot be shown: it takes no render_mode."""
+    def __init__(self):
+        super().__init__()
+
+class Blind(Good):
+    """Takes one, and shows nothing."""
+    def render(self):
+        raise NotImplementedError
+
+class Unspaced(gymnasium.Env):
+    pass
+
+class Misspaced(Good):
+    action_space = 2
+
+def nothing():
+    return None
+
+class NoSeed(Good):
+    def reset(self):
+        return super().reset()
+
 class Raises(Good):
     def step(self, action):
         return {}["nothing"]
@@ -281,6 +304,37 @@ class CheckingTest(ProgramTest):
         self.train()
         self.succeed("evaluate", "run", "--record", "film.gif")
         self.assertEqual((self.folder / "film.gif").read_bytes()[:4], b"GIF8")
+
+    def test_what_cannot_be_recorded_is_told_why(self):
+        for name, *texts in (("Unseen", "mine:Unseen cannot be recorded, because it takes no render_mode: let it take the keyword",
+                              'render_mode="rgb_array"'),
+                             ("Blind", "mine:Blind has no render(): to be recorded, it must return")):  # fmt: skip
+            self.train(f"environment=mine:{name}", run=name)
+            self.refuse("evaluate", name, "--record", "film.gif", code=1, saying=texts)
+            self.assertNotIn("Traceback", self.run_program("evaluate", name, "--record", "film.gif").stderr)
+
+    @unittest.skipIf(importlib.util.find_spec("pygame"), "nothing is missing")
+    def test_what_a_picture_of_gymnasiums_lacks_is_one_line_with_one_command(self):
+        (self.folder / "mine.toml").write_text('environment = "CartPole-v1"\nalgorithm = "ppo"\nsteps = 64\n')
+        self.train("evaluation.episodes=1")
+        done = self.run_program("evaluate", "run", "--record", "film.gif")
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for text in ("host:CartPole-v1 needs what", "-m pip install 'gymnasium[classic-control]'"):
+            self.assertIn(text, done.stderr)
+
+    def test_check_and_train_say_alike_what_is_no_environment(self):
+        for name, *texts in (("Unspaced", "mine:Unspaced makes a Unspaced, which has no observation_space; a gymnasium.Env is needed"),
+                             ("Misspaced", "which has 2 as its action_space;"),
+                             ("nothing", "mine:nothing makes a NoneType, which has no observation_space;")):  # fmt: skip
+            done = self.run_program("train", "mine.toml", "--set", f"environment=mine:{name}")
+            self.assertNotIn("Traceback", done.stderr)
+            for said in (done.stderr, self.check(name)[1]):
+                for text in texts:
+                    self.assertIn(text, said)
+
+    def test_hints_follow_their_sentence(self):
+        said = self.run_program("train", "mine.toml", "--set", "environment=mine:NoSeed").stderr
+        self.assertIn("unexpected keyword argument 'seed'. Its reset takes no seed", said)
 
     @unittest.skipIf(importlib.util.find_spec("Box2D"), "nothing is missing")
     def test_what_a_recording_lacks_is_one_line_with_one_command(self):
