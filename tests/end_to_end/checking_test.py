@@ -332,6 +332,12 @@ class CheckingTest(ProgramTest):
                 for text in texts:
                     self.assertIn(text, said)
 
+    def test_a_name_without_its_colon_is_hinted_at(self):
+        for name, meant in (("mine.Good", "'mine:Good' is the Good of a Python module mine"),
+                            ("mine", "'mine:NAME' is the class NAME of a Python module mine")):  # fmt: skip
+            self.refuse("check", name, saying=[f"there is no environment '{name}'", meant], code=None)
+            self.refuse("train", "mine.toml", "--set", f"environment={name}", saying=[meant], code=None)
+
     def test_hints_follow_their_sentence(self):
         said = self.run_program("train", "mine.toml", "--set", "environment=mine:NoSeed").stderr
         self.assertIn("unexpected keyword argument 'seed'. Its reset takes no seed", said)
