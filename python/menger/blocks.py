@@ -13,6 +13,7 @@ from numpy import ndarray
 
 from menger.control import Failure, Refused
 from menger.making import users_failure, with_sentence
+from menger.metrics import Metrics
 from menger.rows import Rows
 from menger.spaces import (action_leaf, action_reader, batch_action_reader, left_out, mask_index, observation_leaves,
                            random_action)  # fmt: skip
@@ -56,26 +57,7 @@ class _Parts:
         self.parked = [False] * self.count
         self.any_parked = False
         self.ever_reset = False
-        self._metrics, self._restarts = {}, []
-
-    def hear(self, info, i=None):
-        """Keeps the metrics that the last step of an episode told."""
-        for name in self.maker.metrics:
-            value = info.get(name)
-            if value is None:
-                continue
-            told = None if i is None else info.get("_" + name)  # Which environments of a batch have said it.
-            if told is not None and not told[i]:
-                continue
-            try:
-                number = float(value if i is None else value[i])
-            except (TypeError, ValueError):
-                raise Failure(f"host.metrics names '{name}', which is {value!r} in info; a metric is a number") from None
-            if not math.isfinite(number):
-                continue
-            known = self._metrics.setdefault(name, [0.0, 0])
-            known[0] += number
-            known[1] += 1
+        self.metrics, self._restarts = Metrics(maker.metrics), []
 
     def shown(self, environment, place):
         """What render() of an environment returns."""
@@ -100,12 +82,12 @@ class _Parts:
 
     @property
     def any_news(self):
-        return self._metrics or self._restarts
+        return self._restarts or self.metrics.any_news
 
     def tell(self):
         """What is to be said with the reply; once."""
-        said = {"metrics": self._metrics, "restarts": self._restarts}
-        self._metrics, self._restarts = {}, []
+        said = {**self.metrics.take(), "restarts": self._restarts}
+        self._restarts = []
         return said
 
 
@@ -235,7 +217,7 @@ class Block(_Parts):
         rows.truncated[row][i] = bool(truncated)
         rows.episode_end[row][i] = 1
         if self.maker.metrics:
-            self.hear(info)
+            self.metrics.hear(info)
         self._next_episode(row, i, observation)
 
     def _next_episode(self, row, i, observation):
@@ -454,7 +436,7 @@ class VectorBlock(_Parts):
         rows.final_index[row][i] = rows.slot(row, i)
         if self.maker.metrics:
             last = info.get("final_info", info)
-            self.hear(last[i]) if isinstance(last, (list, numpy.ndarray)) else self.hear(last, i)
+            self.metrics.hear(last[i]) if isinstance(last, (list, numpy.ndarray)) else self.metrics.hear(last, i)
         if not self.same_step:
             self.parked[i] = self.any_parked = True
             for observation, target in zip(rows.observation, rows.final):

@@ -40,7 +40,7 @@ class Good(gymnasium.Env):
         if self.talk:
             print("line", self.time, flush=True)
         self.place = min(9, self.place + int(action))
-        return self.observe(), 0.0123, self.time == self.limit, False, {}
+        return self.observe(), 0.0123, self.time == self.limit, False, {"is_success": 1.0}
 
     def render(self):
         return numpy.zeros((4, 6, 3), numpy.uint8)
@@ -275,6 +275,12 @@ class CheckingTest(ProgramTest):
         self.assertIn("W mine:Bounds environment 0, reset: element 1 of its 'observation' is 3, outside the bounds that its "
                       "observation space declares, -1 to 1;", said)  # fmt: skip
         self.assertNotIn("bounds", self.train("environment=mine:Good", run="good").stderr)
+
+    def test_a_metric_that_no_episode_tells_is_told_once_with_those_there_are(self):
+        said = self.train('host.metrics=["is_sucess","is_success"]').stderr
+        self.assertEqual(said.count("host.metrics names"), 1, said)
+        self.assertIn("W mine:Good: host.metrics names 'is_sucess', which was not in info at the end of the first 10 episodes; at the "
+                      "end of the last there was ['is_success']", said)  # fmt: skip
 
     def test_an_evaluation_without_a_time_limit_ends(self):
         said = self.train("environment=mine:Endless", "evaluation.steps_max=150")

@@ -376,6 +376,11 @@ class HostedGroup final : public EnvironmentGroup {
     for (const auto& text : object.value("restarts", std::vector<std::string>{})) {
       LogWarning("{}", text);
     }
+    const auto warnings = object.value("warnings", nlohmann::json::object());
+    for (const auto& [topic, text] : warnings.items()) {
+      if (kind_->program.voice == nullptr) break;
+      kind_->program.voice->Warn(spec().name, topic, text.get<std::string>());
+    }
     const auto metrics = object.value("metrics", nlohmann::json::object());
     for (const auto& [name, value] : metrics.items()) {
       auto known =

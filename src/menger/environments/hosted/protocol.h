@@ -58,7 +58,8 @@ enum class HostCommand : std::int32_t {
 
 // What a host may say besides having done it, as text out of any command that steps: metrics of
 // episodes that ended ({"metrics": {name: [sum, count]}}) and what was restarted and why
-// ({"restarts": ["..."]}). No text: neither.
+// ({"restarts": ["..."]}), and what else a user should know, once for each topic
+// ({"warnings": {topic: "..."}}). No text: nothing.
 enum class HostStatus : std::int32_t {
   kDone = 0,
   kFailed = 1,  // Text out: the error, as plain text; `error_code` says its ErrorCode.
