@@ -62,6 +62,15 @@ class RolloutTest(ProgramTest):
         self.succeed("rollout", "LunarLander-v3", "--seed", 5, "--policy", "first.csv", "--out", "second.csv")
         self.assertEqual((self.folder / "first.csv").read_text(), (self.folder / "second.csv").read_text())
 
+    def test_a_trace_has_the_actions_that_the_environment_was_given(self):
+        self.succeed("train", "quick.toml", "--set", "environment=MountainCarContinuous-v0", "--set", "ppo.initial_log_std=1",
+                     "--set", "ppo.learning_rate=1", "--out", "run")
+        self.succeed("rollout", "MountainCarContinuous-v0", "--policy", "run", "--seed", 5, "--steps", 300, "--out", "first.csv")
+        actions = [float(row["action_0"]) for row in read_trace(self.folder / "first.csv") if row["action_0"]]
+        self.assertLessEqual(max(map(abs, actions)), 1)
+        self.succeed("rollout", "MountainCarContinuous-v0", "--seed", 5, "--policy", "first.csv", "--out", "second.csv")
+        self.assertEqual((self.folder / "first.csv").read_text(), (self.folder / "second.csv").read_text())
+
     def test_a_trace_can_go_to_standard_output(self):
         self.succeed("rollout", "Pendulum-v1", "--seed", 5, "--steps", 3, "--out", "trace.csv")
         piped = self.succeed("rollout", "Pendulum-v1", "--seed", 5, "--steps", 3, "--out", "-")

@@ -34,6 +34,13 @@ class RunFolderTest(ProgramTest):
             time.sleep(0.01)
         return process
 
+    def test_a_folder_that_cannot_be_written_is_not_taken_for_one_in_use(self):
+        self.succeed("train", "quick.toml", "--out", "run")
+        lock = self.folder / "run" / "lock"
+        lock.unlink()
+        lock.mkdir()  # What even the superuser cannot open for writing.
+        self.refuse("train", "--resume", "run", "--set", "steps=4096", code=None, saying=["run/lock"])
+
     def test_one_process_at_a_time_trains_in_a_folder(self):
         first = self.long_training()
         self.refuse("train", "--resume", "run", saying=["another process trains in 'run' now", "one process at a time"], code=1)

@@ -75,6 +75,7 @@ class SeedsTest(ProgramTest):
         self.assertIn("train --resume runs/seed-8\n", output)
         self.assertFalse((self.folder / "runs" / "seed-9").exists())
         self.assertFalse((self.folder / "runs" / "seeds.json").exists())
+        self.refuse("train", "--resume", "runs", saying=["there are runs in it: runs/seed-7, runs/seed-8"])
         steps = self.summaries("runs", [8])[0]["steps"]
         self.succeed("train", "--resume", "runs/seed-8", "--set", f"steps={steps + 256}")
 
@@ -104,7 +105,7 @@ class SeedsTest(ProgramTest):
         finished = self.run_program("train", "own.toml", "--seeds", "3", "--seed", "7", "--out", "runs",
                                     "--set", "collector.environments=1")
         self.assertEqual(finished.returncode, 1, finished.stderr)
-        self.assertIn("seed 8: ValueError: the eighth is broken", finished.stderr)
+        self.assertIn("environment 0 (seed 8), step 0: ValueError: the eighth is broken", finished.stderr)
         self.assertIn("menger: error: not trained to the end: seed 8 ended with exit status 1", finished.stderr)
         self.assertEqual([summary["status"] for summary in self.summaries("runs", (7, 9))], ["completed"] * 2)
 

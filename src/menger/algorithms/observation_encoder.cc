@@ -84,6 +84,18 @@ bool ObservationEncoder::Reads(int leaf) const {
   return std::ranges::any_of(parts_, [leaf](const Part& part) { return part.leaf == leaf; });
 }
 
+std::vector<float> ObservationEncoder::scales() const {
+  std::vector<float> scales;
+  if (identity_leaf_ >= 0) return scales;
+  bool any = false;
+  for (const Part& part : parts_) {
+    const bool image = IsImage(observation_[part.leaf]);
+    any |= image;
+    scales.insert(scales.end(), part.elements, image ? 1 / kWhite : 1.0F);
+  }
+  return any ? scales : std::vector<float>();
+}
+
 void ObservationEncoder::EncodeLeaf(const LeafSpec& leaf, const std::byte* item, float* out) const {
   if (IsCode(leaf)) {
     const auto* const values = reinterpret_cast<const std::int64_t*>(item);

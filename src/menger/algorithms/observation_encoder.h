@@ -41,6 +41,10 @@ class ObservationEncoder {
   bool identity() const { return identity_leaf_ >= 0 && frame_stack_ == 1; }
   int identity_leaf() const { return identity_leaf_; }
 
+  // What each number of the observation, or of its codes, is multiplied by in the encoding, of one
+  // frame; empty where that is 1 for all.
+  std::vector<float> scales() const;
+
   // Whether a leaf is part of the encoding.
   bool Reads(int leaf) const;
 

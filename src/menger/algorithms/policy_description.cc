@@ -1,8 +1,23 @@
 #include "menger/algorithms/policy_description.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace menger {
+namespace {
+
+// What the encoding multiplies by is part of the normalisation here, or all of it.
+void AddScales(std::span<const float> scales, PolicyDescription& description) {
+  if (scales.empty()) return;
+  if (description.scale.empty()) {
+    description.scale.assign(scales.size(), 1.0F);
+    description.shift.assign(scales.size(), 0.0F);
+    description.observation_clip = std::numeric_limits<float>::max();
+  }
+  for (std::size_t i = 0; i < scales.size(); ++i) description.scale[i] *= scales[i];
+}
+
+}  // namespace
 
 PolicyDescription DescribeObservation(const Spec& observation, const ObservationEncoder& encoder,
                                       const TransformOptions& transforms,
@@ -21,6 +36,7 @@ PolicyDescription DescribeObservation(const Spec& observation, const Observation
     description.shift.assign(statistics.begin() + elements, statistics.end());
     description.observation_clip = static_cast<float>(transforms.observation_clip);
   }
+  AddScales(encoder.scales(), description);
   description.action = action;
   description.clips_action = action.space == Space::kBox && transforms.actions == "clip";
   return description;

@@ -24,7 +24,7 @@ std::string TextOf(Function function) {
 TEST(MemoryNeedTest, WhatMemoryEndedForIsNamed) {
   EXPECT_EQ(TextOf([] { throw std::bad_alloc(); }),
             "out of memory for replay (replay.capacity = 7)");
-  EXPECT_EQ(TextOf([] { std::vector<double>(std::numeric_limits<std::size_t>::max()); }),
+  EXPECT_EQ(TextOf([] { std::vector<double>().reserve(std::numeric_limits<std::size_t>::max()); }),
             "out of memory for replay (replay.capacity = 7)");
   EXPECT_EQ(TextOf([] { throw OutOfMemory("cannot map 9 bytes"); }),
             "out of memory for replay (replay.capacity = 7): cannot map 9 bytes");

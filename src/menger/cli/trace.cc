@@ -1,5 +1,6 @@
 #include "menger/cli/trace.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <sstream>
@@ -118,6 +119,27 @@ class Tracer {
   const Slab& slab_;
 };
 
+template <typename Number>
+void ClipNumbers(const LeafSpec& leaf, std::byte* item) {
+  auto* const numbers = reinterpret_cast<Number*>(item);
+  for (std::int64_t i = 0; i < leaf.elements(); ++i) {
+    const auto bound = [i](const std::vector<double>& bounds) {
+      return static_cast<Number>(bounds[bounds.size() == 1 ? 0 : static_cast<std::size_t>(i)]);
+    };
+    numbers[i] = std::clamp(numbers[i], bound(leaf.low), bound(leaf.high));
+  }
+}
+
+// To what the environment does, so that the trace can be played back.
+void ClipActions(const Spec& action, Slab& slab) {
+  for (int leaf = 0; leaf < action.size(); ++leaf) {
+    if (action[leaf].space != Space::kBox || action[leaf].low.empty()) continue;
+    std::byte* const item = slab.action<std::byte>(leaf, /*row=*/0);
+    if (action[leaf].dtype == DataType::kFloat32) ClipNumbers<float>(action[leaf], item);
+    if (action[leaf].dtype == DataType::kFloat64) ClipNumbers<double>(action[leaf], item);
+  }
+}
+
 std::vector<std::string> CellsOf(const std::string& line) {
   std::vector<std::string> cells;
   std::istringstream stream(line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
@@ -174,6 +196,7 @@ std::string RecordTrace(const TraceOptions& options, const EnvironmentEntry& env
   std::string text = Header(spec) + tracer.ResetRow(/*step=*/0, /*row=*/0);
   for (std::int64_t step = 1; step <= options.steps; ++step) {
     policy.Act(slab, /*row=*/0, {.first = 0, .count = 1});
+    if (options.clip_actions) ClipActions(spec.action, slab);
     group->Step(slab, /*row=*/0);
     text += tracer.StepRow(step);
     const bool starts_anew = slab.episode_end(0)[0] != 0;

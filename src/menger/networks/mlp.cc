@@ -12,10 +12,7 @@
 namespace menger {
 namespace {
 
-constexpr int kTileRows = 64;      // Two tiles of a 64-wide network stay in the first-level cache.
-constexpr int kGradientRows = 12;  // Weight rows of one GradientTask.
-constexpr int kAllBranches = -1;
-constexpr int kSummedRows = 256;  // Batch rows whose products are summed before the next weights.
+constexpr int kGradientRows = 12;      // Weight rows of one GradientTask.
 constexpr double kWorthThreads = 2e5;  // Multiply-adds below which waking threads costs more.
 
 }  // namespace
@@ -186,24 +183,6 @@ void MlpNetwork::Pack() {
   packed_valid_ = true;
 }
 
-// Those of the first layers too if the gradient of the inputs is asked for.
-void MlpNetwork::PackTransposed(bool inputs) {
-  for (const Layer& layer : layers_) {
-    const bool first = layer.source < 0;
-    if (first ? !inputs || input_transposed_valid_ : transposed_valid_) continue;
-    const float* weight = parameters_.data() + layer.weight;
-    float* transposed = packed_.data() + layer.transposed;
-    for (int output = 0; output < layer.outputs; ++output) {
-      for (int i = 0; i < layer.inputs; ++i) {
-        transposed[i] = weight[static_cast<std::ptrdiff_t>(i) * layer.outputs + output];
-      }
-      transposed += Padded(layer.inputs);
-    }
-  }
-  transposed_valid_ = true;
-  input_transposed_valid_ = input_transposed_valid_ || inputs;
-}
-
 void MlpNetwork::FillConstantHeads(int rows) {
   if (rows <= constant_rows_) return;
   for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
@@ -350,156 +329,6 @@ std::span<const Matrix> MlpNetwork::Infer(const NetworkInput& input) {
     InferTile(static_cast<const float*>(input.observations), scratch_[thread].data(), rows);
   });
   return infer_outputs_;
-}
-
-void MlpNetwork::CheckShapes(std::span<const Matrix> output_gradients) const {
-  if (forward_rows_ == 0) throw FailedPrecondition("Backward was called before any Forward");
-  if (output_gradients.size() != spec_.heads.size()) {
-    throw InvalidArgument("{} output gradients for a network of {} heads", output_gradients.size(),
-                          spec_.heads.size());
-  }
-  for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
-    const Matrix& gradient = output_gradients[head];
-    if (gradient.rows != forward_rows_ || gradient.columns != spec_.heads[head].width) {
-      throw InvalidArgument("the gradient of head '{}' is [{}, {}]; its output was [{}, {}]",
-                            spec_.heads[head].name, gradient.rows, gradient.columns, forward_rows_,
-                            spec_.heads[head].width);
-    }
-  }
-}
-
-void MlpNetwork::Backward(std::span<const Matrix> output_gradients,
-                          const GradientRequest& request) {
-  CheckShapes(output_gradients);
-  PackTransposed(request.inputs != nullptr);
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    deltas_[i].Reserve(static_cast<std::ptrdiff_t>(forward_rows_) * Padded(layers_[i].outputs));
-  }
-  if (request.inputs == nullptr && request.parameters && SplitsByBranch(forward_rows_)) {
-    pool_.Run(branches_, [&](int branch) {
-      for (int begin = 0; begin < forward_rows_; begin += kTileRows) {
-        BackwardTile(output_gradients, branch, {begin, std::min(begin + kTileRows, forward_rows_)});
-      }
-      for (const GradientTask& task : gradient_tasks_) {
-        if (layers_[task.layer].branch == branch) WeightGradient(task);
-      }
-    });
-    ConstantGradient(output_gradients);
-    return;
-  }
-  RunTiles(forward_rows_, [&](int, Rows rows) {
-    BackwardTile(output_gradients, kAllBranches, rows);
-    if (request.inputs != nullptr) InputGradientTile(request.inputs, rows);
-  });
-  if (request.parameters) ParameterGradient(output_gradients);
-}
-
-// Each piece of the weights sums over all rows by itself: no partial sums, no dependence on the
-// threads.
-void MlpNetwork::ParameterGradient(std::span<const Matrix> output_gradients) {
-  if (WorthThreads(forward_rows_)) {
-    pool_.Run(static_cast<int>(gradient_tasks_.size()),
-              [&](int task) { WeightGradient(gradient_tasks_[task]); });
-  } else {
-    for (const GradientTask& task : gradient_tasks_) WeightGradient(task);
-  }
-  ConstantGradient(output_gradients);
-}
-
-void MlpNetwork::ConstantGradient(std::span<const Matrix> output_gradients) {
-  for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
-    if (constant_bias_[head] < 0) continue;
-    float* const gradient = gradients_.data() + constant_bias_[head];
-    std::fill_n(gradient, spec_.heads[head].width, 0.0f);
-    for (int row = 0; row < forward_rows_; ++row) {
-      const float* const from = output_gradients[head].row(row);
-      for (int i = 0; i < spec_.heads[head].width; ++i) gradient[i] += from[i];
-    }
-  }
-}
-
-// From deltas_ of the layers that read the observation, the last of them first.
-void MlpNetwork::InputGradientTile(float* gradient, Rows rows) {
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    const Layer& layer = layers_[i];
-    if (layer.source >= 0) continue;
-    const std::ptrdiff_t width = Padded(layer.outputs);
-    kernels_.multiply({.a = deltas_[i].data() + rows.begin * width,
-                       .a_row = width,
-                       .a_inner = 1,
-                       .b = packed_.data() + layer.transposed,
-                       .b_row = Padded(layer.inputs),
-                       .c = gradient + static_cast<std::ptrdiff_t>(rows.begin) * layer.inputs,
-                       .c_row = layer.inputs,
-                       .accumulate = layer.adds_to_source,
-                       .rows = rows.count(),
-                       .inner = layer.outputs,
-                       .columns = layer.inputs});
-  }
-}
-
-// deltas_ of the rows: the gradient of what each layer gives before its activation function.
-void MlpNetwork::BackwardTile(std::span<const Matrix> output_gradients, int branch, Rows rows) {
-  const bool tanh = spec_.options.activation == "tanh";
-  const auto activation_gradient = tanh ? kernels_.tanh_gradient : kernels_.relu_gradient;
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    const Layer& layer = layers_[i];
-    if (branch != kAllBranches && layer.branch != branch) continue;
-    const std::ptrdiff_t width = Padded(layer.outputs);
-    float* const delta = deltas_[i].data() + rows.begin * width;
-    if (layer.head >= 0) {
-      for (int row = 0; row < rows.count(); ++row) {
-        float* const to = delta + row * width;  // Its padding was zeroed when it was allocated.
-        std::copy_n(output_gradients[layer.head].row(rows.begin + row), layer.outputs, to);
-      }
-    } else {
-      activation_gradient(activations_[i].data() + rows.begin * width, delta, rows.count() * width);
-    }
-    if (layer.source < 0) continue;
-    const std::ptrdiff_t source_width = Padded(layer.inputs);
-    kernels_.multiply({.a = delta,
-                       .a_row = width,
-                       .a_inner = 1,
-                       .b = packed_.data() + layer.transposed,
-                       .b_row = source_width,
-                       .c = deltas_[layer.source].data() + rows.begin * source_width,
-                       .c_row = source_width,
-                       .accumulate = layer.adds_to_source,
-                       .rows = rows.count(),
-                       .inner = layer.outputs,
-                       .columns = static_cast<int>(source_width)});
-  }
-}
-
-void MlpNetwork::WeightGradient(const GradientTask& task) {
-  const Layer& layer = layers_[task.layer];
-  const bool first = layer.source < 0;
-  const std::ptrdiff_t stride = first ? layer.inputs : Padded(layer.inputs);
-  const float* const input = first ? observations_ : activations_[layer.source].data();
-  const int width = Padded(layer.outputs);
-  const float one = 1.0f;
-  for (int begin = 0; begin < forward_rows_; begin += kSummedRows) {
-    MatrixProduct product{
-        .a = input + begin * stride + task.begin,
-        .a_row = 1,
-        .a_inner = stride,
-        .b = deltas_[task.layer].data() + static_cast<std::ptrdiff_t>(begin) * width,
-        .b_row = width,
-        .c = gradients_.data() + layer.weight +
-             static_cast<std::ptrdiff_t>(task.begin) * layer.outputs,
-        .c_row = layer.outputs,
-        .accumulate = begin > 0,
-        .rows = task.end - task.begin,
-        .inner = std::min(kSummedRows, forward_rows_ - begin),
-        .columns = layer.outputs};
-    kernels_.multiply(product);
-    if (task.begin > 0) continue;
-    product.a = &one;  // The bias is a weight whose input is always 1.
-    product.a_inner = 0;
-    product.c = gradients_.data() + layer.bias;
-    product.rows = 1;
-    kernels_.multiply(product);
-  }
 }
 
 }  // namespace menger

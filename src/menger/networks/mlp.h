@@ -51,6 +51,9 @@ class MlpNetwork : public Network {
   std::unique_ptr<Network> Clone(int threads) const override;
 
  private:
+  static constexpr int kTileRows = 64;  // Two tiles of 64 columns stay in the first-level cache.
+  static constexpr int kAllBranches = -1;
+
   // A dense layer. Layers are in an order in which each comes after the one that it reads.
   struct Layer {
     int source = -1;  // The layer that it reads; -1: the observation.

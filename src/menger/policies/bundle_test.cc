@@ -111,6 +111,22 @@ TEST(BundleTest, CodesNumbersAndMasksAreReadAsTheEncoderReadsThem) {
   }
 }
 
+TEST(BundleTest, PixelsThatAPerceptronReadsAreSharesOfWhite) {
+  const LeafSpec image = LeafSpec::Box("image", DataType::kUint8, {7, 7, 3}, {0}, {255});
+  PolicyCase alone{.observation = Spec({image})};
+  PolicyCase beside{.observation =
+                        Spec({LeafSpec::Discrete("direction", 4), image,
+                              LeafSpec::Box("far", DataType::kFloat32, {2}, {-3}, {3})})};
+  for (PolicyCase setup : {alone, beside}) {
+    for (const bool normalised : {false, true}) {
+      if (normalised) setup.transforms.apply = {"normalise_observation"};
+      // Products with 1/255 are not quotients by 255 to the last bit.
+      const Difference difference = Compare(setup, /*rows=*/500, /*columns=*/20);
+      EXPECT_LE(difference.others, 10);
+    }
+  }
+}
+
 TEST(BundleTest, FramesAreStackedWithinAnEpisode) {
   PolicyCase setup;
   setup.transforms.frame_stack = 3;

@@ -61,12 +61,27 @@ RunFolder RunFolder::Create(const std::string& path) {
   return folder;
 }
 
+namespace {
+
+// Runs of several seeds lie below the folder that was given to them.
+std::string RunsText(const RunFolder& folder) {
+  std::vector<std::string> runs;
+  for (const std::string& name : NamesIn(folder.path())) {
+    if (folder.Contains(name + "/experiment.toml")) runs.push_back(folder.file(name));
+  }
+  if (runs.empty()) return "";
+  std::ranges::sort(runs);
+  return fmt::format("; there are runs in it: {}", fmt::join(runs, ", "));
+}
+
+}  // namespace
+
 RunFolder RunFolder::Open(const std::string& path) {
   std::string trimmed = path;
   while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
   RunFolder folder(trimmed);
   if (!folder.Contains("experiment.toml")) {
-    throw NotFound("'{}' is not a run folder: it has no experiment.toml", path);
+    throw NotFound("'{}' is not a run folder: it has no experiment.toml{}", path, RunsText(folder));
   }
   for (const std::string& name : NamesIn(folder.path_ + "/checkpoints")) {
     if (name.ends_with(kRemoving)) Remove(folder.checkpoint(name));
@@ -87,7 +102,7 @@ FileDescriptor RunFolder::Lock() const {
   try {
     return LockFolder(path_, "a run");
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kFailedPrecondition) throw;
+    if (!IsTrainedNow(path_)) throw;  // It cannot be written, for example.
     throw FailedPrecondition(
         "another process trains in '{}' now: let it end, or stop it by Ctrl-C; one process at a "
         "time works in a run folder",
