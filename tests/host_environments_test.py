@@ -215,7 +215,7 @@ class HostEnvironmentsTest(ProgramTest):
         self.succeed(*self.arguments("host.vector=true", environment="corridor:unseen"))
         finished = self.run_program("evaluate", "run", "--record", "film.gif")
         self.assertEqual(finished.returncode, 1, finished.stderr)
-        self.assertIn('let it take render_mode="rgb_array", and render() return', finished.stderr)
+        self.assertIn('let it take the keyword render_mode="rgb_array", and render() return', finished.stderr)
 
     def test_a_resumed_run_begins_new_episodes_and_says_so(self):
         process, _ = self.start_slow()

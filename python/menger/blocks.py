@@ -13,8 +13,10 @@ from numpy import ndarray
 
 from menger.control import Failure, Refused
 from menger.making import users_failure, with_sentence
+from menger.metrics import Metrics
 from menger.rows import Rows
-from menger.spaces import action_leaf, action_reader, batch_action_reader, left_out, observation_leaves
+from menger.spaces import (action_leaf, action_reader, batch_action_reader, left_out, mask_index, observation_leaves,
+                           random_action)  # fmt: skip
 from menger.values import check_step, reset_observation, reward_of, shown
 
 _SLOW_SECONDS = 0.05  # After a pass that takes longer each environment tells menger that it lives,
@@ -55,26 +57,16 @@ class _Parts:
         self.parked = [False] * self.count
         self.any_parked = False
         self.ever_reset = False
-        self._metrics, self._restarts = {}, []
+        self.metrics, self._restarts = Metrics(maker.metrics), []
 
-    def hear(self, info, i=None):
-        """Keeps the metrics that the last step of an episode told."""
-        for name in self.maker.metrics:
-            value = info.get(name)
-            if value is None:
-                continue
-            told = None if i is None else info.get("_" + name)  # Which environments of a batch have said it.
-            if told is not None and not told[i]:
-                continue
-            try:
-                number = float(value if i is None else value[i])
-            except (TypeError, ValueError):
-                raise Failure(f"host.metrics names '{name}', which is {value!r} in info; a metric is a number") from None
-            if not math.isfinite(number):
-                continue
-            known = self._metrics.setdefault(name, [0.0, 0])
-            known[0] += number
-            known[1] += 1
+    def shown(self, environment, place):
+        """What render() of an environment returns."""
+        try:
+            return environment.render()
+        except NotImplementedError:
+            raise Failure(f"{self.maker.name} has no render(): to be recorded, it must return one array [height, width, 3]") from None
+        except BaseException as error:
+            raise users_failure(self.maker.name, f" {place}, render", error) from None
 
     def picture(self, image):
         """What menger reads of a rendered frame: width and height as int32, then RGB."""
@@ -83,14 +75,19 @@ class _Parts:
         height, width = image.shape[:2]
         return numpy.array([width, height], numpy.int32).tobytes() + numpy.ascontiguousarray(image, numpy.uint8).tobytes()
 
+    def mask_of(self, row, i):
+        """The flags of the actions that the observation in a row and column allows; None where it has none."""
+        index = mask_index(self.leaves)
+        return None if index is None else self.rows.observation[index][row][i]
+
     @property
     def any_news(self):
-        return self._metrics or self._restarts
+        return self._restarts or self.metrics.any_news
 
     def tell(self):
         """What is to be said with the reply; once."""
-        said = {"metrics": self._metrics, "restarts": self._restarts}
-        self._metrics, self._restarts = {}, []
+        said = {**self.metrics.take(), "restarts": self._restarts}
+        self._restarts = []
         return said
 
 
@@ -115,7 +112,7 @@ class Block(_Parts):
 
     def render(self, i):
         """What environment `i` looks like."""
-        return self.picture(self.environments[i].render())
+        return self.picture(self.shown(self.environments[i], self._place(i)))
 
     def close(self):
         for i, environment in enumerate(self.environments):
@@ -152,7 +149,7 @@ class Block(_Parts):
             random = numpy.random.Generator(numpy.random.PCG64([seed, self.first + i]))
             for k in range(count):
                 try:
-                    action = random_action(self.action_space, random)
+                    action = random_action(self.action_space, random, self.mask_of(row, i))
                     result = self.steps[i](action)
                     check_step(result)
                     observation, _, terminated, truncated, _ = result
@@ -220,7 +217,7 @@ class Block(_Parts):
         rows.truncated[row][i] = bool(truncated)
         rows.episode_end[row][i] = 1
         if self.maker.metrics:
-            self.hear(info)
+            self.metrics.hear(info)
         self._next_episode(row, i, observation)
 
     def _next_episode(self, row, i, observation):
@@ -337,22 +334,6 @@ def cause_of(error, result):
     return error
 
 
-def random_action(space, random):
-    """A uniform action from a stream of the caller's: the space's own generator stays as the user has it."""
-    name = type(space).__name__
-    if name == "Discrete":
-        return int(space.start) + int(random.integers(space.n))
-    if name == "MultiDiscrete":
-        return (random.integers(space.nvec) + getattr(space, "start", 0)).astype(space.dtype)
-    if name == "MultiBinary":
-        return random.integers(2, size=space.shape).astype(space.dtype)
-    low = numpy.maximum(space.low, -1e6)  # Unbounded actions: as wide as makes sense to nobody.
-    high = numpy.minimum(space.high, 1e6)
-    low = numpy.where(numpy.isfinite(space.low), low, -1.0)
-    high = numpy.where(numpy.isfinite(space.high), high, 1.0)
-    return random.uniform(low, high).astype(space.dtype)
-
-
 class VectorBlock(_Parts):
     """A gymnasium.vector.VectorEnv with resets in the same step. Its environments cannot be restarted one by one."""
 
@@ -365,7 +346,7 @@ class VectorBlock(_Parts):
         self.action_space = self.environment.single_action_space
 
     def render(self, i):
-        images = self.environment.render()
+        images = self.shown(self.environment, "batch")
         if images is None or len(images) != self.count:
             raise Failure(f"{self.maker.name} shows nothing: to be recorded, render() of a vector environment must return one "
                           "array [height, width, 3] an environment")  # fmt: skip
@@ -436,7 +417,8 @@ class VectorBlock(_Parts):
         """All step together: each column is cut loose from the others by its own actions, the longest count decides."""
         randoms = [numpy.random.Generator(numpy.random.PCG64([seed, self.first + i])) for i in range(self.count)]
         for _ in range(max(steps, default=0)):
-            actions = numpy.array([random_action(self.action_space, random) for random in randoms])
+            actions = numpy.array([random_action(self.action_space, random, self.mask_of(row, i))
+                                   for i, random in enumerate(randoms)])  # fmt: skip
             observations, *_ = self._guard("random step", lambda actions=actions: self.environment.step(actions))
             self._put(row, observations)
             self.control.progress()
@@ -454,7 +436,7 @@ class VectorBlock(_Parts):
         rows.final_index[row][i] = rows.slot(row, i)
         if self.maker.metrics:
             last = info.get("final_info", info)
-            self.hear(last[i]) if isinstance(last, (list, numpy.ndarray)) else self.hear(last, i)
+            self.metrics.hear(last[i]) if isinstance(last, (list, numpy.ndarray)) else self.metrics.hear(last, i)
         if not self.same_step:
             self.parked[i] = self.any_parked = True
             for observation, target in zip(rows.observation, rows.final):

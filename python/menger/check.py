@@ -8,9 +8,10 @@ import traceback
 
 import numpy
 
-from menger.blocks import close_told, leaves_of, left_out_of, random_action
+from menger.blocks import close_told, leaves_of, left_out_of
 from menger.control import Failure, Refused
 from menger.making import Maker
+from menger.spaces import mask_index, random_action
 from menger.values import check_step, hint_of, reset_observation, reward_of
 
 _STEPS = 2000
@@ -21,7 +22,7 @@ _OWN = os.path.dirname(os.path.abspath(__file__))
 
 
 class Findings:
-    """What was found; each text once, and of those with the same `once` the first."""
+    """What was found, each text once."""
 
     def __init__(self):
         self.list = []
@@ -30,12 +31,12 @@ class Findings:
     def fault(self, text):
         self._add(text, True)
 
-    def note(self, text, once=None):
-        self._add(text, False, once)
+    def note(self, text):
+        self._add(text, False)
 
-    def _add(self, text, fault, once=None):
-        if (once or text) not in self._said:
-            self._said.add(once or text)
+    def _add(self, text, fault):
+        if text not in self._said:
+            self._said.add(text)
             self.list.append({"fault": fault, "text": text})
 
 
@@ -55,17 +56,22 @@ def told(error):
 
 
 class Player:
-    """Plays one environment with random actions, each a function of the step alone; whatever it finds is a finding."""
+    """Plays one environment with random actions of those allowed; whatever it finds is a finding."""
 
-    def __init__(self, environment, findings):
-        self.environment, self.findings = environment, findings
+    def __init__(self, environment, findings, doing):
+        self.environment, self.findings, self._doing = environment, findings, doing
         self.leaves, _ = leaves_of(environment, vector=False)
         self.random = numpy.random.default_rng(_SEED)
         self.steps, self.episodes, self.busy = 0, 0, 0.0
+        self.masked_by = mask_index(self.leaves)
+        self.mask = None  # Of the last observation.
+        self.looks = 0
+        self.outside = {}  # The first value out of bounds and how many observations had one, by leaf.
 
     def play(self, steps, seconds):
         """The observations and rewards as texts of bytes, or None where an error ended it."""
         seen, begin = [], time.perf_counter()
+        self._doing(f"reset(seed={_SEED})", True)
         try:
             seen.append(self._reset(seed=_SEED))
             for _ in range(steps):
@@ -82,7 +88,8 @@ class Player:
         return self._look(reset_observation(self.environment.reset(**arguments)), "reset")
 
     def _step(self):
-        action = random_action(self.environment.action_space, self.random)
+        self._doing(f"step {self.steps}", True)
+        action = random_action(self.environment.action_space, self.random, self.mask)
         begin = time.perf_counter()
         result = self.environment.step(action)
         self.busy += time.perf_counter() - begin
@@ -97,13 +104,17 @@ class Player:
         self.steps += 1
         if terminated or truncated:
             self.episodes += 1
+            self._doing(f"reset after step {self.steps - 1}", True)
             seen += self._reset()
         return seen
 
     def _look(self, observation, when):
         seen = ""
-        for leaf in self.leaves:
+        self.looks += 1
+        for index, leaf in enumerate(self.leaves):
             value = leaf.value(observation)
+            if index == self.masked_by:
+                self.mask = value
             self._look_at(leaf, numpy.asarray(leaf.entry(observation)), when)
             seen += repr(numpy.asarray(value).tobytes())
         return seen
@@ -120,37 +131,50 @@ class Player:
             k = numpy.argwhere((given < leaf.space.low) | (given > leaf.space.high))[0]
             place = tuple(int(i) for i in k)
             element = f"element {place} of its '{leaf.name}'" if place else f"its '{leaf.name}'"
-            self.findings.note(f"{when}: {element} is {given[place].item()!r}, outside its bounds {leaf.space.low[place].item()!r} "
-                               f"to {leaf.space.high[place].item()!r}", once=f"bounds of {leaf.name}")  # fmt: skip
+            text = (f"{when}: {element} is {given[place].item()!r}, outside its bounds {leaf.space.low[place].item()!r} "
+                    f"to {leaf.space.high[place].item()!r}")  # fmt: skip
+            first, count = self.outside.get(leaf.name, (text, 0))
+            self.outside[leaf.name] = first, count + 1
         if leaf.kind in ("discrete", "multi_discrete") and not leaf.space.contains(_as_element(leaf.space, given)):
             raise Refused(f"its '{leaf.name}' is {given.tolist()!r}, which is not in {leaf.space}")
         if leaf.kind == "mask" and (given.astype(numpy.int64) >> 1).any():
             raise Refused(f"its '{leaf.name}' is {given.tolist()!r}; a flag is 0 or 1")
 
 
+    def tell_bounds(self):
+        """One note a leaf, however often it was outside."""
+        for text, count in self.outside.values():
+            self.findings.note(f"{text}; {count} of {self.looks} observations left them")
+
+
 def _as_element(space, given):
     return int(given) if given.shape == () else given.astype(space.dtype)
 
 
-def check(request):
-    """{"findings": [{"fault", "text"}...], "speed": steps a second of one environment alone, or 0}."""
+def check(request, doing):
+    """{"findings": [{"fault", "text"}...], "speed": steps a second of one environment alone, or 0}.
+
+    `doing(what, playing)` is told at what it is."""
     findings = Findings()
     environment = None
+    doing("when it was made", False)
     try:
         maker = Maker(request)
         if maker.vector:
             raise Failure("a vector environment is checked as a single one: leave host.vector off")
         environment = maker.make()
-        player = Player(environment, findings)
+        player = Player(environment, findings, doing)
     except Exception as error:
         findings.fault(str(error) if isinstance(error, Failure) else f"its spaces: {told(error)}")
         return {"findings": findings.list, "speed": 0}
     for name in left_out_of(environment, vector=False):
         findings.note(f"its '{name}' is Text and is left out")
     seen = player.play(_STEPS, _SECONDS)
+    player.tell_bounds()
     if seen is not None:
         _check_episodes(maker, player, findings)
-        _check_determinism(maker, seen, findings)
+        _check_determinism(maker, seen, findings, doing)
+    doing("close", True)
     close_told(environment)
     return {"findings": findings.list, "speed": player.steps / player.busy if player.busy > 0 else 0}
 
@@ -162,9 +186,10 @@ def _check_episodes(maker, player, findings):
                       "evaluation.steps_max; register it with max_episode_steps, or truncate in step")  # fmt: skip
 
 
-def _check_determinism(maker, seen, findings):
+def _check_determinism(maker, seen, findings, doing):
+    doing("when a second one was made", False)
     again = maker.make()
-    repeated = Player(again, findings).play(min(len(seen) - 1, _REPEATED), _SECONDS)
+    repeated = Player(again, findings, doing).play(min(len(seen) - 1, _REPEATED), _SECONDS)
     close_told(again)
     if repeated is None:
         return

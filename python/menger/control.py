@@ -64,6 +64,11 @@ class Control:
         data = text.encode(errors="replace")
         self._library.menger_host_fail(code, data, len(data))
 
+    def doing(self, text, playing):
+        """At what a check is, for the error of a host that hangs or dies there; `playing` decides which deadline holds."""
+        data = text.encode()
+        self._library.menger_host_doing(data, len(data), playing)
+
     def first_step(self):
         return self._library.menger_host_first_step()
 
@@ -100,4 +105,5 @@ def _library():
     declare("menger_host_seed", ctypes.c_uint64)
     declare("menger_host_use_restarts", ctypes.c_int, ctypes.c_int64)
     declare("menger_host_progress", ctypes.c_int)
+    declare("menger_host_doing", ctypes.c_int, *text, ctypes.c_int32)
     return library

@@ -69,7 +69,7 @@ def answer(end, block, command, row):
         check_packages(json.loads(end.text()))  # The module below needs some itself.
         from menger.check import check
 
-        end.say(json.dumps(check(json.loads(end.text()))))
+        end.say(json.dumps(check(json.loads(end.text()), end.doing)))
     elif command == control.ATTACH:
         return attach(end, json.loads(end.text()))
     elif block is None:

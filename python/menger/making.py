@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 import re
 import sys
 import traceback
@@ -9,7 +10,7 @@ import traceback
 import gymnasium
 
 from menger.control import NOT_FOUND, Failure, Refused
-from menger.values import hint_of
+from menger.values import hint_of, shown
 
 # Packages that register environments when they are imported, by how the ids begin, where that is not the package's own name.
 _MODULES = {"minigrid": "minigrid", "babyai": "minigrid", "mo": "mo_gymnasium", "fetch": "gymnasium_robotics",
@@ -36,12 +37,22 @@ def users_failure(name, where, error):
     last = traceback.format_exception_only(type(error), error)[-1]
     if lines[-1] == last:  # What the first line says.
         lines.pop()
-    return Failure(f"{name}{where}: {type(error).__name__}: {error}\n{''.join(lines)}".rstrip() + hint_of(error))
+    hint = hint_of(error) if lines else hint_of(error).replace("\n", ". ")
+    return Failure(f"{name}{where}: {type(error).__name__}: {error}\n{''.join(lines)}".rstrip() + hint)
 
 
 def with_sentence(text, sentence):
     """A text and what follows: a traceback would run into it."""
     return f"{text}\n{sentence}" if "\n" in text else f"{text}. {sentence}"
+
+
+def _takes(call, name):
+    """Whether it has a keyword argument of that name, as far as can be told."""
+    try:
+        parameters = inspect.signature(call).parameters
+    except (TypeError, ValueError):
+        return True
+    return name in parameters or any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters.values())
 
 
 def _is_not_the_users(module):
@@ -78,11 +89,32 @@ class Maker:
 
     def _guard(self, make, where):
         try:
-            return make()
+            return self._checked(make())
         except Failure:
             raise
         except BaseException as error:
+            if isinstance(error, TypeError) and self._render and self._takes_no_render_mode(error):
+                raise self._cannot_be_recorded() from None
             raise users_failure(self.name, f"{where}, when it was made", error) from None
+
+    def _takes_no_render_mode(self, error):
+        return "render_mode" in str(error) or (self._call is not None and not _takes(self._call, "render_mode"))
+
+    def _cannot_be_recorded(self):
+        each = " an environment" if self.vector else ""
+        return Failure(f"{self.name} cannot be recorded, because it takes no render_mode: let it take the keyword "
+                       f"render_mode=\"rgb_array\", and render() return one array [height, width, 3]{each}")  # fmt: skip
+
+    def _checked(self, environment):
+        """What was made, if it says what is observed and done."""
+        for name in ("single_observation_space", "single_action_space") if self.vector else ("observation_space", "action_space"):
+            space = getattr(environment, name, None)
+            if not isinstance(space, gymnasium.Space):
+                what = type(environment).__name__
+                has = f"has no {name}" if space is None else f"has {shown(space)} as its {name}"
+                raise Failure(f"{self.name} makes a {what}, which {has}; a gymnasium.Env is needed, whose observation_space and "
+                              "action_space are spaces of gymnasium.spaces")  # fmt: skip
+        return environment
 
     def _make(self):
         if self._call is not None:
@@ -107,11 +139,7 @@ class Maker:
         try:
             environment = make(**arguments, **same_step)
         except TypeError as error:
-            if self._render and "render_mode" in str(error):
-                raise Failure(f"{self.name} cannot be recorded, because it takes no render_mode: let it take "
-                              "render_mode=\"rgb_array\", and render() return one array [height, width, 3] an environment"
-                              ) from None  # fmt: skip
-            if "autoreset_mode" not in str(error):
+            if "autoreset_mode" not in str(error) or (self._render and "render_mode" in str(error)):
                 raise
             environment = make(**arguments)
         return checked_vector(environment, count, self.name)

@@ -1,13 +1,14 @@
 """Draws learning curves: what `menger plot` runs. Needs NumPy and matplotlib; has tools/setup.sh install them if missing.
 
 One curve is one configuration: runs that differ in nothing but their seed are one, its line is their mean and its band reaches
-from the smallest to the largest of them, as far as all of them got. The left panel is over steps, the right one over seconds of
-training.
+from the smallest to the largest of them, where all of them have values. The left panel is over steps, the right one shows the same
+points over the seconds of training after which the runs, on the average, had made those steps.
 """
 
 import argparse
 import csv
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -50,6 +51,14 @@ def configuration(run):
     return tuple(lines)
 
 
+def has_ended(run):
+    """Whether it will report nothing more unless somebody resumes it."""
+    try:
+        return json.loads((run / "summary.json").read_text()).get("status") == "completed"
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
 def group(runs):
     """(name, runs) of each configuration, in the order of the first of each."""
     groups = {}
@@ -72,16 +81,32 @@ def group(runs):
 def read_curve(run, metric):
     """{axis: values} and the metric's values: the rows of progress.csv that have one."""
     path = run / "progress.csv"
+    yet = "" if has_ended(run) else " yet"
     if not path.exists():
-        raise Refusal(f"'{run}' has no progress.csv: it has not reported anything yet")
+        raise Refusal(f"'{run}' has no progress.csv: it has not reported anything{yet}")
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))
     if rows and metric not in rows[0]:
         raise Refusal(f"'{path}' has no column '{metric}'; there are: {', '.join(rows[0])}")
     rows = [row for row in rows if None not in row.values() and row[metric]]  # The last may be half written.
     if not rows:
-        raise Refusal(f"'{path}' has no value of '{metric}' yet")
+        raise Refusal(f"'{path}' has no value of '{metric}'{yet}")
     return {axis: [float(row[axis]) for row in rows] for axis, _ in AXES}, [float(row[metric]) for row in rows]
+
+
+def read_curves(runs, metric):
+    """The curves of all runs that have values of the metric, by run; who has none is told, and refused where nobody has."""
+    curves, refusals = {}, []
+    for run in runs:
+        try:
+            curves[run] = read_curve(run, metric)
+        except Refusal as refusal:
+            refusals.append(refusal)
+    if not curves:
+        raise refusals[0]
+    for refusal in refusals:
+        print(f"menger: warning: {refusal}; it is left out", file=sys.stderr)
+    return curves
 
 
 def band(curves):
@@ -92,14 +117,32 @@ def band(curves):
         x, y = map(numpy.asarray, curves[0])
         return x, y, y, y
     first, last = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
-    if last <= first:
+    if last < first:
         raise Refusal("the runs of one configuration have no steps in common: give one of them, or let them go on")
-    grid = numpy.linspace(first, last, POINTS)
+    grid = numpy.linspace(first, last, POINTS if last > first else 1)
     values = numpy.array([numpy.interp(grid, x, y) for x, y in curves])
     return grid, values.mean(axis=0), values.min(axis=0), values.max(axis=0)
 
 
-def draw(groups, metric, path):
+def times(curves, steps):
+    """After how many seconds of training the runs, on the average, had made so many steps."""
+    import numpy
+
+    return numpy.mean([numpy.interp(steps, given["steps"], given["training_seconds"]) for given, _ in curves], axis=0)
+
+
+def draw_band(panel, x, mean, low, high, name, alone):
+    """A line with its band; a single point with a bar."""
+    line, = panel.plot(x, mean, label=name, linewidth=1.5, marker="o" if len(x) == 1 else None)
+    if alone:
+        return
+    if len(x) == 1:
+        panel.errorbar(x, mean, yerr=[mean - low, high - mean], color=line.get_color(), capsize=4)
+    else:
+        panel.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+
+
+def draw(groups, curves_of, metric, path):
     """Writes the picture."""
     import matplotlib
 
@@ -108,14 +151,15 @@ def draw(groups, metric, path):
     matplotlib.rcParams["svg.fonttype"] = "none"  # Text stays text.
     from matplotlib import pyplot
 
-    curves = [(name, [read_curve(run, metric) for run in runs]) for name, runs in groups]
+    bands = []
+    for name, runs in groups:
+        curves = [curves_of[run] for run in runs]
+        steps, *values = band([(given["steps"], metric_values) for given, metric_values in curves])
+        bands.append((name, len(runs) == 1, {"steps": steps, "training_seconds": times(curves, steps)}, values))
     figure, panels = pyplot.subplots(1, len(AXES), figsize=(11, 4), sharey=True, layout="constrained")
     for panel, (axis, label) in zip(panels, AXES):
-        for name, members in curves:
-            x, mean, low, high = band([(given[axis], values) for given, values in members])
-            line, = panel.plot(x, mean, label=name, linewidth=1.5)
-            if len(members) > 1:
-                panel.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+        for name, alone, points, values in bands:
+            draw_band(panel, points[axis], *values, name, alone)
         panel.set_xlabel(label)
         panel.grid(alpha=0.3)
         panel.ticklabel_format(axis="x", style="plain" if axis != "steps" else "sci", scilimits=(-3, 6))
@@ -153,10 +197,12 @@ def main():
     try:
         if arguments.out.suffix not in (".png", ".svg"):
             raise Refusal(f"'{arguments.out}' must end with .png or .svg")
-        groups = group(find_runs(arguments.runs))
+        runs = find_runs(arguments.runs)
+        curves = read_curves(runs, arguments.metric)
+        groups = group([run for run in runs if run in curves])
         if any(importlib.util.find_spec(name) is None for name in ("numpy", "matplotlib")):
             install()
-        draw(groups, arguments.metric, arguments.out)
+        draw(groups, curves, arguments.metric, arguments.out)
     except (Refusal, OSError) as error:
         print(f"menger: error: {error}", file=sys.stderr)
         return 2 if isinstance(error, Refusal) else 1

@@ -9,7 +9,7 @@ class Policy:
     """A greedy policy: what `menger evaluate` plays, and its memory of the episodes that it is in.
 
     `act` takes one observation and returns one action, or takes a batch (every array with one more dimension in front) and
-    returns a batch. An observation of one array is that array; of several, a dict with Gymnasium's keys, nested as they are
+    returns a batch. An observation of one array is that array; of several, a dict or tuple as Gymnasium has it, nested as it is
     there. Images may be as Gymnasium has them, channels last. Choices count from 0, whatever an environment calls its first.
 
     Where frames are stacked or the network is recurrent the policy remembers, one memory for each row of the batch: `reset`
@@ -49,7 +49,7 @@ class Policy:
         """The action for an observation, or an array of them for a batch. Discrete actions are ints (int64 in a batch), others
         arrays. `outputs` then holds what it was chosen by: logits, expected returns, or the action before it was clipped.
 
-        Raises ValueError, naming the array, for what does not fit; and where a mask allows nothing."""
+        Raises ValueError, naming the array, for what does not fit or is not finite, and where a mask allows nothing."""
         leaves, batched = self._leaves(observation)
         rows = len(leaves[0])
         if self.has_memory and self._rows not in (None, rows):
@@ -66,15 +66,23 @@ class Policy:
 
     def _leaves(self, observation):
         """One array for each leaf, all with a row an environment, and whether they came so."""
-        arrays = [_checked(leaf, _find(observation, leaf.name, len(self.observation))) for leaf in self.observation]
+        arrays = [_checked(leaf, self._part(observation, leaf.name)) for leaf in self.observation]
         batched = {array.ndim > len(leaf.shape) for array, leaf in zip(arrays, self.observation)}
         if len(batched) > 1:
-            raise ValueError("some arrays of the observation are a batch and others are not")
+            first = next(leaf.name for array, leaf in zip(arrays, self.observation) if array.ndim == len(leaf.shape))
+            raise ValueError(f"some arrays of the observation are a batch and others are not: '{first}' is none")
         if not batched.pop():
             return [array[None] for array in arrays], False
         if len({len(array) for array in arrays}) > 1:
-            raise ValueError("the arrays of the observation are batches of different sizes")
+            sizes = ", ".join(f"'{leaf.name}' has {len(array)}" for array, leaf in zip(arrays, self.observation))
+            raise ValueError(f"the arrays of the observation are batches of different sizes: {sizes}")
         return arrays, True
+
+    def _part(self, observation, name):
+        """What an environment shows under a name. The only array that is read may come by itself."""
+        alone = len(self.observation) == 1 and not isinstance(observation, (dict, str, bytes, type(None)))
+        of_tuple = isinstance(observation, tuple) and name.removeprefix("observation/").partition("/")[0].isdigit()
+        return observation if alone and not of_tuple else _find(observation, name)
 
     def _encode(self, leaves):
         parts = []
@@ -156,40 +164,54 @@ class Policy:
         elements, first = [], 0
         for count in self.action.counts:
             if mask is not None and not (mask[:, first:first + count] != 0).any(axis=1).all():
-                raise ValueError("an action mask allows none of an element's choices; it must allow one")
+                name = self.observation[bundle.mask_leaf].name
+                raise ValueError(f"'{name}' allows none of an element's choices; it must allow one")
             elements.append(allowed[:, first:first + count].argmax(axis=1))
             first += count
         return numpy.stack(elements, axis=1).reshape(-1, *self.action.shape)
 
 
-def _find(observation, name, leaves):
-    """The array called `name` ("observation/position" is the key "position") of a dict, or the one array itself."""
-    if not isinstance(observation, dict):
-        if leaves > 1 or isinstance(observation, (str, bytes)) or observation is None:
-            raise ValueError(f"the observation is {type(observation).__name__}; it must be a dict that has '{name}'")
-        return observation
-    if name in observation:
-        return observation[name]
+def _find(observation, name):
+    """The array called `name` ("observation/position" is the key "position", "observation/0" the first of a tuple) of what an
+    environment shows, or the one array itself."""
+    path = name.split("/")[1:] if name.startswith("observation/") else [name]
+    if isinstance(observation, dict):
+        if name in observation:
+            return observation[name]
+    elif not (isinstance(observation, (tuple, list)) and path[0].isdigit()):
+        raise ValueError(f"the observation is {_kind(observation)}; it must be a dict that has '{name}'"
+                         + (f", or a tuple with a number {path[0]}" if path[0].isdigit() else ""))  # fmt: skip
     found = observation
-    path = name.split("/")
-    for key in path[1:] if len(path) > 1 and path[0] == "observation" else path:
-        if isinstance(found, tuple) and key.isdigit() and int(key) < len(found):
+    for key in path:
+        if isinstance(found, (tuple, list)) and key.isdigit() and int(key) < len(found):
             found = found[int(key)]
         elif isinstance(found, dict) and key in found:
             found = found[key]
         else:
-            raise ValueError(f"the observation has no '{name}': it has {', '.join(map(str, observation))}")
+            has = ", ".join(map(str, observation)) if isinstance(observation, dict) else f"{len(observation)} arrays"
+            raise ValueError(f"the observation has no '{name}': it has {has}")
     return found
+
+
+def _kind(observation):
+    return "None" if observation is None else f"{type(observation).__name__}"
 
 
 def _checked(leaf, values):
     """The array as the leaf has it. Numbers of other types are taken if nothing is lost that matters: an int for an int."""
-    array = numpy.asarray(values)
-    if leaf.dtype.kind in "iu" and array.dtype.kind not in "iub":
-        raise ValueError(f"'{leaf.name}' is {array.dtype}; it must be {leaf.dtype}")
+    try:
+        array = numpy.asarray(values)
+    except ValueError:  # Lists of different lengths.
+        raise ValueError(f"'{leaf.name}' is a list of lists of different lengths; it must be an array {leaf.shape}") from None
+    if array.dtype.kind not in ("iub" if leaf.dtype.kind in "iu" else "fiub"):
+        held = _kind(values) if array.dtype.kind not in "fiub" and not isinstance(values, numpy.ndarray) else array.dtype
+        raise ValueError(f"'{leaf.name}' is {held}; it must be {leaf.dtype}")
     array = _channels_first(leaf, array)
     if array.shape != leaf.shape and array.shape[1:] != leaf.shape:
         raise ValueError(f"'{leaf.name}' has shape {array.shape}; it must be {leaf.shape}, or that with a batch in front")
+    if array.dtype.kind == "f" and not numpy.isfinite(array).all():
+        place = tuple(int(i) for i in numpy.argwhere(~numpy.isfinite(array))[0])
+        raise ValueError(f"'{leaf.name}' holds {array[place]} at {place}; it must hold finite numbers")
     if leaf.dtype.kind in "iu" and leaf.is_code:
         return array.astype(numpy.int64, copy=False)
     return array

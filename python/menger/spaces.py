@@ -203,3 +203,30 @@ def batch_action_reader(leaf, clip):
         low, high = space.low, space.high
         return lambda row: numpy.clip(row, low, high).astype(space.dtype, copy=False)
     return lambda row: row.astype(space.dtype)
+
+
+def mask_index(leaves):
+    """Which of the leaves says what actions are allowed; None if none does."""
+    return next((index for index, leaf in enumerate(leaves) if leaf.name == _ACTION_MASK), None)
+
+
+def random_action(space, random, mask=None):
+    """A uniform action from a stream of the caller's: the space's own generator stays as the user has it. `mask` has a flag for
+    each of a Discrete's actions: those that are 0 are not drawn."""
+    name = type(space).__name__
+    if name == "Discrete":
+        if mask is None:
+            return int(space.start) + int(random.integers(space.n))
+        allowed = numpy.flatnonzero(mask)
+        if not allowed.size:
+            raise Refused(f"its '{_ACTION_MASK}' allows none of its {space.n} actions; it must allow one")
+        return int(space.start) + int(allowed[random.integers(allowed.size)])
+    if name == "MultiDiscrete":
+        return (random.integers(space.nvec) + getattr(space, "start", 0)).astype(space.dtype)
+    if name == "MultiBinary":
+        return random.integers(2, size=space.shape).astype(space.dtype)
+    low = numpy.maximum(space.low, -1e6)  # Unbounded actions: as wide as makes sense to nobody.
+    high = numpy.minimum(space.high, 1e6)
+    low = numpy.where(numpy.isfinite(space.low), low, -1.0)
+    high = numpy.where(numpy.isfinite(space.high), high, 1.0)
+    return random.uniform(low, high).astype(space.dtype)

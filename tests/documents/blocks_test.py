@@ -186,6 +186,8 @@ class BlocksTest(Workplace):
         warnings = "-Wall -Wextra -Werror -pedantic"
         self.run_line(f"{self.blocks[('docs/policies.md', 'C', 2)].text.strip()} {warnings}")
         self.assertEqual(self.run_line("./a.out"), "acted\n")
+        for taken, given_back in (("policy_open", "policy_close(policy)"), ("player_new", "player_delete(player)")):
+            self.assertLess(text.index(f"menger_{taken}"), text.index(f"menger_{given_back}"))
 
     @tests("docs/policies.md", "C", number=2)
     def test_c_is_compiled_by_the_documented_command(self, text):

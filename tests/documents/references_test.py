@@ -27,6 +27,8 @@ NO_FILES = {
     ("docs/environments.md", "ALE/Pong-v5"): "an environment",
     ("docs/environments.md", "observation/KEY"): "an array",
     ("docs/performance.md", "progress.csv"): "of a run folder",
+    ("docs/policies.md", "observation/0"): "an array",
+    ("docs/policies.md", "observation/1"): "an array",
     ("docs/policies.md", "observation/KEY"): "an array",
 }
 

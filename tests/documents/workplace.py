@@ -18,7 +18,7 @@ PROGRAM = pathlib.Path(os.environ.get("MENGER_PROGRAM", ROOT / "build/release/me
 PATIENCE_S = 120
 
 # Enough to train, evaluate and save a policy; nothing is learned.
-QUICK = "--set steps=512 --set collector.environments=4 --set collector.horizon=32 --set evaluation.episodes=1"
+QUICK = "--set steps=512 --set collector.environments=8 --set collector.horizon=32 --set evaluation.episodes=1"
 
 
 def missing(*modules):

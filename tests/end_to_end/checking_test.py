@@ -10,7 +10,7 @@ import unittest
 from program import PATIENCE_S, PROGRAM, ProgramTest
 
 MODULE = '''
-import gymnasium, numpy, random, time
+import gymnasium, numpy, os, random, sys, time
 from gymnasium import spaces
 
 class Good(gymnasium.Env):
@@ -40,7 +40,7 @@ class Good(gymnasium.Env):
         if self.talk:
             print("line", self.time, flush=True)
         self.place = min(9, self.place + int(action))
-        return self.observe(), 0.0123, self.time == self.limit, False, {}
+        return self.observe(), 0.0123, self.time == self.limit, False, {"is_success": 1.0}
 
     def render(self):
         return numpy.zeros((4, 6, 3), numpy.uint8)
@@ -82,6 +82,60 @@ class Old(Bounds):
 class Random(Bounds):
     def observe(self):
         return numpy.array([0.0, random.random()], numpy.float32)
+
+class Masked(Good):
+    """Two of five actions are allowed at a time, and of five numbers one is outside its bounds."""
+    action_space = spaces.Discrete(5, start=1)
+    observation_space = spaces.Dict({"action_mask": spaces.MultiBinary(5), "far": spaces.Box(0, 1, (5,), numpy.float32)})
+    none_at = -1
+    def observe(self):
+        self.allowed = [] if self.time == self.none_at else [self.time % 5, (self.time + 2) % 5]
+        mask = numpy.array([i in self.allowed for i in range(5)], numpy.int8)
+        return {"action_mask": mask, "far": numpy.full(5, 2 + self.time, numpy.float32)}
+    def step(self, action):
+        if action - 1 not in self.allowed:
+            raise ValueError(f"{action} is forbidden")
+        return super().step(0)
+
+class Stuck(Masked):
+    none_at = 4
+
+class Ends(Good):
+    """Does not come back from its fourth step, or from being made."""
+    def __init__(self, how, at="step"):
+        super().__init__()
+        self.how, self.at = how, at
+        if at == "made":
+            self.end()
+    def end(self):
+        {"hang": lambda: time.sleep(600), "abort": os.abort, "exit": lambda: sys.exit(3), "_exit": lambda: os._exit(3)}[self.how]()
+    def step(self, action):
+        if self.time == 3:
+            self.end()
+        return super().step(action)
+
+class Unseen(Good):
+    """Cannot be shown: it takes no render_mode."""
+    def __init__(self):
+        super().__init__()
+
+class Blind(Good):
+    """Takes one, and shows nothing."""
+    def render(self):
+        raise NotImplementedError
+
+class Unspaced(gymnasium.Env):
+    pass
+
+class Misspaced(Good):
+    action_space = 2
+
+def nothing():
+    return None
+
+class NoSeed(Good):
+    def reset(self):
+        return super().reset()
 
 class Raises(Good):
     def step(self, action):
@@ -154,6 +208,36 @@ class CheckingTest(ProgramTest):
                 self.assertIn("note: ", said)
                 self.assertEqual(said.count(text), 1, said)
 
+    def test_forbidden_actions_are_not_played(self):
+        status, said = self.check("Masked")
+        self.assertEqual(status, 0, said)
+        status, said = self.check("Stuck")
+        self.assertEqual(status, 1, said)
+        self.assertIn("wrong: step 4: its 'action_mask' allows none of its 5 actions; it must allow one", said)
+
+    def test_values_outside_their_bounds_are_one_note_a_leaf(self):
+        _, said = self.check("Masked")
+        self.assertEqual(said.count("note: "), 1, said)
+        self.assertRegex(said, r"reset: element \(0,\) of its 'observation/far' is 2.0, outside its bounds 0.0 to 1.0; "
+                               r"(\d+) of \1 observations left them")  # fmt: skip
+
+    def test_random_steps_at_the_start_of_training_are_allowed_ones(self):
+        self.train("environment=mine:Masked", "collector.decorrelation_steps=9", run="masked")
+
+    def test_who_hangs_or_ends_the_process_is_told_the_step_and_the_deadline(self):
+        for how, at, *texts in (("hang", "step", "wrong: step 3: its host process did not answer within 1 s", "(step_deadline is"),
+                                ("hang", "made", "wrong: when it was made: its host process did not start within 8 s", "(start_deadline is"),
+                                ("abort", "step", "wrong: step 3: its host process was killed by SIGABRT"),
+                                ("_exit", "made", "wrong: when it was made: its host process ended with"),
+                                ("exit", "step", "wrong: step 3: SystemExit: 3 (")):  # fmt: skip
+            arguments = f'host.arguments={{"how": "{how}", "at": "{at}"}}'
+            deadlines = ("--set", "host.step_deadline=1", "--set", f"host.start_deadline={8 if at == 'made' else 60}")
+            done = self.run_program("check", "mine:Ends", "--set", arguments, *deadlines)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            for text in texts:
+                self.assertIn(text, done.stdout)
+            self.assertNotIn("menger: error", done.stderr)
+
     def test_a_native_environment_has_nothing_to_check(self):
         self.refuse("check", "CartPole-v1", saying=["CartPole-v1 is the program's own"], code=1)
 
@@ -192,6 +276,12 @@ class CheckingTest(ProgramTest):
                       "observation space declares, -1 to 1;", said)  # fmt: skip
         self.assertNotIn("bounds", self.train("environment=mine:Good", run="good").stderr)
 
+    def test_a_metric_that_no_episode_tells_is_told_once_with_those_there_are(self):
+        said = self.train('host.metrics=["is_sucess","is_success"]').stderr
+        self.assertEqual(said.count("host.metrics names"), 1, said)
+        self.assertIn("W mine:Good: host.metrics names 'is_sucess', which was not in info at the end of the first 10 episodes; at the "
+                      "end of the last there was ['is_success']", said)  # fmt: skip
+
     def test_an_evaluation_without_a_time_limit_ends(self):
         said = self.train("environment=mine:Endless", "evaluation.steps_max=150")
         self.assertIn("2 of 2 episodes had not ended after 150 steps and were cut there", said.stderr)
@@ -220,6 +310,43 @@ class CheckingTest(ProgramTest):
         self.train()
         self.succeed("evaluate", "run", "--record", "film.gif")
         self.assertEqual((self.folder / "film.gif").read_bytes()[:4], b"GIF8")
+
+    def test_what_cannot_be_recorded_is_told_why(self):
+        for name, *texts in (("Unseen", "mine:Unseen cannot be recorded, because it takes no render_mode: let it take the keyword",
+                              'render_mode="rgb_array"'),
+                             ("Blind", "mine:Blind has no render(): to be recorded, it must return")):  # fmt: skip
+            self.train(f"environment=mine:{name}", run=name)
+            self.refuse("evaluate", name, "--record", "film.gif", code=1, saying=texts)
+            self.assertNotIn("Traceback", self.run_program("evaluate", name, "--record", "film.gif").stderr)
+
+    @unittest.skipIf(importlib.util.find_spec("pygame"), "nothing is missing")
+    def test_what_a_picture_of_gymnasiums_lacks_is_one_line_with_one_command(self):
+        (self.folder / "mine.toml").write_text('environment = "CartPole-v1"\nalgorithm = "ppo"\nsteps = 64\n')
+        self.train("evaluation.episodes=1")
+        done = self.run_program("evaluate", "run", "--record", "film.gif")
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for text in ("host:CartPole-v1 needs what", "-m pip install 'gymnasium[classic-control]'"):
+            self.assertIn(text, done.stderr)
+
+    def test_check_and_train_say_alike_what_is_no_environment(self):
+        for name, *texts in (("Unspaced", "mine:Unspaced makes a Unspaced, which has no observation_space; a gymnasium.Env is needed"),
+                             ("Misspaced", "which has 2 as its action_space;"),
+                             ("nothing", "mine:nothing makes a NoneType, which has no observation_space;")):  # fmt: skip
+            done = self.run_program("train", "mine.toml", "--set", f"environment=mine:{name}")
+            self.assertNotIn("Traceback", done.stderr)
+            for said in (done.stderr, self.check(name)[1]):
+                for text in texts:
+                    self.assertIn(text, said)
+
+    def test_a_name_without_its_colon_is_hinted_at(self):
+        for name, meant in (("mine.Good", "'mine:Good' is the Good of a Python module mine"),
+                            ("mine", "'mine:NAME' is the class NAME of a Python module mine")):  # fmt: skip
+            self.refuse("check", name, saying=[f"there is no environment '{name}'", meant], code=None)
+            self.refuse("train", "mine.toml", "--set", f"environment={name}", saying=[meant], code=None)
+
+    def test_hints_follow_their_sentence(self):
+        said = self.run_program("train", "mine.toml", "--set", "environment=mine:NoSeed").stderr
+        self.assertIn("unexpected keyword argument 'seed'. Its reset takes no seed", said)
 
     @unittest.skipIf(importlib.util.find_spec("Box2D"), "nothing is missing")
     def test_what_a_recording_lacks_is_one_line_with_one_command(self):

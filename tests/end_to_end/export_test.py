@@ -12,6 +12,22 @@ import numpy
 from exporting import BUILD, CARDS, CARDS_RECIPE, CONTINUOUS, OBSERVATIONS, Library, menger
 from program import PATIENCE_S, ROOT, ProgramTest
 
+PAIRS = """
+import gymnasium, numpy
+from gymnasium import spaces
+
+class Pairs(gymnasium.Env):
+    observation_space = spaces.Tuple((spaces.Box(-5, 5, (2,), numpy.float64), spaces.Dict({"code": spaces.Discrete(4)})))
+    action_space = spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return (self.np_random.random(2), {"code": 1}), {}
+
+    def step(self, action):
+        return (self.np_random.random(2), {"code": int(action)}), 1.0, True, False, {}
+"""
+
 # Acts on the float32 observations of its standard input and prints the actions. Counts what is allocated meanwhile.
 C_PROGRAM = """
 #include <menger_policy.h>
@@ -162,6 +178,30 @@ class ExportTest(ProgramTest):
             policy.act(numpy.zeros(3))
         with self.assertRaisesRegex(ValueError, "has no 'observation': it has position"):
             policy.act({"position": numpy.zeros(4)})
+        for wrong, why in ((numpy.array([0, 0, numpy.nan, 0]), r"'observation' holds nan at \(2,\); it must hold finite numbers"),
+                           (numpy.full((2, 4), numpy.inf), r"'observation' holds inf at \(0, 0\)"),
+                           (numpy.array(["a", "b", "c", "d"]), "'observation' is <U1; it must be float32"),
+                           ("left", "'observation'"), (None, "'observation'"), ([[0, 0], [0]], "'observation' is a list of lists")):  # fmt: skip
+            with self.assertRaisesRegex(ValueError, why):
+                policy.act(wrong)
+
+    def test_a_tuple_is_read_as_the_environment_has_it(self):
+        (self.folder / "pairs.py").write_text(PAIRS)
+        self.train(CARDS_RECIPE.replace("cards:Cards", "pairs:Pairs") + f"[host]\npython = '{sys.executable}'\n")
+        self.succeed("export", "run", "--out", "policy.menger")
+        policy = menger.load(self.folder / "policy.menger")
+        self.assertEqual([leaf.name for leaf in policy.observation], ["observation/0", "observation/1/code"])
+        place, code = numpy.float64([0.5, -1]), numpy.int64(2)
+        action = policy.act((place, {"code": code}))
+        chosen_by = policy.outputs
+        for same in ([place, {"code": code}], {"observation/0": place, "observation/1/code": code}):
+            self.assertEqual(policy.act(same), action)
+            numpy.testing.assert_array_equal(policy.outputs, chosen_by)
+        self.assertEqual(list(policy.act((numpy.stack([place] * 3), {"code": numpy.array([2, 2, 2])}))), [action] * 3)
+        with self.assertRaisesRegex(ValueError, "has no 'observation/1/code': it has 1 arrays"):
+            policy.act((place,))
+        with self.assertRaisesRegex(ValueError, "is ndarray; it must be a dict that has 'observation/0', or a tuple with a number 0"):
+            policy.act(place)
 
     def test_a_dict_with_a_mask_is_read_by_the_keys_of_the_environment(self):
         (self.folder / "cards.py").write_text(CARDS)
@@ -189,11 +229,11 @@ class ExportTest(ProgramTest):
                 total += reward
             returns.append(total)
         numpy.testing.assert_allclose(numpy.mean(returns), self.returns("run", 2, 3)[0], atol=0.051)
-        with self.assertRaisesRegex(ValueError, "allows none"):
+        with self.assertRaisesRegex(ValueError, "'action_mask' allows none"):
             policy.act({**observation, "action_mask": numpy.zeros(5, numpy.uint8)})
         with self.assertRaisesRegex(ValueError, r"'observation/suit' has a value that is not in \[0, 4\)"):
             policy.act({**observation, "suit": 4})
-        with self.assertRaisesRegex(ValueError, "a batch and others are not"):
+        with self.assertRaisesRegex(ValueError, "a batch and others are not: '.*' is none"):
             policy.act({**observation, "suit": [1, 2]})
 
     def test_a_memory_is_the_callers_to_reset(self):

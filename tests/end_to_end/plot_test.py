@@ -52,6 +52,28 @@ class PlotTest(ProgramTest):
         x, mean, low, high = plot.band(curves[:1])
         self.assertEqual((list(x), list(mean), list(low)), ([0, 10, 30], [0, 10, 10], [0, 10, 10]))
 
+    def test_one_evaluation_each_is_a_point_with_a_bar(self):
+        self.succeed("train", "quick.toml", "--seeds", "2", "--out", "two", "--set", "evaluation.every=0")
+        self.assertIn("two (2 seeds)", self.draw("two", "--out", "two.svg", "--metric", "evaluation_return_mean"))
+        x, mean, low, high = plot.band([([20], [4.0]), ([20], [6.0])])
+        self.assertEqual([list(values) for values in (x, mean, low, high)], [[20], [5], [4], [6]])
+
+    def test_runs_without_values_are_left_out_and_named(self):
+        self.succeed("train", "quick.toml", "--seeds", "2", "--out", "three")
+        table = self.folder / "three" / "seed-3" / "progress.csv"
+        table.write_text(table.read_text().splitlines()[0] + "\n")
+        environment = {"MENGER_PYTHON": sys.executable, "HOME": str(self.folder)}
+        done = self.succeed("plot", "three/seed-2", "three/seed-3", "--out", "a.svg", env=environment)
+        self.assertEqual(done.stderr, "menger: warning: 'three/seed-3/progress.csv' has no value of 'episode_return_mean'; it is left "
+                                      "out\n")  # fmt: skip
+        self.assertEqual(done.stdout, "a.svg: episode_return_mean of seed-2\n")
+        (self.folder / "three" / "seed-3" / "summary.json").unlink()
+        self.refuse("plot", "three/seed-3", "--out", "a.svg", saying=["has no value of 'episode_return_mean' yet"], env=environment)
+
+    def test_seconds_are_those_in_which_the_seeds_on_the_average_made_the_steps(self):
+        slow, fast = ({"steps": [0, 10], "training_seconds": [8, 12]}, []), ({"steps": [0, 20], "training_seconds": [1, 5]}, [])
+        self.assertEqual(list(plot.times([slow, fast], [0, 5, 10])), [4.5, 6, 7.5])
+
     def test_what_cannot_be_drawn_is_refused(self):
         environment = {"MENGER_PYTHON": sys.executable, "HOME": str(self.folder)}
         (self.folder / "empty").mkdir()

@@ -63,7 +63,8 @@ void AddPlotCommand(CLI::App& app, CommandContext& /*context*/) {
       "  menger plot runs/cartpole_ppo-1 runs/cartpole_a2c-1 --out curves.png\n"
       "  menger plot runs/cartpole_ppo-2 --metric evaluation_return_mean --out seeds.svg\n\n"
       "Runs that differ in nothing but their seed are one curve, with a band from the smallest to\n"
-      "the largest of them. Needs matplotlib: the first call installs it into .venv.");
+      "the largest of them; over seconds, a point lies where they on the average had made its\n"
+      "steps. Needs matplotlib: the first call installs it into .venv.");
   command->callback([arguments] { PlotCommand(*arguments); });
 }
 

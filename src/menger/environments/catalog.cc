@@ -105,8 +105,12 @@ const EnvironmentEntry& EnvironmentCatalog::Find(std::string_view name) const {
   for (const EnvironmentEntry& entry : entries_) {
     if (entry.spec.name == name) return entry;
   }
-  throw NotFound("there is no environment '{}'{}; `menger list` shows all", name,
-                 DidYouMean(name, KnownNames()));
+  std::string hint = DidYouMean(name, KnownNames()) + "; `menger list` shows all";
+  for (const auto& family : Families()) {
+    const std::string meant = family->HintFor(name);
+    if (!meant.empty()) hint += ", and " + meant;
+  }
+  throw NotFound("there is no environment '{}'{}", name, hint);
 }
 
 EnvironmentCatalog NativeEnvironments() {

@@ -41,6 +41,9 @@ class EnvironmentFamily {
   // Whether the name is one of this family's. Cheap: looks at the name alone.
   virtual bool Serves(std::string_view environment) const = 0;
 
+  // How a name that nobody serves may have been meant: "'a:B' is the B of ...", else "".
+  virtual std::string HintFor(std::string_view /*environment*/) const { return ""; }
+
   virtual void Declare(Options& options) = 0;
 
   // Where the recipe lies: what stands beside it can be named in it.

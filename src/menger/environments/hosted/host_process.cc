@@ -26,6 +26,7 @@ std::chrono::nanoseconds Seconds(double seconds) {
 
 HostProcess::HostProcess(const HostProgram& program, std::span<const int> inherited)
     : memory_(AllocateSharedMemory("menger-control", sizeof(HostControl))),
+      step_deadline_seconds_(program.step_deadline_seconds),
       speaker_(program.speaker),
       voice_(program.voice) {
   control_ = reinterpret_cast<HostControl*>(memory_->data());
@@ -72,6 +73,7 @@ std::string HostProcess::Call(HostCommand command, double deadline_seconds, std:
     WriteHostText(*control_, text);
   }
   control_->restarts_used = 0;
+  control_->phase = HostPhase::kNone;
   idle_ = false;
   ++sent_;
   control_->request.Advance();
@@ -101,14 +103,21 @@ void HostProcess::AwaitReply(HostCommand command, double deadline_seconds) {
     const std::uint32_t now = control_->progress.load(std::memory_order_relaxed);
     waited = now == progress ? waited + kSlice : std::chrono::nanoseconds(0);
     progress = now;
+    const bool playing = control_->phase == HostPhase::kPlaying;
+    if (playing) deadline_seconds = step_deadline_seconds_;
     if (waited < Seconds(deadline_seconds)) continue;
     Kill();
-    const bool starting = command == HostCommand::kAttach || command == HostCommand::kDescribe;
+    const bool starting = command == HostCommand::kAttach || command == HostCommand::kDescribe ||
+                          (command == HostCommand::kCheck && !playing);
     throw HostLost(fmt::format(
         "its host process did not {} within {} s and was killed ({} is how long it may take){}",
         starting ? "start" : "answer", deadline_seconds,
         starting ? "start_deadline" : "step_deadline", LastWords()));
   }
+}
+
+std::string HostProcess::LastDoing() const {
+  return control_->phase == HostPhase::kNone ? "" : ReadHostText(*control_);
 }
 
 std::string HostProcess::LastWords() {

@@ -48,6 +48,9 @@ class HostProcess {
   // code it gives, and the host goes on. Returns the text out.
   std::string Call(HostCommand command, double deadline_seconds, std::string_view text = {});
 
+  // What a host that was lost during kCheck was at: "step 300"; "" before it said anything.
+  std::string LastDoing() const;
+
   std::int32_t process() const { return process_; }
 
  private:
@@ -70,6 +73,7 @@ class HostProcess {
   std::uint32_t sent_ = 0;
   bool idle_ = true;  // No request is on its way.
 
+  const double step_deadline_seconds_;
   const std::string speaker_;
   const std::shared_ptr<HostVoice> voice_;  // May be null.
   std::mutex mutex_;

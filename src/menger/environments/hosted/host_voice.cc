@@ -19,4 +19,12 @@ bool HostVoice::Say(std::string_view who, std::string_view line) {
   return IsLogged(LogLevel::kInfo);
 }
 
+void HostVoice::Warn(std::string_view who, const std::string& topic, std::string_view text) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (warned_.size() >= lines_max_ || !warned_.insert(topic).second) return;
+  }
+  LogWarning("{}: {}", who, text);
+}
+
 }  // namespace menger

@@ -18,10 +18,14 @@ class HostVoice {
   // Whether the line can be seen now.
   bool Say(std::string_view who, std::string_view line);
 
+  // A warning, the first of each topic.
+  void Warn(std::string_view who, const std::string& topic, std::string_view text);
+
  private:
   const std::size_t lines_max_;
   std::mutex mutex_;
-  std::unordered_set<std::string> said_;  // Guarded by mutex_; bounded.
+  std::unordered_set<std::string> said_;    // Guarded by mutex_; bounded.
+  std::unordered_set<std::string> warned_;  // Guarded by mutex_; bounded.
 };
 
 }  // namespace menger

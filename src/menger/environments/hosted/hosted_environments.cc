@@ -84,6 +84,16 @@ bool HostedEnvironments::Serves(std::string_view environment) const {
   return colon + 1 < environment.size() && IsModule(environment.substr(0, colon));
 }
 
+std::string HostedEnvironments::HintFor(std::string_view environment) const {
+  if (!IsModule(environment)) return "";
+  const std::size_t dot = environment.rfind('.');
+  const std::string_view module = environment.substr(0, dot);
+  const std::string_view name =
+      dot == std::string_view::npos ? "NAME" : environment.substr(dot + 1);
+  return fmt::format("'{}:{}' is the {} of a Python module {}", module, name,
+                     dot == std::string_view::npos ? "class NAME" : name, module);
+}
+
 void HostedEnvironments::Declare(Options& options) {
   options.Add(
       "python", &python_,

@@ -27,6 +27,7 @@ class HostedEnvironments : public EnvironmentFamily {
   std::vector<std::string> examples() const override;
   bool Serves(std::string_view environment) const override;
   void Declare(Options& options) override;
+  std::string HintFor(std::string_view environment) const override;
   void SetRecipeFolder(const std::string& folder) override { recipe_folder_ = folder; }
   void ResolveDefaults() override;
   EnvironmentEntry Open(const std::string& environment, EnvironmentUse use) const override;

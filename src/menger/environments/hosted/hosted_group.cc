@@ -376,6 +376,11 @@ class HostedGroup final : public EnvironmentGroup {
     for (const auto& text : object.value("restarts", std::vector<std::string>{})) {
       LogWarning("{}", text);
     }
+    const auto warnings = object.value("warnings", nlohmann::json::object());
+    for (const auto& [topic, text] : warnings.items()) {
+      if (kind_->program.voice == nullptr) break;
+      kind_->program.voice->Warn(spec().name, topic, text.get<std::string>());
+    }
     const auto metrics = object.value("metrics", nlohmann::json::object());
     for (const auto& [name, value] : metrics.items()) {
       auto known =
@@ -434,11 +439,25 @@ class HostedGroup final : public EnvironmentGroup {
 
 namespace {
 
+// What kCheck would have answered, of a host that was lost.
+std::string LostWhile(const std::string& doing, const HostLost& lost) {
+  const nlohmann::json finding = {{"fault", true},
+                                  {"text", fmt::format("{}: {}", doing, lost.what())}};
+  const nlohmann::json report = {{"findings", nlohmann::json::array({finding})}, {"speed", 0}};
+  return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 // Starts a host for one request.
 std::string Ask(const HostProgram& program, HostCommand command, const std::string& request) {
   try {
     HostProcess process(program, {});
-    return process.Call(command, program.start_deadline_seconds, request);
+    try {
+      return process.Call(command, program.start_deadline_seconds, request);
+    } catch (const HostLost& lost) {
+      const std::string doing = process.LastDoing();
+      if (doing.empty()) throw;
+      return LostWhile(doing, lost);
+    }
   } catch (const HostLost& lost) {
     const std::string text =
         program.speaker.empty()

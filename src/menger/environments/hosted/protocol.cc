@@ -52,6 +52,12 @@ HostEnd::HostEnd(int descriptor) : memory_(MapSharedMemory(descriptor, sizeof(Ho
   orphaned_ = IsGone(control_->menger_process);
 }
 
+void HostEnd::ReportPhase(HostPhase phase, std::string_view doing) {
+  WriteHostText(*control_, doing);
+  control_->phase = phase;
+  ReportProgress();
+}
+
 bool HostEnd::Wait(std::chrono::nanoseconds timeout) {
   const Deadline deadline = Deadline::After(timeout);
   while (!orphaned_) {

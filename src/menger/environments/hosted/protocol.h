@@ -30,7 +30,7 @@ namespace menger {
 
 inline constexpr int kEndHostSignal = SIGUSR1;
 inline constexpr std::uint32_t kHostMagic = 0x484d4e47;
-inline constexpr std::uint32_t kHostProtocolVersion = 1;
+inline constexpr std::uint32_t kHostProtocolVersion = 2;
 inline constexpr std::size_t kHostTextBytes = std::size_t{16} << 20;  // A picture of 2,300 x 2,300.
 
 // `Text in` and `text out` are UTF-8 JSON objects unless said otherwise. Rows and flags are those
@@ -58,10 +58,18 @@ enum class HostCommand : std::int32_t {
 
 // What a host may say besides having done it, as text out of any command that steps: metrics of
 // episodes that ended ({"metrics": {name: [sum, count]}}) and what was restarted and why
-// ({"restarts": ["..."]}). No text: neither.
+// ({"restarts": ["..."]}), and what else a user should know, once for each topic
+// ({"warnings": {topic: "..."}}). No text: nothing.
 enum class HostStatus : std::int32_t {
   kDone = 0,
   kFailed = 1,  // Text out: the error, as plain text; `error_code` says its ErrorCode.
+};
+
+// How far kCheck has come, while the text says at what it is: who does not go on is told of by it.
+enum class HostPhase : std::uint32_t {
+  kNone = 0,
+  kMaking = 1,   // Of the environment: it may take as long as a start.
+  kPlaying = 2,  // As long as a step.
 };
 
 // The control segment. Zero bytes are valid. Whoever is asked to act (the host between `request`
@@ -76,6 +84,8 @@ struct HostControl {
 
   // Moves on while a long command does: a host that is slow is not one that hangs.
   alignas(64) std::atomic<std::uint32_t> progress{0};
+
+  std::atomic<HostPhase> phase{HostPhase::kNone};
 
   // The request.
   alignas(64) HostCommand command = HostCommand::kNone;
@@ -109,6 +119,8 @@ class HostEnd {
 
   // Waits for the next request; false after `timeout`. kClose also stands for menger being gone.
   bool Wait(std::chrono::nanoseconds timeout);
+
+  void ReportPhase(HostPhase phase, std::string_view doing);
 
   HostCommand command() const { return orphaned_ ? HostCommand::kClose : control().command; }
   HostControl& control() { return *control_; }

@@ -11,6 +11,8 @@
  *     int64_t action;
  *     menger_player_reset(player);                       (before each episode)
  *     menger_player_act(player, observations, &action);  (at each step)
+ *     menger_player_delete(player);
+ *     menger_policy_close(policy);
  *
  * A policy is what was read. It never changes; any threads share it. A player holds the memory of
  * one episode: frames that are stacked, the state of a recurrent network. One thread at a time uses
@@ -80,7 +82,8 @@ void menger_player_reset(menger_player* player);
 
 /* Reads one array for each observation of the policy, in its order, and writes the action: int64
  * numbers of choices, or float32 numbers. Arrays are borrowed for the call; each is aligned as its
- * elements are. Returns enum menger_result. */
+ * elements are, and holds finite numbers: that is not looked for, and an action for others means
+ * nothing. Returns enum menger_result. */
 int32_t menger_player_act(menger_player* player, const void* const* observations, void* action);
 
 /* What the last action was chosen by: the logit or the expected return of each choice, or the

@@ -115,4 +115,12 @@ int menger_host_progress(void) {
   return 0;
 }
 
+int menger_host_doing(const char* text, uint64_t bytes, int32_t playing) {
+  Host& host = TheHost();
+  if (!host.end) return -1;
+  host.end->ReportPhase(playing != 0 ? menger::HostPhase::kPlaying : menger::HostPhase::kMaking,
+                        {text, static_cast<std::size_t>(bytes)});
+  return 0;
+}
+
 }  // extern "C"

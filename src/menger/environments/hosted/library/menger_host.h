@@ -48,6 +48,10 @@ uint64_t menger_host_seed(void);
 int menger_host_use_restarts(int64_t count);  // Of those left; in the reply to come.
 int menger_host_progress(void);               // A long request goes on.
 
+// A check goes on, with what the text says: with a step (`playing`), or with making an environment.
+// The request's text is gone.
+int menger_host_doing(const char* text, uint64_t bytes, int32_t playing);
+
 #ifdef __cplusplus
 }
 #endif
