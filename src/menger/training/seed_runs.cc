@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "menger/base/child_process.h"
@@ -51,7 +52,7 @@ class Trainer {
 
   std::vector<SeedFailure> Train() {
     while (true) {
-      if (!stopping_ && context_.stop_requested()) Stop();
+      if (context_.stop_requested()) Stop();
       StartThoseThatFit();
       if (running_.empty()) break;
       ShowProgress();
@@ -65,6 +66,7 @@ class Trainer {
   struct Running {
     ChildId child = 0;
     std::vector<int> cpus;
+    bool signalled = false;
   };
 
   std::string FolderOf(std::int64_t seed) const {
@@ -83,16 +85,24 @@ class Trainer {
                                {"--seed", std::to_string(seed), "--out", FolderOf(seed)});
       Running& running = running_[seed];
       running.cpus = program.cpus;
-      running.child = children_.Start(
-          std::move(program), {.on_line =
-                                   [this, seed](std::string_view line) {
-                                     context_.progress.Pass(fmt::format("seed {}: {}", seed, line));
-                                   },
-                               .on_end = [this, seed](const ChildEnd& end) { Note(seed, end); }});
+      running.child = children_.Start(std::move(program), EventsOf(seed));
     }
   }
 
-  // On the thread that watches the children.
+  ChildEvents EventsOf(std::int64_t seed) {
+    return {.on_start = [this, seed](pid_t) { NoteStart(seed); },
+            .on_line =
+                [this, seed](std::string_view line) {
+                  context_.progress.Pass(fmt::format("seed {}: {}", seed, line));
+                },
+            .on_end = [this, seed](const ChildEnd& end) { Note(seed, end); }};
+  }
+
+  // These two on the thread that watches the children.
+  void NoteStart(std::int64_t seed) {
+    const std::lock_guard lock(mutex_);
+    started_.insert(seed);
+  }
   void Note(std::int64_t seed, const ChildEnd& end) {
     const std::lock_guard lock(mutex_);
     ends_.emplace_back(seed, end);
@@ -105,10 +115,20 @@ class Trainer {
     return std::exchange(ends_, {});
   }
 
+  // Each gets one signal, once it runs: a second one would end it before it has saved.
   void Stop() {
     stopping_ = true;
     waiting_.clear();
-    for (const auto& [seed, running] : running_) children_.Signal(running.child, SIGTERM);
+    for (auto& [seed, running] : running_) {
+      if (running.signalled || !HasStarted(seed)) continue;
+      children_.Signal(running.child, SIGTERM);
+      running.signalled = true;
+    }
+  }
+
+  bool HasStarted(std::int64_t seed) {
+    const std::lock_guard lock(mutex_);
+    return started_.contains(seed);
   }
 
   void Conclude(std::int64_t seed, const ChildEnd& end) {
@@ -170,7 +190,8 @@ class Trainer {
 
   std::mutex mutex_;
   std::condition_variable noted_;
-  std::vector<std::pair<std::int64_t, ChildEnd>> ends_;  // Guarded by mutex_.
+  std::set<std::int64_t> started_;                       // Guarded by mutex_,
+  std::vector<std::pair<std::int64_t, ChildEnd>> ends_;  // likewise.
 
   ChildProcesses children_;  // Last: its thread uses all of the above.
 };
