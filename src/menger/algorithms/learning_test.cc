@@ -136,7 +136,10 @@ TEST(LearningTest, AMaskThatDoesNotFitTheActionsIsRefused) {
     Options options(entry->name());
     entry->Declare(options);
     AlgorithmContext context{.environment = MaskedGroup::Spec()};
-    EXPECT_NO_THROW(entry->Make(context));
+    const bool chooses = entry->name() != "sac" && entry->name() != "td3";
+    if (chooses) {
+      EXPECT_NO_THROW(entry->Make(context)) << entry->name();
+    }
     context.environment.action = Spec({LeafSpec::Discrete("action", 5)});
     EXPECT_THROW(entry->Make(context), Error) << entry->name();
     context.environment.action =

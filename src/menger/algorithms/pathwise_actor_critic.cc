@@ -102,6 +102,7 @@ PathwiseActorCritic::PathwiseActorCritic(const PathwiseOptions& options,
       target_(*critics_, context.threads),
       publication_(std::make_shared<Publication>(PublishedManifest(*actor_))),
       noise_random_(context.seed, kNoiseStream) {
+  CheckMask(context.environment, encoder_->mask_leaf());
   policy_spec_.waits_for_device = context.device != "cpu";
   policy_spec_.batch_invariant = actor_->batch_invariant();
   blob_.resize(publication_->manifest().size());

@@ -28,7 +28,7 @@ _menger() {
     --policy) words="random" files=-f ;;
     --resume|--init-from) files=-d ;;
     --out|--record) files=-f ;;
-    --set|--seed|--seeds|--episodes|--steps|--threads|--fps) return ;;
+    --set|--seed|--seeds|--side-by-side|--episodes|--steps|--threads|--fps) return ;;
     train) words="$(menger list recipes --names 2>/dev/null)" files=-f ;;
     rollout|check) words="$(menger list environments --names 2>/dev/null)" ;;
     describe) words="$(menger list --names 2>/dev/null) $sections" ;;
@@ -42,7 +42,7 @@ _menger() {
   [[ ${COMP_WORDS[1]} == plot && -z $words$files ]] && files=-d  # One run after another.
   if [[ $word == -* || -z $words$files ]]; then
     case ${COMP_WORDS[1]} in
-      train) words="--set --resume --init-from --device --seed --seeds --out --help" ;;
+      train) words="--set --resume --init-from --device --seed --seeds --side-by-side --out --quiet --help" ;;
       evaluate) words="--episodes --seed --threads --checkpoint --set --stochastic --device --record --fps --help" ;;
       check) words="--set --help" ;;
       export) words="--format --out --checkpoint --help" ;;
@@ -100,7 +100,8 @@ _menger() {
         '--resume[go on with a run]:run folder:_files -/' \
         '--init-from[start with the parameters of a run]:run folder:_files -/' \
         '--device[where to learn]:device:(cpu cuda)' '--seed[the seed of the run]:seed:' \
-        '--seeds[train so many seeds]:number:' '--out[the run folder]:run folder:_files -/' \
+        '--seeds[train so many seeds]:number:' '--side-by-side[so many of them at a time]:number:' \
+        '--out[the run folder]:run folder:_files -/' '--quiet[show no progress and no outcome]' \
         '1:recipe:_menger_recipes' ;;
     evaluate)
       _arguments $help '--episodes[how many]:number:' '--seed[the first seed]:seed:' \
@@ -180,6 +181,8 @@ complete -c menger -n "__menger_command train" -l init-from -x -a "(__fish_compl
 complete -c menger -n "__menger_command train evaluate" -l device -x -a "cpu cuda"
 complete -c menger -n "__menger_command train evaluate rollout" -l seed -x
 complete -c menger -n "__menger_command train" -l seeds -x -d "train so many seeds"
+complete -c menger -n "__menger_command train" -l side-by-side -x -d "so many of the seeds at a time"
+complete -c menger -n "__menger_command train" -l quiet -d "show no progress and no outcome"
 complete -c menger -n "__menger_command train" -l out -x -a "(__fish_complete_directories)"
 complete -c menger -n "__menger_command evaluate" -a "(__fish_complete_directories)"
 complete -c menger -n "__menger_command evaluate" -l episodes -x
