@@ -49,6 +49,24 @@ NetworkSpec NetworkSpecFor(const AlgorithmContext& context, const LeafSpec& obse
           .precision = context.precision};
 }
 
+std::unique_ptr<Network> MakeValueNetwork(const DqnConfig& config, const AlgorithmContext& context,
+                                          const LeafSpec& observation, const ActionValues& values) {
+  Random random(SeedSequence(context.seed).Spawn(kInitialisationStream));
+  auto network = MakeNetwork(NetworkSpecFor(context, observation, values), random, context.threads);
+  if (network->state_width() > 0) {
+    throw InvalidArgument(
+        "network.kind = \"{}\" remembers, and single transitions do not say what; algorithm 'dqn' "
+        "takes mlp, nature_cnn or a3c_cnn",
+        context.network.kind);
+  }
+  if (!config.noisy) return network;
+  return std::make_unique<NoisyNetwork>(std::move(network), config.noisy_sigma);
+}
+
+NoisyNetwork* Noisy(const DqnConfig& config, Network& network) {
+  return config.noisy ? static_cast<NoisyNetwork*>(&network) : nullptr;
+}
+
 void DeclareReturns(DqnConfig& config, Options& options) {
   options.Add("distribution", &config.distribution,
               {.choices = {"none", "c51", "qr"},
@@ -143,26 +161,13 @@ Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
           context.environment.observation, static_cast<int>(context.transforms.frame_stack),
           context.network.reads_frames())),
       values_(ValuesFor(config, context.environment)),
+      network_(MakeValueNetwork(config, context, encoder_->encoded(), values_)),
+      target_(*network_, context.threads),
+      noisy_(Noisy(config, *network_)),
+      target_noisy_(Noisy(config, target_.network())),
       noise_random_(context.seed, kNoiseStream),
       epsilon_(static_cast<float>(config.epsilon_start)) {
   CheckMask(context.environment, encoder_->mask_leaf());
-  Random random(SeedSequence(context.seed).Spawn(kInitialisationStream));
-  network_ =
-      MakeNetwork(NetworkSpecFor(context, encoder_->encoded(), values_), random, context.threads);
-  if (network_->state_width() > 0) {
-    throw InvalidArgument(
-        "network.kind = \"{}\" remembers, and single transitions do not say what; algorithm 'dqn' "
-        "takes mlp, nature_cnn or a3c_cnn",
-        context.network.kind);
-  }
-  if (config.noisy) {
-    auto noisy = std::make_unique<NoisyNetwork>(std::move(network_), config.noisy_sigma);
-    noisy_ = noisy.get();
-    network_ = std::move(noisy);
-  }
-  target_ = network_->Clone(context.threads);
-  if (config.noisy) target_noisy_ = static_cast<NoisyNetwork*>(target_.get());
-
   policy_spec_.waits_for_device = context.device != "cpu";
   policy_spec_.batch_invariant = network_->batch_invariant();
   policy_spec_.columns = Spec({LeafSpec::Scalar("value", DataType::kFloat32)});
@@ -248,7 +253,7 @@ Metrics Dqn::Learn(const ReplayBatch& batch, UpdateRule& update, double progress
   }
   const double gradient_norm = TakeStep(actions, rows, update);
 
-  if (++updates_ % config_.target_every == 0) CopyToTarget();
+  if (++updates_ % config_.target_every == 0) target_.Copy(*network_);
   const auto count = static_cast<double>(rows);
   return {{"loss", loss},
           {"mean_value", value / count},
@@ -269,7 +274,7 @@ void Dqn::ChooseNextAtoms(const ReplayBatch& batch) {
     values_.Means(combined_, means_);
   }
   DrawNoise(target_noisy_, kTarget);
-  values_.Combine(target_->Infer(next), combined_);
+  values_.Combine(target_.network().Infer(next), combined_);
   if (!config_.double_q) values_.Means(combined_, means_);
 
   const auto actions = static_cast<std::size_t>(values_.actions);
@@ -372,12 +377,6 @@ void Dqn::DrawNoise(NoisyNetwork* network, int use) const {
   if (network != nullptr) network->DrawNoise(noise_random_, updates_ * kNoiseUses + use);
 }
 
-void Dqn::CopyToTarget() {
-  const std::span<const float> parameters = network_->parameters();
-  std::copy(parameters.begin(), parameters.end(), target_->parameters().begin());
-  target_->ParametersChanged();
-}
-
 std::vector<float> Dqn::ValuesOf(Network& network, const NetworkInput& input) const {
   const std::unique_ptr<Network> quiet = network.Clone(1);
   std::vector<float> combined(input.rows * values_.width());
@@ -393,7 +392,7 @@ void Dqn::Save(ArchiveWriter& archive) const {
   archive.Write("incarnation", version.incarnation);
   archive.Write("version", version.number);
   archive.Write("parameters", std::span<const float>(network_->parameters()));
-  archive.Write("target", std::span<const float>(target_->parameters()));
+  target_.Save(archive, "target");
   archive.Write("published", blob_);
   archive.Write("updates", updates_);
 }
@@ -409,14 +408,13 @@ void Dqn::LoadNetwork(const ArchiveReader& archive) {
 
 void Dqn::LoadParameters(ArchiveReader& archive) {
   LoadNetwork(archive);
-  CopyToTarget();
+  target_.Copy(*network_);
   Publish();
 }
 
 void Dqn::Load(ArchiveReader& archive) {
   LoadNetwork(archive);
-  archive.Read("target", target_->parameters());
-  target_->ParametersChanged();
+  target_.Load(archive, "target");
   archive.Read("updates", updates_);
   ParameterVersion version;
   archive.Read("incarnation", version.incarnation);

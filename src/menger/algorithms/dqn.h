@@ -9,6 +9,7 @@
 #include "menger/algorithms/action_values.h"
 #include "menger/algorithms/observation_encoder.h"
 #include "menger/algorithms/replay_algorithm.h"
+#include "menger/algorithms/target_network.h"
 #include "menger/algorithms/transition_writer.h"
 #include "menger/base/counter_random.h"
 #include "menger/base/options.h"
@@ -84,7 +85,9 @@ class Dqn final : public ReplayAlgorithm {
   // What the network and its target say, [rows, actions] expected returns, without noise. For tests
   // and for looking into a run.
   std::vector<float> Values(const NetworkInput& input) { return ValuesOf(*network_, input); }
-  std::vector<float> TargetValues(const NetworkInput& input) { return ValuesOf(*target_, input); }
+  std::vector<float> TargetValues(const NetworkInput& input) {
+    return ValuesOf(target_.network(), input);
+  }
 
  private:
   void Reserve(std::size_t rows);
@@ -94,7 +97,6 @@ class Dqn final : public ReplayAlgorithm {
   double Loss(const std::int64_t* actions, std::size_t rows);
   double TakeStep(const std::int64_t* actions, std::size_t rows, UpdateRule& update);
 
-  void CopyToTarget();
   void DrawNoise(NoisyNetwork* network, int use) const;
   std::vector<float> ValuesOf(Network& network, const NetworkInput& input) const;
   void LoadNetwork(const ArchiveReader& archive);
@@ -104,10 +106,10 @@ class Dqn final : public ReplayAlgorithm {
   TransitionFormat format_;
   std::shared_ptr<const ObservationEncoder> encoder_;  // Shared with policies, immutable.
   ActionValues values_;
-  std::unique_ptr<Network> network_;
-  std::unique_ptr<Network> target_;
-  NoisyNetwork* noisy_ = nullptr;  // The two again, if their weights are noisy.
-  NoisyNetwork* target_noisy_ = nullptr;
+  const std::unique_ptr<Network> network_;
+  TargetNetwork target_;
+  NoisyNetwork* const noisy_;  // The two again, if their weights are noisy.
+  NoisyNetwork* const target_noisy_;
   PolicySpec policy_spec_;
   std::shared_ptr<Publication> publication_;  // Shared with policies, thread-safe.
   std::vector<float> blob_;                   // Parameters, then epsilon: what was published last.
