@@ -18,7 +18,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kColumns = 3;
 
 // Every kind of bounds.
-EnvironmentSpec Spec() {
+EnvironmentSpec WatchedSpec() {
   return {
       .name = "mine:Walker",
       .observation = menger::Spec(
@@ -34,8 +34,8 @@ EnvironmentSpec Spec() {
 class BoundsWatchTest : public testing::Test {
  protected:
   BoundsWatchTest()
-      : slab_({.observation = Spec().observation,
-               .action = Spec().action,
+      : slab_({.observation = WatchedSpec().observation,
+               .action = WatchedSpec().action,
                .horizon = 4,
                .columns = ColumnLayout::Single(kColumns)}) {
     for (int row = 0; row < 4; ++row) {
@@ -58,7 +58,7 @@ class BoundsWatchTest : public testing::Test {
 };
 
 TEST_F(BoundsWatchTest, TheFirstValueOutsideOfALeafIsToldAndNoMore) {
-  BoundsWatch watch(Spec());
+  BoundsWatch watch(WatchedSpec());
   EXPECT_EQ(Step(watch, 0), "");
   Put(0, 3, 1, 17, -1.25F);
   const std::string said = Step(watch, 2);
@@ -73,7 +73,7 @@ TEST_F(BoundsWatchTest, TheFirstValueOutsideOfALeafIsToldAndNoMore) {
 }
 
 TEST_F(BoundsWatchTest, TheBoundsThemselvesAreInside) {
-  BoundsWatch watch(Spec());
+  BoundsWatch watch(WatchedSpec());
   Put(0, 1, 0, 0, -1.1F);
   Put(0, 1, 0, 1, 1.1F);
   Put(1, 1, 0, 1, 1e300);
@@ -85,7 +85,7 @@ TEST_F(BoundsWatchTest, TheBoundsThemselvesAreInside) {
 }
 
 TEST_F(BoundsWatchTest, WholeNumbersAndFinalObservationsAndResetsAreLookedAt) {
-  BoundsWatch watch(Spec());
+  BoundsWatch watch(WatchedSpec());
   Put<std::uint8_t>(4, 1, 0, 1, 11);
   EXPECT_THAT(Step(watch, 0), HasSubstr("element 1 of its 'few' is 11, outside"));
   const int slot = slab_.final_index(0)[2] = slab_.FinalSlot(0, 2);
