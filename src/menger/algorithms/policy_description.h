@@ -29,7 +29,8 @@ struct PolicyDescription {
   int mask_leaf = -1;   // Among them.
   int frame_stack = 1;  // Encodings that the network sees at once, the newest last.
 
-  // clamp(x * scale + shift, -clip, clip) of every element of the stack. Empty: not normalised.
+  // clamp(x * scale + shift, -clip, clip) of every element of the stack. Empty: as it is. What the
+  // encoding multiplies by (pixels by 1/255) is in the scale.
   std::vector<float> scale;
   std::vector<float> shift;
   float observation_clip = 0;

@@ -10,6 +10,7 @@ namespace menger {
 // What a bundle holds (bundle_format.h), checked and laid out for BundlePlayer. This file and the
 // player need nothing but the C++ standard library: libmenger_policy is made of them.
 
+// One array that the policy reads, or its action.
 struct BundleLeaf {
   std::string name;
   std::uint32_t dtype = 0;  // bundle_format::DataTypeCode.
@@ -22,6 +23,7 @@ struct BundleLeaf {
   int encoded_size() const;  // Numbers of the encoding.
 };
 
+// A layer as the file has it, but for its weights; see networks/network_layers.h.
 struct BundleLayer {
   std::uint32_t kind = 0;        // bundle_format::LayerCode.
   std::uint32_t activation = 0;  // bundle_format::ActivationCode.
@@ -45,6 +47,7 @@ struct BundleLayer {
   int filters() const { return outputs / (out_height() * out_width()); }
 };
 
+// A policy as the file has it (bundle_format.h says what each part is), checked whole. Value type.
 struct Bundle {
   std::string about;
   std::vector<BundleLeaf> observation;
