@@ -36,10 +36,11 @@ mujoco: build  ## Fetch MuJoCo and build its environments (a minute; MuJoCo reci
 	@tools/configure.sh mujoco
 	@tools/build.sh build/release "half a minute" menger_mujoco
 
+# Twice as many at a time as there are cores: most of those that take seconds wait for processes that they started.
 test: build-tests  ## Build and run all tests
 	@tools/step.sh "Running the tests" "5 minutes at most" \
 	  "Read the first failure above; run one test again with: ctest --test-dir build/release -R NAME --output-on-failure" \
-	  ctest --test-dir build/release -j $$(nproc) --output-on-failure --no-tests=error --timeout 300
+	  ctest --test-dir build/release -j $$((2 * $$(nproc))) --output-on-failure --no-tests=error --timeout 300
 
 build-tests:
 	@tools/setup.sh packages build test

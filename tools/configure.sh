@@ -23,6 +23,9 @@ for what in tests benchmarks atari mujoco; do
   fi
 done
 
+# A machine that builds once and never again, as CI's: the tests compile in half the time.
+[[ -n ${CI:-} && ! -f $cache ]] && options+=(-DMENGER_GROUPS=TESTS)
+
 # build.ninja is written last, so a configuration that was cut short is done again.
 if ((${#options[@]})) || [[ ! -f build/release/build.ninja ]]; then
   tools/step.sh "Configuring build/release" "5 s" \
