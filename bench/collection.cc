@@ -16,7 +16,8 @@
 
 #include "delayed_environment.h"
 #include "measuring_policies.h"
-#include "menger/algorithms/actor_critic.h"
+#include "menger/algorithms/actor_critic_policy.h"
+#include "menger/algorithms/published_model.h"
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
 #include "menger/collectors/collector.h"
@@ -161,10 +162,10 @@ int Main(int argc, char** argv) {
   const EnvironmentEntry& environment = catalog.Find(settings.environment);
   const PolicyFactory constant = [] { return std::make_unique<ConstantPolicy>(); };
   // What PPO and A2C act with: separate 64-64 networks for policy and value, sampled actions.
-  const ActorCritic model({.environment = environment.spec}, /*discount=*/0.99,
-                          /*initial_log_std=*/0);
-  const PolicyFactory perceptron = [&model] {
-    return model.MakePolicy(PolicyMode::kSample, /*seed=*/1);
+  const ActorCriticPolicies policies({.environment = environment.spec}, /*initial_log_std=*/0);
+  const PublishedModel published(policies.model(), /*threads=*/1);
+  const PolicyFactory perceptron = [&] {
+    return policies.Make(published.publication(), PolicyMode::kSample, /*seed=*/1);
   };
   fmt::print("{}, horizon {}, {} s a cell\n", settings.environment, kHorizon, settings.seconds);
   for (const std::string& table : settings.tables) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -17,10 +18,12 @@ class ConstantPolicy : public Policy {
  public:
   const PolicySpec& spec() const override { return spec_; }
   void Refresh() override {}
-  void Act(Slab& slab, int row, PositionRange positions) override {
-    for (int leaf = 0; leaf < slab.spec().action.size(); ++leaf) {
-      std::memset(slab.action(leaf, row, positions.first), 0,
-                  slab.spec().action[leaf].bytes() * static_cast<std::size_t>(positions.count));
+  void Act(std::span<const ActSlice> slices) override {
+    for (const auto& [slab, row, positions] : slices) {
+      for (int leaf = 0; leaf < slab->spec().action.size(); ++leaf) {
+        std::memset(slab->action(leaf, row, positions.first), 0,
+                    slab->spec().action[leaf].bytes() * static_cast<std::size_t>(positions.count));
+      }
     }
   }
 
@@ -38,9 +41,9 @@ class DevicePolicy : public Policy {
   }
   const PolicySpec& spec() const override { return spec_; }
   void Refresh() override { policy_->Refresh(); }
-  void Act(Slab& slab, int row, PositionRange positions) override {
+  void Act(std::span<const ActSlice> slices) override {
     std::this_thread::sleep_for(duration_);
-    policy_->Act(slab, row, positions);
+    policy_->Act(slices);
   }
 
  private:

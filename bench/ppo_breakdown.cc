@@ -47,23 +47,23 @@ Task TaskNamed(const std::string& name) {
     return {.environment = "CartPole-v1",
             .environments = 8,
             .horizon = 32,
-            .ppo = {.discount = 0.98,
-                    .gae_lambda = 0.8,
+            .ppo = {.common = {.discount = 0.98,
+                               .gae_lambda = 0.8,
+                               .learning_rate = 1e-3,
+                               .entropy_coefficient = 0},
                     .epochs = 20,
-                    .minibatch_size = 256,
-                    .learning_rate = 1e-3,
-                    .entropy_coefficient = 0}};
+                    .minibatch_size = 256}};
   }
   if (name == "lunarlander") {
     return {.environment = "LunarLander-v3",
             .environments = 16,
             .horizon = 1024,
-            .ppo = {.discount = 0.999,
-                    .gae_lambda = 0.98,
+            .ppo = {.common = {.discount = 0.999,
+                               .gae_lambda = 0.98,
+                               .learning_rate = 3e-4,
+                               .entropy_coefficient = 0.01},
                     .epochs = 4,
-                    .minibatch_size = 64,
-                    .learning_rate = 3e-4,
-                    .entropy_coefficient = 0.01}};
+                    .minibatch_size = 64}};
   }
   throw InvalidArgument("there is no task '{}'; take cartpole or lunarlander", name);
 }
@@ -142,13 +142,15 @@ class TimedPpo {
  public:
   TimedPpo(const Task& task, const EnvironmentEntry& environment, int threads)
       : config_(task.ppo),
-        model_(ContextOf(task, environment, threads), config_.discount, config_.initial_log_std),
+        model_(ContextOf(task, environment, threads), config_.common.discount,
+               config_.common.initial_log_std),
         batch_(model_),
         update_(MakeLocalUpdateRule({}, model_.network().manifest().size())),
         shuffle_(Random::FromSeed(kSeed)) {
-    model_.Publish();
-    collector_ = MakeCollector(PlanOf(task), environment,
-                               [this] { return model_.MakePolicy(PolicyMode::kSample, kSeed); });
+    model_.published().Publish();
+    collector_ = MakeCollector(PlanOf(task), environment, [this] {
+      return model_.policies().Make(model_.published().publication(), PolicyMode::kSample, kSeed);
+    });
   }
 
   PhaseTimer& timer() { return timer_; }
@@ -161,10 +163,11 @@ class TimedPpo {
     timer_.Move(kCollecting, kSimulation, after.simulation - before.simulation);
     timer_.Move(kCollecting, kInference, after.inference - before.inference);
 
-    batch_.Prepare({&slab, 1}, config_.discount, config_.gae_lambda);
+    batch_.Prepare({&slab, 1}, *update_);
+    batch_.EstimateAdvantages(config_.common.discount, config_.common.gae_lambda);
     timer_.Charge(kPreparing);
     for (std::int64_t epoch = 0; epoch < config_.epochs; ++epoch) Epoch();
-    model_.Publish();
+    model_.published().Publish();
     timer_.Charge(kPublishing);
   }
 
@@ -185,6 +188,7 @@ class TimedPpo {
     const auto outputs = model_.network().Forward(minibatch.input);
     timer_.Charge(kForward);
 
+    minibatch.Weigh(*update_);
     const int rows = minibatch.rows;
     for (auto* const floats : {&log_probabilities_, &entropies_, &values_, &policy_gradient_,
                                &entropy_gradient_, &value_gradient_}) {
@@ -200,10 +204,10 @@ class TimedPpo {
     ClippedSurrogate(log_probabilities_, minibatch.log_probabilities, minibatch.advantages,
                      minibatch.weights, config_.clip, policy_gradient_);
     ClippedValueLoss(values_, minibatch.values, minibatch.returns, minibatch.weights,
-                     config_.value_clip, config_.value_coefficient, value_gradient_);
+                     config_.value_clip, config_.common.value_coefficient, value_gradient_);
     for (int row = 0; row < rows; ++row) {
       entropy_gradient_[row] =
-          -static_cast<float>(config_.entropy_coefficient) * minibatch.weights[row];
+          -static_cast<float>(config_.common.entropy_coefficient) * minibatch.weights[row];
     }
     timer_.Charge(kLosses);
 
@@ -217,7 +221,7 @@ class TimedPpo {
 
     model_.network().Backward(gradients);
     timer_.Charge(kBackward);
-    update_->Step(model_.network(), config_.learning_rate);
+    update_->Step(model_.network(), config_.common.learning_rate);
     timer_.Charge(kOptimiser);
   }
 

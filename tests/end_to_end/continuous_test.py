@@ -23,7 +23,12 @@ every = 300
 [evaluation]
 episodes = 2
 """
-PRIORITISED = 'sampler = "prioritised"'
+PRIORITISED = 'sampler = "prioritised"\nstratified = true'
+RESUMED = [
+    ("sac", "", ("--set", "sac.learning_rate_schedule=cosine")),
+    ("td3", "", ("--set", "transforms.apply=normalise_observation")),
+    ("sac", PRIORITISED, ("--set", "sac.n_step=3")),
+]
 
 
 class ContinuousTest(ProgramTest):
@@ -31,7 +36,7 @@ class ContinuousTest(ProgramTest):
         (self.folder / "short.toml").write_text(SHORT.format(algorithm, replay))
 
     def test_a_resumed_run_is_the_same_bit_for_bit(self):
-        for algorithm, replay, settings in (("sac", "", ()), ("td3", "", ()), ("sac", PRIORITISED, ("--set", "sac.n_step=3"))):
+        for algorithm, replay, settings in RESUMED:
             with self.subTest(algorithm=algorithm, replay=replay):
                 self.write(algorithm, replay)
                 self.succeed("train", "short.toml", *settings, "--out", "run")
@@ -54,7 +59,7 @@ class ContinuousTest(ProgramTest):
     def test_the_exported_policy_acts_within_the_bounds(self):
         for algorithm in ("sac", "td3"):
             self.write(algorithm)
-            self.succeed("train", "short.toml", "--out", algorithm)
+            self.succeed("train", "short.toml", "--set", "transforms.apply=normalise_observation", "--out", algorithm)
             self.succeed("export", algorithm, "--format", "bundle")
             self.succeed("export", algorithm, "--format", "onnx")
             policy = menger.load(self.folder / algorithm / "policy.menger")
@@ -72,7 +77,7 @@ class ContinuousTest(ProgramTest):
             self.write(algorithm)
             self.refuse("train", "short.toml", "--set", "environment=CartPole-v1", saying=["CartPole-v1", "not real numbers", "dqn"])
             self.refuse("train", "short.toml", "--set", "network.kind=lstm", code=None, saying=["lstm", "mlp"])
-            self.refuse("train", "short.toml", "--set", "transforms.apply=normalise_observation", saying=["normalise_observation"])
+            self.refuse("train", "short.toml", "--set", "transforms.apply=normalise_reward", saying=["normalise_reward"])
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ void FillSlab(const Recorded& recorded, int pass, Slab& slab) {
       if (row == kSteps) continue;
       const int index = (pass * kSteps + row) * kEnvironments + column;
       *slab.action<std::int64_t>(0, row, column) = recorded.actions[index];
-      *slab.policy<float>(ActorCritic::kValue, row, column) = recorded.values[index];
+      *slab.policy<float>(ActorCriticPolicies::kValue, row, column) = recorded.values[index];
       slab.reward(row)[column] = recorded.rewards[index];
       const int end = recorded::kA2cEnds[index];
       slab.terminated(row)[column] = (end & kRecordedTerminated) != 0 ? 1 : 0;
@@ -125,12 +125,13 @@ void ExpectTheSameUpdates(const Recorded& recorded) {
   AlgorithmContext context{.environment = script, .environments = kEnvironments};
   context.network.hidden = {6, 5};
   // The coefficient is twice the recorded 0.5: our value loss is half the squared error.
-  A2c a2c({.discount = 0.9,
-           .gae_lambda = 0.95,
-           .learning_rate = 0.01,
-           .learning_rate_schedule = "linear",
-           .value_coefficient = 1.0,
-           .entropy_coefficient = 0.05},
+  A2c a2c({.common = {.discount = 0.9,
+                      .gae_lambda = 0.95,
+                      .learning_rate = 0.01,
+                      .learning_rate_schedule = "linear",
+                      .value_coefficient = 1.0,
+                      .entropy_coefficient = 0.05,
+                      .normalise_advantage = false}},
           context);
   SetParameters(recorded::kA2cParameters, a2c);
   const std::int64_t count = a2c.parameter_count();
@@ -140,7 +141,7 @@ void ExpectTheSameUpdates(const Recorded& recorded) {
       count);
   Slab slab({.observation = script.observation,
              .action = script.action,
-             .policy = a2c.policy_spec().columns,
+             .policy = a2c.policies().spec().columns,
              .horizon = kSteps,
              .columns = ColumnLayout::Single(kEnvironments)});
   Slab* const slabs[] = {&slab};

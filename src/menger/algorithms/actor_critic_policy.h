@@ -2,49 +2,43 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
-#include "menger/algorithms/algorithm.h"
-#include "menger/algorithms/observation_encoder.h"
-#include "menger/base/counter_random.h"
-#include "menger/collectors/policy.h"
-#include "menger/networks/batch_memory.h"
+#include "menger/algorithms/algorithm_context.h"
+#include "menger/algorithms/policy_maker.h"
+#include "menger/algorithms/policy_model.h"
 #include "menger/networks/distribution.h"
-#include "menger/networks/network.h"
-#include "menger/parameters/publication.h"
 
 namespace menger {
 
-// Acts with a copy of an actor-critic network, following a publication. See
-// ActorCritic::MakePolicy.
+// Policies of PPO, A2C and their kin: a network with the heads of a distribution over actions and,
+// last, the value of the observation.
 //
-// Greedy policies take the most likely action and write a log-probability of 0. Batch-invariant
-// when the network is.
-class ActorCriticPolicy final : public Policy {
+// Greedy ones take the most likely action and write a log-probability of 0. Batch-invariant when
+// the network is.
+class ActorCriticPolicies final : public PolicyMaker {
  public:
-  struct Parts {
-    PolicySpec spec;
-    std::shared_ptr<const ObservationEncoder> encoder;
-    std::shared_ptr<const Distribution> distribution;
-    std::shared_ptr<Publication> publication;
-    std::unique_ptr<Network> network;
-    float observation_clip = 10;
-  };
-  ActorCriticPolicy(Parts parts, PolicyMode mode, std::uint64_t seed);
+  // Policy columns of the slabs.
+  static constexpr int kLogProbability = 0;  // float32, of the action taken.
+  static constexpr int kValue = 1;           // float32, V of the observation acted on.
 
-  const PolicySpec& spec() const override { return parts_.spec; }
-  void Refresh() override;
-  void Act(Slab& slab, int row, PositionRange positions) override;
+  // Initial gains follow Huang et al. 2022: hidden sqrt(2), policy .01, value 1. Throws
+  // InvalidArgument for observations, actions, masks or transforms that do not fit together.
+  ActorCriticPolicies(const AlgorithmContext& context, double initial_log_std);
+
+  const PolicyModel& model() const { return model_; }
+  const Distribution& distribution() const { return *distribution_; }
+
+  const PolicySpec& spec() const override { return spec_; }
+  int history() const override { return model_.encoder().history(); }
+  const ParameterManifest& manifest() const override { return model_.manifest(); }
+  std::unique_ptr<Policy> Make(const ParameterSource& source, PolicyMode mode,
+                               std::uint64_t seed) const override;
+  PolicyDescription Describe(std::span<const float> version) const override;
 
  private:
-  const void* Observations(const Slab& slab, int row, PositionRange positions);
-
-  Parts parts_;
-  const PolicyMode mode_;
-  const CounterRandom random_;
-  std::shared_ptr<const ParameterBlob> blob_;
-  bool normalises_;
-  BatchMemory encoded_;
+  const std::unique_ptr<const Distribution> distribution_;
+  const PolicyModel model_;
+  PolicySpec spec_;
 };
 
 }  // namespace menger

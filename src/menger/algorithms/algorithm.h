@@ -1,19 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "menger/algorithms/policy_description.h"
-#include "menger/algorithms/transforms.h"
+#include "menger/algorithms/algorithm_context.h"
+#include "menger/algorithms/policy_maker.h"
 #include "menger/base/archive.h"
-#include "menger/base/error.h"
 #include "menger/base/options.h"
-#include "menger/collectors/policy.h"
 #include "menger/environments/environment.h"
 #include "menger/networks/update_rule.h"
 #include "menger/parameters/publication.h"
@@ -22,9 +19,6 @@ namespace menger {
 
 // Named numbers that an update reports, in a fixed order: "policy_loss", "kl", ...
 using Metrics = std::vector<std::pair<std::string, double>>;
-
-// How a policy chooses: as in training, or for evaluation (most likely action, statistics frozen).
-enum class PolicyMode : std::uint8_t { kSample, kGreedy };
 
 // Which shape of data an algorithm learns from; a training loop serves one of them.
 enum class DataRule : std::uint8_t {
@@ -35,28 +29,28 @@ enum class DataRule : std::uint8_t {
 
 // Owns networks and loss; knows nothing of threads, files or time.
 //
-// MakePolicy may be called at any time and its policies used by other threads: they follow
-// publication(). All other calls come from the learner's thread.
+// policies() and publication() may be used by any thread; all other calls come from the learner's.
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
 
   virtual DataRule data_rule() const = 0;
-  virtual int history() const { return 0; }  // Frames of history that its slabs need.
 
-  virtual const PolicySpec& policy_spec() const = 0;
-  virtual std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) = 0;
-
-  // The greedy policy of the parameters as last published, as plain data. Throws
-  // FailedPrecondition, saying why, where it cannot be had as such.
-  virtual PolicyDescription DescribePolicy() const {
-    throw FailedPrecondition("this algorithm does not say what its policies compute");
-  }
-
-  // The versions that policies follow. Learning changes private parameters; Publish makes them
-  // visible.
+  // What its policies are, which follow the publication: learning changes private parameters;
+  // Publish makes them visible.
+  virtual const PolicyMaker& policies() const = 0;
   virtual Publication& publication() = 0;
   virtual void Publish() = 0;
+
+  // One that follows the publication; the algorithm outlives it.
+  std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) {
+    return policies().Make(publication(), mode, seed);
+  }
+
+  // The greedy policy of the parameters as last published: see PolicyMaker::Describe.
+  PolicyDescription DescribePolicy() {
+    return policies().Describe(publication().Latest()->values());
+  }
 
   // Floats that an update rule will change.
   virtual std::int64_t parameter_count() const = 0;
@@ -87,18 +81,6 @@ class SlabAlgorithm : public Algorithm {
   virtual Metrics Learn(std::span<Slab* const> slabs, UpdateRule& update, double progress) = 0;
 };
 
-// Everything an algorithm is made from.
-struct AlgorithmContext {
-  EnvironmentSpec environment;
-  NetworkOptions network;
-  TransformOptions transforms;
-  int environments = 1;  // Columns of the slabs it will learn from.
-  std::string device = "cpu";
-  std::string precision = "fp32";
-  std::uint64_t seed = 0;
-  int threads = 1;  // For learning, while collection pauses.
-};
-
 // An algorithm by name: its options (each declared once), whether it fits an environment, and how
 // to make it.
 class AlgorithmEntry {
@@ -120,8 +102,10 @@ class AlgorithmEntry {
   // Throws InvalidArgument that says what does not fit (continuous actions with a discrete-only
   // algorithm).
   virtual void Check(const EnvironmentSpec& environment) const = 0;
-  // Uses the declared configuration as it stands.
+  // These two use the declared configuration as it stands. What MakePolicies makes needs no
+  // learner, and its policies follow those that Make makes, wherever they are.
   virtual std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const = 0;
+  virtual std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext& context) const = 0;
 };
 
 // All algorithms of the program, in the order of `menger list`: one line each, composed here and

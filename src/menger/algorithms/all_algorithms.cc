@@ -40,6 +40,9 @@ class ActorCriticEntry final : public AlgorithmEntry {
   std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
     return std::make_unique<Implementation>(config_, context);
   }
+  std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext& context) const override {
+    return std::make_unique<ActorCriticPolicies>(context, config_.common.initial_log_std);
+  }
 
  private:
   const std::string name_;
@@ -63,6 +66,9 @@ class DqnEntry final : public AlgorithmEntry {
   void Check(const EnvironmentSpec& environment) const override { Dqn::Check(environment); }
   std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
     return std::make_unique<Dqn>(config_, context);
+  }
+  std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext& context) const override {
+    return Dqn::MakePolicies(config_, context);
   }
 
  private:
@@ -88,6 +94,9 @@ class PathwiseEntry final : public AlgorithmEntry {
   std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
     return std::make_unique<Implementation>(config_, context);
   }
+  std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext& context) const override {
+    return Implementation::MakePolicies(config_, context);
+  }
 
  private:
   const std::string name_;
@@ -109,6 +118,9 @@ class EsEntry final : public AlgorithmEntry {
   }
   std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
     return std::make_unique<Es>(config_, context);
+  }
+  std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext& context) const override {
+    return std::make_unique<EsPolicies>(context, config_.action_noise);
   }
 
  private:

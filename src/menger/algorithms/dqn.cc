@@ -7,14 +7,12 @@
 
 #include "menger/algorithms/action_space.h"
 #include "menger/algorithms/q_losses.h"
-#include "menger/algorithms/value_policy.h"
 #include "menger/base/error.h"
 
 namespace menger {
 namespace {
 
-constexpr std::uint64_t kInitialisationStream = 1;  // Spawned from the run's seed.
-constexpr std::uint32_t kNoiseStream = 4;           // Of CounterRandom.
+constexpr std::uint32_t kNoiseStream = 4;  // Of CounterRandom.
 
 // Uses of noise in one update: each has draws of its own.
 enum NoiseUse { kSelection, kTarget, kLoss, kNoiseUses };
@@ -40,27 +38,12 @@ ActionValues ValuesFor(const DqnConfig& config, const EnvironmentSpec& environme
   return values;
 }
 
-NetworkSpec NetworkSpecFor(const AlgorithmContext& context, const LeafSpec& observation,
-                           const ActionValues& values) {
-  return {.options = context.network,
-          .observation = observation,
-          .heads = values.heads(),
-          .device = context.device,
-          .precision = context.precision};
-}
-
-std::unique_ptr<Network> MakeValueNetwork(const DqnConfig& config, const AlgorithmContext& context,
-                                          const LeafSpec& observation, const ActionValues& values) {
-  Random random(SeedSequence(context.seed).Spawn(kInitialisationStream));
-  auto network = MakeNetwork(NetworkSpecFor(context, observation, values), random, context.threads);
-  if (network->state_width() > 0) {
-    throw InvalidArgument(
-        "network.kind = \"{}\" remembers, and single transitions do not say what; algorithm 'dqn' "
-        "takes mlp, nature_cnn or a3c_cnn",
-        context.network.kind);
-  }
-  if (!config.noisy) return network;
-  return std::make_unique<NoisyNetwork>(std::move(network), config.noisy_sigma);
+ValuePolicies::Options PolicyOptions(const DqnConfig& config, const EnvironmentSpec& environment) {
+  ValuePolicies::Options options{.values = ValuesFor(config, environment),
+                                 .noisy_sigma = {},
+                                 .evaluation_epsilon = config.evaluation_epsilon};
+  if (config.noisy) options.noisy_sigma = config.noisy_sigma;
+  return options;
 }
 
 NoisyNetwork* Noisy(const DqnConfig& config, Network& network) {
@@ -97,10 +80,12 @@ void DeclareExploration(DqnConfig& config, Options& options) {
                .maximum = 1,
                .consequence = "probability of a random action at the start of a run"});
   options.Add("epsilon_end", &config.epsilon_end,
-              {.minimum = 0, .maximum = 1, .consequence = "to which it falls in a straight line"});
+              {.minimum = 0, .maximum = 1, .consequence = "to which it falls"});
   options.Add(
       "epsilon_fraction", &config.epsilon_fraction,
       {.minimum = 0, .maximum = 1, .unit = "of the run", .consequence = "until when it falls"});
+  Schedule::Declare(options, "epsilon_schedule", &config.epsilon_schedule,
+                    "epsilon's distance from its end, until then,");
   options.Add(
       "evaluation_epsilon", &config.evaluation_epsilon,
       {.minimum = 0, .maximum = 1, .consequence = "probability of a random action in evaluation"});
@@ -131,6 +116,8 @@ void DqnConfig::Declare(Options& options) {
                               "away, inf is the squared error"});
   options.Add("learning_rate", &learning_rate,
               {.minimum = 0, .consequence = "step size of the optimiser"});
+  Schedule::Declare(options, "learning_rate_schedule", &learning_rate_schedule,
+                    "the learning rate");
   options.Add("target_every", &target_every,
               {.minimum = 1,
                .unit = "updates",
@@ -153,68 +140,31 @@ void Dqn::Check(const EnvironmentSpec& environment) {
       environment.name);
 }
 
+std::unique_ptr<PolicyMaker> Dqn::MakePolicies(const DqnConfig& config,
+                                               const AlgorithmContext& context) {
+  return std::make_unique<ValuePolicies>(context, PolicyOptions(config, context.environment));
+}
+
 Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
     : config_(config),
-      context_(context),
+      learning_rate_schedule_(config.learning_rate_schedule),
+      epsilon_schedule_(config.epsilon_schedule),
+      policies_(context, PolicyOptions(config, context.environment)),
       format_(context.environment, TransitionsFor(static_cast<int>(config.n_step), context)),
-      encoder_(std::make_shared<ObservationEncoder>(
-          context.environment.observation, static_cast<int>(context.transforms.frame_stack),
-          context.network.reads_frames())),
-      values_(ValuesFor(config, context.environment)),
-      network_(MakeValueNetwork(config, context, encoder_->encoded(), values_)),
-      target_(*network_, context.threads),
-      noisy_(Noisy(config, *network_)),
+      published_(policies_.model(), context.threads, static_cast<float>(config.epsilon_start)),
+      target_(network(), context.threads),
+      noisy_(Noisy(config, network())),
       target_noisy_(Noisy(config, target_.network())),
       noise_random_(context.seed, kNoiseStream),
-      epsilon_(static_cast<float>(config.epsilon_start)) {
-  CheckMask(context.environment, encoder_->mask_leaf());
-  policy_spec_.waits_for_device = context.device != "cpu";
-  policy_spec_.batch_invariant = network_->batch_invariant();
-  policy_spec_.columns = Spec({LeafSpec::Scalar("value", DataType::kFloat32)});
-  ParameterManifest manifest = network_->manifest();
-  manifest.Add("policy/epsilon", {1});
-  blob_.resize(manifest.size());
-  publication_ = std::make_shared<Publication>(std::move(manifest));
-  Publish();
-}
-
-std::unique_ptr<Policy> Dqn::MakePolicy(PolicyMode mode, std::uint64_t seed) {
-  ValuePolicy::Parts parts{.spec = policy_spec_,
-                           .encoder = encoder_,
-                           .values = values_,
-                           .publication = publication_,
-                           .network = network_->Clone(1),
-                           .evaluation_epsilon = config_.evaluation_epsilon};
-  if (config_.noisy) parts.noisy = static_cast<NoisyNetwork*>(parts.network.get());
-  return std::make_unique<ValuePolicy>(std::move(parts), mode, seed);
-}
-
-PolicyDescription Dqn::DescribePolicy() const {
-  PolicyDescription description =
-      DescribeObservation(context_.environment.observation, *encoder_, context_.transforms,
-                          /*statistics=*/{}, OnlyAction(context_.environment));
-  std::vector<std::string> heads;
-  for (const HeadSpec& head : values_.heads()) heads.push_back(head.name);
-  description.network =
-      LayersOf(NetworkSpecFor(context_, encoder_->encoded(), values_), network_->manifest(),
-               std::span<const float>(blob_).first(blob_.size() - 1), heads);
-  description.rule = ActionRule::kLargestValue;
-  description.values = values_;
-  return description;
-}
-
-void Dqn::Publish() {
-  const std::span<const float> parameters = network_->parameters();
-  std::copy(parameters.begin(), parameters.end(), blob_.begin());
-  blob_.back() = epsilon_;
-  publication_->Publish(blob_);
-}
+      epsilon_(static_cast<float>(config.epsilon_start)),
+      batch_(format_, published_, config.discount, config.importance_exponent) {}
 
 void Dqn::SetProgress(double progress) {
-  const double share =
-      progress < config_.epsilon_fraction ? progress / config_.epsilon_fraction : 1.0;
+  const double above = progress < config_.epsilon_fraction
+                           ? epsilon_schedule_.At(progress / config_.epsilon_fraction)
+                           : epsilon_schedule_.At(1);
   epsilon_ = static_cast<float>(config_.epsilon_start +
-                                share * (config_.epsilon_end - config_.epsilon_start));
+                                (1 - above) * (config_.epsilon_end - config_.epsilon_start));
 }
 
 std::vector<std::string> Dqn::metric_names() const {
@@ -222,149 +172,141 @@ std::vector<std::string> Dqn::metric_names() const {
 }
 
 Metrics Dqn::Learn(const ReplayBatch& batch, UpdateRule& update, double progress) {
-  const auto rows = static_cast<std::size_t>(batch.size());
+  batch_.Take(batch, progress, update);
+  const auto rows = static_cast<std::size_t>(batch_.rows());
   Reserve(rows);
-  NStepReturns({batch.column<float>(TransitionFormat::kReward), rows * config_.n_step},
-               static_cast<int>(config_.n_step), batch.columns[TransitionFormat::kReward].rows,
-               {batch.column<std::uint8_t>(TransitionFormat::kTerminated), rows}, config_.discount,
-               returns_, bootstraps_);
-  for (std::size_t i = 0; i < rows; ++i) probabilities_[i] = batch.items[i].probability;
-  ImportanceWeights(probabilities_,
-                    config_.importance_exponent + progress * (1 - config_.importance_exponent),
-                    weights_);
-  for (float& weight : weights_) weight /= static_cast<float>(rows);
+  double sums[3] = {};  // Of losses, values and priorities.
+  if (rows > 0) {
+    ChooseNextAtoms();
+    network().Prefetch(batch_.observations());  // Comes while targets are made.
+    MakeTargets();
 
-  const NetworkInput input{.observations = batch.column<std::byte>(TransitionFormat::kObservation),
-                           .rows = static_cast<int>(rows)};
-  ChooseNextAtoms(batch);
-  network_->Prefetch(input);  // Comes while targets are made.
-  MakeTargets(rows);
-
-  DrawNoise(noisy_, kLoss);
-  const auto outputs = network_->Forward(input);
-  values_.Combine(outputs, combined_);
-  const auto* const actions = batch.column<std::int64_t>(TransitionFormat::kAction);
-  const double loss = Loss(actions, rows);
-  double value = 0;
-  double priority = 0;
-  for (std::size_t i = 0; i < rows; ++i) {
-    value += values_.Mean(std::span(taken_).subspan(i * values_.atoms, values_.atoms));
-    priority += priorities_[i];
+    DrawNoise(noisy_, kLoss);
+    values().Combine(network().Forward(batch_.observations()), combined_);
+    sums[0] = Loss();
+    const auto atoms = static_cast<std::size_t>(values().atoms);
+    for (std::size_t i = 0; i < rows; ++i) {
+      sums[1] += values().Mean(std::span(taken_).subspan(i * atoms, atoms));
+      sums[2] += priorities_[i];
+    }
+    Backward();
+  } else {
+    std::ranges::fill(network().gradients(), 0.0F);
   }
-  const double gradient_norm = TakeStep(actions, rows, update);
+  const double gradient_norm =
+      update.Step(network(), config_.learning_rate * learning_rate_schedule_.At(progress));
+  update.Sum(sums);
 
-  if (++updates_ % config_.target_every == 0) target_.Copy(*network_);
-  const auto count = static_cast<double>(rows);
-  return {{"loss", loss},
-          {"mean_value", value / count},
-          {"mean_priority", priority / count},
+  if (++updates_ % config_.target_every == 0) target_.Copy(network());
+  return {{"loss", sums[0]},
+          {"mean_value", sums[1] / batch_.rows_of_all()},
+          {"mean_priority", sums[2] / batch_.rows_of_all()},
           {"gradient_norm", gradient_norm},
           {"epsilon", epsilon_}};
 }
 
 // The atoms of the best next action, as the target network has them (van Hasselt et al. 2016, eq. 4
 // where the network itself says which is best).
-void Dqn::ChooseNextAtoms(const ReplayBatch& batch) {
-  const NetworkInput next{
-      .observations = batch.column<std::byte>(TransitionFormat::kNextObservation),
-      .rows = batch.size()};
+void Dqn::ChooseNextAtoms() {
+  const NetworkInput next = batch_.next_observations();
   if (config_.double_q) {
     DrawNoise(noisy_, kSelection);
-    values_.Combine(network_->Infer(next), combined_);
-    values_.Means(combined_, means_);
+    values().Combine(network().Infer(next), combined_);
+    values().Means(combined_, means_);
   }
   DrawNoise(target_noisy_, kTarget);
-  values_.Combine(target_.network().Infer(next), combined_);
-  if (!config_.double_q) values_.Means(combined_, means_);
+  values().Combine(target_.network().Infer(next), combined_);
+  if (!config_.double_q) values().Means(combined_, means_);
 
-  const auto actions = static_cast<std::size_t>(values_.actions);
-  const auto atoms = static_cast<std::size_t>(values_.atoms);
-  const std::uint8_t* const mask =
-      format_.has_mask() ? batch.column<std::uint8_t>(TransitionFormat::kNextMask) : nullptr;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(batch.size()); ++i) {
+  const auto actions = static_cast<std::size_t>(values().actions);
+  const auto atoms = static_cast<std::size_t>(values().atoms);
+  const std::uint8_t* const mask = batch_.next_mask();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(next.rows); ++i) {
     int best = 0;  // Where nothing follows, whatever a mask says of it.
-    if (bootstraps_[i] != 0.0F) {
+    if (batch_.bootstraps()[i] != 0.0F) {
       best = GreedyAction(std::span(means_).subspan(i * actions, actions),
                           mask == nullptr ? nullptr : mask + i * actions);
     }
-    std::copy_n(combined_.data() + i * values_.width() + best * atoms, atoms,
+    std::copy_n(combined_.data() + i * values().width() + best * atoms, atoms,
                 next_.data() + i * atoms);
   }
 }
 
 // reward + discounted next return, in the terms of the distribution.
-void Dqn::MakeTargets(std::size_t rows) {
-  const auto atoms = static_cast<std::size_t>(values_.atoms);
-  for (std::size_t i = 0; i < rows; ++i) {
+void Dqn::MakeTargets() {
+  const auto atoms = static_cast<std::size_t>(values().atoms);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(batch_.rows()); ++i) {
+    const float reward = batch_.returns()[i];
+    const float bootstrap = batch_.bootstraps()[i];
     const auto next = std::span(next_).subspan(i * atoms, atoms);
     const auto target = std::span(targets_).subspan(i * atoms, atoms);
-    if (values_.model == ReturnModel::kCategorical) {
+    if (values().model == ReturnModel::kCategorical) {
       Softmax(next, next);
-      ProjectCategorical(values_.support, next, returns_[i], bootstraps_[i], target);
+      ProjectCategorical(values().support, next, reward, bootstrap, target);
       continue;
     }
     for (std::size_t atom = 0; atom < atoms; ++atom) {
-      target[atom] = returns_[i] + bootstraps_[i] * next[atom];
+      target[atom] = reward + bootstrap * next[atom];
     }
   }
 }
 
 // Of the actions taken, whose atoms go to `taken_` and their gradient to `slope_`; fills
 // `priorities_`.
-double Dqn::Loss(const std::int64_t* actions, std::size_t rows) {
-  const auto atoms = static_cast<std::size_t>(values_.atoms);
+double Dqn::Loss() {
+  const auto rows = static_cast<std::size_t>(batch_.rows());
+  const auto* const actions = batch_.actions<std::int64_t>();
+  const std::span<const float> weights = batch_.weights();
+  const auto atoms = static_cast<std::size_t>(values().atoms);
   for (std::size_t i = 0; i < rows; ++i) {
-    std::copy_n(combined_.data() + i * values_.width() + actions[i] * atoms, atoms,
+    std::copy_n(combined_.data() + i * values().width() + actions[i] * atoms, atoms,
                 taken_.data() + i * atoms);
   }
-  if (values_.model == ReturnModel::kMean) {
+  if (values().model == ReturnModel::kMean) {
     const double loss =
-        HuberLoss(taken_, targets_, weights_, config_.huber_delta, priorities_, slope_);
+        HuberLoss(taken_, targets_, weights, config_.huber_delta, priorities_, slope_);
     for (float& priority : priorities_) priority = std::abs(priority);
     return loss;
   }
-  if (values_.model == ReturnModel::kCategorical) {
-    return CategoricalCrossEntropy(taken_, targets_, values_.atoms, weights_, priorities_, slope_);
+  if (values().model == ReturnModel::kCategorical) {
+    return CategoricalCrossEntropy(taken_, targets_, values().atoms, weights, priorities_, slope_);
   }
   const double loss =
-      QuantileHuberLoss(taken_, targets_, values_.atoms, weights_, priorities_, slope_);
+      QuantileHuberLoss(taken_, targets_, values().atoms, weights, priorities_, slope_);
   for (std::size_t i = 0; i < rows; ++i) {
-    priorities_[i] = std::abs(values_.Mean(std::span(targets_).subspan(i * atoms, atoms)) -
-                              values_.Mean(std::span(taken_).subspan(i * atoms, atoms)));
+    priorities_[i] = std::abs(values().Mean(std::span(targets_).subspan(i * atoms, atoms)) -
+                              values().Mean(std::span(taken_).subspan(i * atoms, atoms)));
   }
   return loss;
 }
 
-double Dqn::TakeStep(const std::int64_t* actions, std::size_t rows, UpdateRule& update) {
-  const auto atoms = static_cast<std::size_t>(values_.atoms);
-  std::fill(combined_gradient_.begin(), combined_gradient_.end(), 0.0F);
-  for (std::size_t i = 0; i < rows; ++i) {
+void Dqn::Backward() {
+  const auto* const actions = batch_.actions<std::int64_t>();
+  const auto atoms = static_cast<std::size_t>(values().atoms);
+  std::ranges::fill(combined_gradient_, 0.0F);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(batch_.rows()); ++i) {
     std::copy_n(slope_.data() + i * atoms, atoms,
-                combined_gradient_.data() + i * values_.width() + actions[i] * atoms);
+                combined_gradient_.data() + i * values().width() + actions[i] * atoms);
   }
-  values_.CombineGradient(combined_gradient_, output_gradient_matrices_);
-  network_->Backward(output_gradient_matrices_);
-  return update.Step(*network_, config_.learning_rate);
+  values().CombineGradient(combined_gradient_, output_gradient_matrices_);
+  network().Backward(output_gradient_matrices_);
 }
 
 void Dqn::Reserve(std::size_t rows) {
-  if (returns_.size() == rows) return;
-  for (auto* const column : {&returns_, &bootstraps_, &weights_, &priorities_}) {
-    column->resize(rows);
-  }
-  probabilities_.resize(rows);
-  means_.resize(rows * values_.actions);
-  combined_.resize(rows * values_.width());
-  combined_gradient_.resize(rows * values_.width());
+  if (priorities_.size() == rows) return;
+  priorities_.resize(rows);
+  means_.resize(rows * values().actions);
+  combined_.resize(rows * values().width());
+  combined_gradient_.resize(rows * values().width());
   for (auto* const column : {&next_, &targets_, &taken_, &slope_}) {
-    column->resize(rows * values_.atoms);
+    column->resize(rows * values().atoms);
   }
   std::size_t floats = 0;
-  for (const HeadSpec& head : values_.heads()) floats += rows * head.width;
+  for (const HeadSpec& head : values().heads()) floats += rows * head.width;
   output_gradients_.resize(floats);
   output_gradient_matrices_.clear();
   float* data = output_gradients_.data();
-  for (const HeadSpec& head : values_.heads()) {
+  for (const HeadSpec& head : values().heads()) {
     output_gradient_matrices_.push_back({.data = data,
                                          .rows = static_cast<int>(rows),
                                          .columns = head.width,
@@ -379,49 +321,30 @@ void Dqn::DrawNoise(NoisyNetwork* network, int use) const {
 
 std::vector<float> Dqn::ValuesOf(Network& network, const NetworkInput& input) const {
   const std::unique_ptr<Network> quiet = network.Clone(1);
-  std::vector<float> combined(input.rows * values_.width());
-  std::vector<float> values(static_cast<std::size_t>(input.rows) * values_.actions);
-  values_.Combine(quiet->Infer(input), combined);
-  values_.Means(combined, values);
-  return values;
+  std::vector<float> combined(input.rows * values().width());
+  std::vector<float> means(static_cast<std::size_t>(input.rows) * values().actions);
+  values().Combine(quiet->Infer(input), combined);
+  values().Means(combined, means);
+  return means;
 }
 
 void Dqn::Save(ArchiveWriter& archive) const {
-  archive.Write("manifest", publication_->manifest().ToText());
-  const ParameterVersion version = publication_->Latest()->version();
-  archive.Write("incarnation", version.incarnation);
-  archive.Write("version", version.number);
-  archive.Write("parameters", std::span<const float>(network_->parameters()));
+  published_.Save(archive);
   target_.Save(archive, "target");
-  archive.Write("published", blob_);
   archive.Write("updates", updates_);
 }
 
-void Dqn::LoadNetwork(const ArchiveReader& archive) {
-  std::string manifest;
-  archive.Read("manifest", manifest);
-  publication_->manifest().CheckEqual(ParameterManifest::FromText(manifest),
-                                      "checkpoint '" + archive.path() + "'");
-  archive.Read("parameters", network_->parameters());
-  network_->ParametersChanged();
-}
-
 void Dqn::LoadParameters(ArchiveReader& archive) {
-  LoadNetwork(archive);
-  target_.Copy(*network_);
+  published_.LoadParameters(archive);
+  target_.Copy(network());
   Publish();
 }
 
 void Dqn::Load(ArchiveReader& archive) {
-  LoadNetwork(archive);
+  published_.Load(archive);
   target_.Load(archive, "target");
   archive.Read("updates", updates_);
-  ParameterVersion version;
-  archive.Read("incarnation", version.incarnation);
-  archive.Read("version", version.number);
-  archive.Read("published", std::span<float>(blob_));
-  epsilon_ = blob_.back();
-  publication_->Restore(version, blob_);
+  epsilon_ = published_.published_extra();
 }
 
 }  // namespace menger

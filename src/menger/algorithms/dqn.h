@@ -7,15 +7,17 @@
 #include <vector>
 
 #include "menger/algorithms/action_values.h"
-#include "menger/algorithms/observation_encoder.h"
+#include "menger/algorithms/published_model.h"
 #include "menger/algorithms/replay_algorithm.h"
+#include "menger/algorithms/schedule.h"
 #include "menger/algorithms/target_network.h"
+#include "menger/algorithms/transition_batch.h"
 #include "menger/algorithms/transition_writer.h"
+#include "menger/algorithms/value_policy.h"
 #include "menger/base/counter_random.h"
 #include "menger/base/options.h"
 #include "menger/networks/network.h"
 #include "menger/networks/noisy_network.h"
-#include "menger/parameters/publication.h"
 
 namespace menger {
 
@@ -35,10 +37,12 @@ struct DqnConfig {
   std::int64_t quantiles = 200;  // Dabney et al. 2018.
   double huber_delta = 1.0;
   double learning_rate = 2.5e-4;
+  std::string learning_rate_schedule = "constant";
   std::int64_t target_every = 10'000;
   double epsilon_start = 1.0;
   double epsilon_end = 0.1;
   double epsilon_fraction = 0.02;
+  std::string epsilon_schedule = "linear";
   double evaluation_epsilon = 0.05;
   double importance_exponent = 0.4;  // Schaul et al. 2016; to 1 at the end of the run.
 
@@ -57,22 +61,22 @@ class Dqn final : public ReplayAlgorithm {
   Dqn(const DqnConfig& config, const AlgorithmContext& context);
 
   static void Check(const EnvironmentSpec& environment);
+  static std::unique_ptr<PolicyMaker> MakePolicies(const DqnConfig& config,
+                                                   const AlgorithmContext& context);
 
-  int history() const override { return encoder_->history(); }
-  const PolicySpec& policy_spec() const override { return policy_spec_; }
-  std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) override;
-  PolicyDescription DescribePolicy() const override;
-  Publication& publication() override { return *publication_; }
-  void Publish() override;
-  std::int64_t parameter_count() const override { return network_->manifest().size(); }
+  const PolicyMaker& policies() const override { return policies_; }
+  Publication& publication() override { return published_.publication(); }
+  void Publish() override { published_.Publish(epsilon_); }
+  std::int64_t parameter_count() const override { return network().manifest().size(); }
 
   const ItemSpec& items() const override { return format_.items(); }
   std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const override {
     return std::make_unique<TransitionWriter>(format_, context);
   }
   void SetProgress(double progress) override;
+  void Observe(const Slab& slab, UpdateRule& update) override { published_.Observe(slab, update); }
   std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const override {
-    return network_->AllocateBatch(bytes);
+    return network().AllocateBatch(bytes);
   }
   Metrics Learn(const ReplayBatch& batch, UpdateRule& update, double progress) override;
   std::vector<std::string> metric_names() const override;
@@ -84,42 +88,41 @@ class Dqn final : public ReplayAlgorithm {
 
   // What the network and its target say, [rows, actions] expected returns, without noise. For tests
   // and for looking into a run.
-  std::vector<float> Values(const NetworkInput& input) { return ValuesOf(*network_, input); }
+  std::vector<float> Values(const NetworkInput& input) { return ValuesOf(network(), input); }
   std::vector<float> TargetValues(const NetworkInput& input) {
     return ValuesOf(target_.network(), input);
   }
 
  private:
+  Network& network() const { return published_.network(); }
+  const ActionValues& values() const { return policies_.options().values; }
+
   void Reserve(std::size_t rows);
   // The steps of Learn, in order.
-  void ChooseNextAtoms(const ReplayBatch& batch);
-  void MakeTargets(std::size_t rows);
-  double Loss(const std::int64_t* actions, std::size_t rows);
-  double TakeStep(const std::int64_t* actions, std::size_t rows, UpdateRule& update);
+  void ChooseNextAtoms();
+  void MakeTargets();
+  double Loss();
+  void Backward();
 
   void DrawNoise(NoisyNetwork* network, int use) const;
   std::vector<float> ValuesOf(Network& network, const NetworkInput& input) const;
-  void LoadNetwork(const ArchiveReader& archive);
 
   const DqnConfig config_;
-  const AlgorithmContext context_;
-  TransitionFormat format_;
-  std::shared_ptr<const ObservationEncoder> encoder_;  // Shared with policies, immutable.
-  ActionValues values_;
-  const std::unique_ptr<Network> network_;
+  const Schedule learning_rate_schedule_;
+  const Schedule epsilon_schedule_;
+  const ValuePolicies policies_;
+  const TransitionFormat format_;
+  PublishedModel published_;
   TargetNetwork target_;
   NoisyNetwork* const noisy_;  // The two again, if their weights are noisy.
   NoisyNetwork* const target_noisy_;
-  PolicySpec policy_spec_;
-  std::shared_ptr<Publication> publication_;  // Shared with policies, thread-safe.
-  std::vector<float> blob_;                   // Parameters, then epsilon: what was published last.
-  CounterRandom noise_random_;
+  const CounterRandom noise_random_;
   float epsilon_;  // As published: to the last bit in a checkpoint.
+  TransitionBatch batch_;
   std::int64_t updates_ = 0;
 
   // Of the batch in hand; reused. [rows] ...
-  std::vector<float> returns_, bootstraps_, weights_, priorities_;
-  std::vector<double> probabilities_;
+  std::vector<float> priorities_;
   std::vector<float> combined_, combined_gradient_;    // ... x actions x atoms
   std::vector<float> means_;                           // ... x actions
   std::vector<float> next_, targets_, taken_, slope_;  // ... x atoms

@@ -86,6 +86,7 @@ class GradientProbe final : public UpdateRule {
   }
   void Sum(std::span<double>) override {}
   int learners() const override { return 1; }
+  int learner() const override { return 0; }
   void Save(ArchiveWriter&) const override {}
   void Load(ArchiveReader&) override {}
 
@@ -103,6 +104,7 @@ class ParameterShift final : public UpdateRule {
   }
   void Sum(std::span<double>) override {}
   int learners() const override { return 1; }
+  int learner() const override { return 0; }
   void Save(ArchiveWriter&) const override {}
   void Load(ArchiveReader&) override {}
 
@@ -292,7 +294,7 @@ TEST(DqnTest, WhatDoesNotFitIsRefused) {
 Slab OneRow(const Dqn& dqn, int columns, int padding = 1) {
   return Slab({.observation = Context().environment.observation,
                .action = Context().environment.action,
-               .policy = dqn.policy_spec().columns,
+               .policy = dqn.policies().spec().columns,
                .columns = ColumnLayout(columns, 1, 1, padding)});
 }
 
@@ -373,7 +375,7 @@ TEST(DqnTest, MaskedActionsAreNeverTakenNorBootstrappedFrom) {
   constexpr int kColumns = 1'000;
   Slab slab({.observation = context.environment.observation,
              .action = context.environment.action,
-             .policy = dqn.policy_spec().columns,
+             .policy = dqn.policies().spec().columns,
              .columns = ColumnLayout::Single(kColumns)});
   for (int i = 0; i < kColumns; ++i) {
     auto* const mask = slab.observation<std::uint8_t>(1, 0, i);

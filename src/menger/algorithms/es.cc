@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "menger/algorithms/action_space.h"
 #include "menger/algorithms/es_gradient.h"
 #include "menger/algorithms/es_population.h"
-#include "menger/algorithms/schedule.h"
 #include "menger/base/error.h"
 
 namespace menger {
@@ -78,16 +78,20 @@ class EsCycle final : public LearningCycle {
   std::int64_t steps_ = 0;
 };
 
-// By the workers' draws: what each pair's returns are worth, by rank.
+// By the workers' draws: what each pair's returns are worth, by rank among those of all learners.
 std::vector<MirroredPair> RankedPairs(std::span<const PairOutcome> outcomes,
-                                      const PairStream& stream, std::int64_t iteration) {
-  std::vector<double> returns;
-  for (const PairOutcome& outcome : outcomes) {
-    returns.insert(returns.end(), outcome.returns.begin(), outcome.returns.end());
+                                      const PairStream& stream, std::int64_t iteration,
+                                      UpdateRule& update) {
+  const auto own = static_cast<double>(outcomes.size());
+  const auto first = static_cast<std::size_t>(update.Before(own));
+  std::vector<double> returns(2 * static_cast<std::size_t>(update.Total(own)));
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    std::ranges::copy(outcomes[i].returns, returns.begin() + 2 * (first + i));
   }
+  update.Sum(returns);
   const std::vector<double> ranks = CentredRanks(returns);
   std::vector<MirroredPair> pairs;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+  for (std::size_t i = first; i < first + outcomes.size(); ++i) {
     const PairDraws draws = stream.Draw(iteration, static_cast<std::int64_t>(i));
     pairs.push_back(
         {.noise_index = draws.noise_index, .plus = ranks[2 * i], .minus = ranks[2 * i + 1]});
@@ -123,9 +127,8 @@ void EsConfig::Declare(Options& options) {
                .consequence = "how far from the parameters episodes are played"});
   options.Add("learning_rate", &learning_rate,
               {.minimum = 0, .consequence = "step size of the optimiser"});
-  options.Add("learning_rate_schedule", &learning_rate_schedule,
-              {.choices = {"constant", "linear"},
-               .consequence = "linear: falls to 0 at the end of the run"});
+  Schedule::Declare(options, "learning_rate_schedule", &learning_rate_schedule,
+                    "the learning rate");
   options.Add("weight_decay", &weight_decay,
               {.minimum = 0, .consequence = "how strongly parameters are drawn towards 0"});
   options.Add("action_noise", &action_noise,
@@ -146,32 +149,11 @@ void EsConfig::Declare(Options& options) {
 }
 
 Es::Es(const EsConfig& config, const AlgorithmContext& context)
-    : config_(config), context_(context), model_(context) {
-  policy_spec_.batch_invariant = model_.network->batch_invariant();
-  if (model_.normalises()) normaliser_.emplace(model_.encoder->elements());
-  blob_.resize(static_cast<std::size_t>(model_.manifest.size()));
-  publication_ = std::make_shared<Publication>(model_.manifest);
-  Publish();
-}
-
-std::unique_ptr<Policy> Es::MakePolicy(PolicyMode mode, std::uint64_t seed) {
-  const double noise = mode == PolicyMode::kSample ? config_.action_noise : 0.0;
-  return std::make_unique<EsPolicy>(EsModel(context_), noise, publication_, seed);
-}
-
-PolicyDescription Es::DescribePolicy() const {
-  const std::span<const float> blob = blob_;
-  const auto parameters = static_cast<std::size_t>(model_.network->manifest().size());
-  const LeafSpec& action = OnlyAction(context_.environment);
-  PolicyDescription description =
-      DescribeObservation(context_.environment.observation, *model_.encoder, context_.transforms,
-                          blob.subspan(parameters), action);
-  const NetworkSpec spec = EsModel::NetworkSpecFor(context_, *model_.encoder, *model_.distribution);
-  description.network = LayersOf(spec, model_.network->manifest(), blob.first(parameters),
-                                 {&spec.heads.front().name, 1});
-  description.rule = action.space == Space::kBox ? ActionRule::kMean : ActionRule::kLargestLogit;
-  return description;
-}
+    : config_(config),
+      learning_rate_schedule_(config.learning_rate_schedule),
+      context_(context),
+      policies_(context, config.action_noise),
+      published_(policies_.model(), /*threads=*/1) {}
 
 EsWorkerSpec Es::WorkerSpec(const WorkerPlan& plan) const {
   return {.environment = plan.environment,
@@ -189,27 +171,22 @@ std::unique_ptr<LearningCycle> Es::MakeCycle(const WorkerPlan& plan) {
   return std::make_unique<EsCycle>(*this, plan);
 }
 
-void Es::Publish() {
-  const std::span<float> parameters = model_.network->parameters();
-  std::ranges::copy(parameters, blob_.begin());
-  if (normaliser_) normaliser_->WriteTo(std::span<float>(blob_).subspan(parameters.size()));
-  publication_->Publish(blob_);
-}
-
 Metrics Es::Learn(std::span<const PairOutcome> outcomes, const PairStream& stream,
                   std::span<const float> noise, UpdateRule& update, double progress) {
-  const std::span<float> parameters = model_.network->parameters();
-  const std::span<float> gradient = model_.network->gradients();
-  EstimateGradient(RankedPairs(outcomes, stream, iteration_), noise, gradient);
+  Network& network = published_.network();
+  const std::span<float> parameters = network.parameters();
+  const std::span<float> gradient = network.gradients();
+  const double pairs = update.Total(static_cast<double>(outcomes.size()));
+  const double share = static_cast<double>(outcomes.size()) / pairs;
+  EstimateGradient(RankedPairs(outcomes, stream, iteration_, update), noise, gradient);
   const double norm = Norm(gradient);
   // Update rules descend; worth is to grow, and the parameters to stay small.
-  const auto decay = static_cast<float>(config_.weight_decay);
+  const auto decay = static_cast<float>(config_.weight_decay * share);
   for (std::size_t i = 0; i < gradient.size(); ++i) {
-    gradient[i] = decay * parameters[i] - gradient[i];
+    gradient[i] = decay * parameters[i] - static_cast<float>(share) * gradient[i];
   }
-  update.Step(*model_.network,
-              Scheduled(config_.learning_rate, config_.learning_rate_schedule, progress));
-  UpdateStatistics(outcomes);
+  update.Step(network, config_.learning_rate * learning_rate_schedule_.At(progress));
+  UpdateStatistics(outcomes, update);
   ++iteration_;
 
   double highest = -std::numeric_limits<double>::infinity();
@@ -218,52 +195,41 @@ Metrics Es::Learn(std::span<const PairOutcome> outcomes, const PairStream& strea
   }
   return {{"gradient_norm", norm},
           {"parameter_norm", Norm(parameters)},
-          {"population_return_maximum", highest},
-          {"pairs", static_cast<double>(outcomes.size())}};
+          {"population_return_maximum", update.Largest(highest)},
+          {"pairs", pairs}};
 }
 
-// In the order of pairs.
-void Es::UpdateStatistics(std::span<const PairOutcome> outcomes) {
-  if (!normaliser_) return;
-  for (const PairOutcome& outcome : outcomes) {
-    const ObservationSums& observed = outcome.observed;
-    if (observed.count > 0) normaliser_->Merge(observed.sum, observed.squares, observed.count);
+void Es::UpdateStatistics(std::span<const PairOutcome> outcomes, UpdateRule& update) {
+  if (!policies_.model().normalises()) return;
+  const auto elements = static_cast<std::size_t>(policies_.model().encoder().elements());
+  std::vector<double> sums(2 * elements + 1);
+  for (const auto& [returns, lengths, observed] : outcomes) {
+    if (observed.count == 0) continue;
+    for (std::size_t i = 0; i < elements; ++i) {
+      sums[i] += observed.sum[i];
+      sums[elements + i] += observed.squares[i];
+    }
+    sums.back() += static_cast<double>(observed.count);
   }
+  update.Sum(sums);
+  if (sums.back() == 0) return;
+  const std::span<const double> all = sums;
+  published_.Observe(all.first(elements), all.subspan(elements, elements), all.back());
 }
 
 void Es::Save(ArchiveWriter& archive) const {
-  archive.Write("manifest", publication_->manifest().ToText());
-  const ParameterVersion version = publication_->Latest()->version();
-  archive.Write("incarnation", version.incarnation);
-  archive.Write("version", version.number);
-  archive.Write("parameters", std::span<const float>(model_.network->parameters()));
-  archive.Write("published", blob_);
+  published_.Save(archive);
   archive.Write("iteration", iteration_);
-  if (normaliser_) normaliser_->Save(archive.Scope("observation_statistics"));
-}
-
-void Es::LoadModel(const ArchiveReader& archive) {
-  publication_->manifest().CheckEqual(
-      ParameterManifest::FromText(archive.Read<std::string>("manifest")),
-      "checkpoint '" + archive.path() + "'");
-  archive.Read("parameters", model_.network->parameters());
-  model_.network->ParametersChanged();
-  if (normaliser_) normaliser_->Load(archive.Scope("observation_statistics"));
-}
-
-void Es::LoadParameters(ArchiveReader& archive) {
-  LoadModel(archive);
-  Publish();
 }
 
 void Es::Load(ArchiveReader& archive) {
-  LoadModel(archive);
+  published_.Load(archive);
   archive.Read("iteration", iteration_);
-  ParameterVersion version;
-  archive.Read("incarnation", version.incarnation);
-  archive.Read("version", version.number);
-  archive.Read("published", std::span<float>(blob_));
-  publication_->Restore(version, blob_);
+}
+
+void Es::LoadParameters(ArchiveReader& archive) {
+  published_.LoadParameters(archive);
+  published_.Publish();
 }
 
 }  // namespace menger

@@ -2,15 +2,15 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "menger/algorithms/episode_algorithm.h"
-#include "menger/algorithms/es_model.h"
+#include "menger/algorithms/es_policy.h"
 #include "menger/algorithms/es_worker.h"
-#include "menger/algorithms/transforms.h"
+#include "menger/algorithms/published_model.h"
+#include "menger/algorithms/schedule.h"
 #include "menger/base/options.h"
 
 namespace menger {
@@ -38,43 +38,38 @@ class Es final : public EpisodeAlgorithm {
  public:
   Es(const EsConfig& config, const AlgorithmContext& context);
 
-  int history() const override { return model_.encoder->history(); }
-  const PolicySpec& policy_spec() const override { return policy_spec_; }
-  std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) override;
-  PolicyDescription DescribePolicy() const override;
-  Publication& publication() override { return *publication_; }
-  void Publish() override;
-  std::int64_t parameter_count() const override { return model_.network->manifest().size(); }
+  const PolicyMaker& policies() const override { return policies_; }
+  Publication& publication() override { return published_.publication(); }
+  void Publish() override { published_.Publish(); }
+  std::int64_t parameter_count() const override { return published_.network().manifest().size(); }
 
   std::unique_ptr<LearningCycle> MakeCycle(const WorkerPlan& plan) override;
 
   // What its workers are made from.
   EsWorkerSpec WorkerSpec(const WorkerPlan& plan) const;
 
-  // One update from what the pairs of an iteration gave, as drawn from `stream`. `progress` as for
+  // One update from what the pairs of an iteration gave, as drawn from `stream`: of several
+  // learners, each has the pairs that come after those of the learners before. `progress` as for
   // LearningCycle::Learn.
   Metrics Learn(std::span<const PairOutcome> outcomes, const PairStream& stream,
                 std::span<const float> noise, UpdateRule& update, double progress);
 
   const EsConfig& config() const { return config_; }
   std::int64_t iteration() const { return iteration_; }
-  const std::vector<float>& published() const { return blob_; }
+  const std::vector<float>& published() const { return published_.published(); }
 
   void Save(ArchiveWriter& archive) const override;
   void Load(ArchiveReader& archive) override;
   void LoadParameters(ArchiveReader& archive) override;
 
  private:
-  void LoadModel(const ArchiveReader& archive);
-  void UpdateStatistics(std::span<const PairOutcome> outcomes);
+  void UpdateStatistics(std::span<const PairOutcome> outcomes, UpdateRule& update);
 
   const EsConfig config_;
+  const Schedule learning_rate_schedule_;
   const AlgorithmContext context_;
-  EsModel model_;
-  PolicySpec policy_spec_;
-  std::optional<ObservationNormaliser> normaliser_;
-  std::shared_ptr<Publication> publication_;
-  std::vector<float> blob_;  // Parameters, then scales and shifts: what was published last.
+  const EsPolicies policies_;
+  PublishedModel published_;
   std::int64_t iteration_ = 0;
 };
 

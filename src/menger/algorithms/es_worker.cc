@@ -1,5 +1,6 @@
 #include "menger/algorithms/es_worker.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "menger/base/error.h"
@@ -19,12 +20,12 @@ Component FromTexts(const OptionTexts& texts) {
   return component;
 }
 
-EsModel ModelOf(const EsWorkerSpec& spec, const EnvironmentSpec& environment) {
-  return EsModel({.environment = environment,
-                  .network = FromTexts<NetworkOptions>(spec.network),
-                  .transforms = FromTexts<TransformOptions>(spec.transforms),
-                  .precision = spec.precision,
-                  .seed = spec.seed});
+AlgorithmContext ContextOf(const EsWorkerSpec& spec, const EnvironmentSpec& environment) {
+  return {.environment = environment,
+          .network = FromTexts<NetworkOptions>(spec.network),
+          .transforms = FromTexts<TransformOptions>(spec.transforms),
+          .precision = spec.precision,
+          .seed = spec.seed};
 }
 
 }  // namespace
@@ -33,20 +34,22 @@ EsWorker::EsWorker(Runtime& runtime, const EsWorkerSpec& spec, const ObjectRef<T
     : noise_(runtime.Pin(noise)),
       spec_(spec),
       environment_(OpenForWorker(spec.environment)),
-      policy_(ModelOf(spec, environment_.spec), spec.action_noise, /*publication=*/nullptr,
-              /*seed=*/0),
+      policies_(ContextOf(spec, environment_.spec), spec.action_noise),
+      policy_(policies_.MakeForWorker()),
       pairs_(spec.seed, static_cast<std::int64_t>(noise_->values<float>().size()),
-             policy_.model().network->manifest().size(), spec.observe_probability),
+             policies_.model().network().manifest().size(), spec.observe_probability),
       clip_actions_(FromTexts<TransformOptions>(spec.transforms).actions == "clip"),
       slab_({.observation = environment_.spec.observation,
              .state = {},
              .action = environment_.spec.action,
              .policy = {},
              .horizon = kRows,
-             .history = policy_.model().encoder->history(),
+             .history = policies_.history(),
              .columns = ColumnLayout::Single(1)}),
-      perturbed_(static_cast<std::size_t>(policy_.model().network->manifest().size())) {
-  if (policy_.model().normalises()) observation_.resize(policy_.model().encoder->elements());
+      version_(static_cast<std::size_t>(policies_.manifest().size())) {
+  if (policies_.model().normalises()) {
+    observation_.resize(policies_.model().encoder().elements());
+  }
 }
 
 std::vector<PairOutcome> EsWorker::Play(const PairRange& range, std::span<const float> parameters) {
@@ -62,10 +65,10 @@ PairOutcome EsWorker::PlayPair(const PairDraws& draws, std::span<const float> pa
   PairOutcome outcome;
   for (const int sign : {0, 1}) {
     const auto deviation = static_cast<float>(sign == 0 ? spec_.deviation : -spec_.deviation);
-    for (std::size_t i = 0; i < perturbed_.size(); ++i) {
-      perturbed_[i] = parameters[i] + deviation * noise[i];
-    }
-    policy_.Use(perturbed_, parameters.subspan(perturbed_.size()), draws.action_seed);
+    std::ranges::copy(parameters, version_.begin());
+    const std::span<float> perturbed = policies_.model().ParametersIn(std::span(version_));
+    for (std::size_t i = 0; i < perturbed.size(); ++i) perturbed[i] += deviation * noise[i];
+    policy_->Use(version_, draws.action_seed);
     PlayEpisode(draws, sign, outcome);
   }
   return outcome;
@@ -77,13 +80,13 @@ void EsWorker::PlayEpisode(const PairDraws& draws, int sign, PairOutcome& outcom
                                               .seed = draws.environment_seed,
                                               .reset_mode = ResetMode::kBetweenSlabs,
                                               .clip_actions = clip_actions_});
-  const bool observe = draws.observe[sign] && policy_.model().normalises();
+  const bool observe = draws.observe[sign] && policies_.model().normalises();
   slab_.set_first_step(0);
   group->Reset(slab_, /*row=*/0);
   while (outcome.lengths[sign] < kStepsMax) {
     for (int row = 0; row < kRows; ++row) {
       if (observe) Observe(row, outcome.observed);
-      policy_.Act(slab_, row, {.first = 0, .count = 1});
+      policy_->Act(slab_, row, {.first = 0, .count = 1});
       group->Step(slab_, row);
       outcome.returns[sign] += slab_.reward(row)[0];
       ++outcome.lengths[sign];
@@ -97,8 +100,8 @@ void EsWorker::PlayEpisode(const PairDraws& draws, int sign, PairOutcome& outcom
 }
 
 void EsWorker::Observe(int row, ObservationSums& sums) {
-  policy_.model().encoder->Encode(slab_, row, /*position=*/0, /*count=*/1,
-                                  reinterpret_cast<std::byte*>(observation_.data()));
+  policies_.model().encoder().Encode(slab_, row, /*position=*/0, /*count=*/1,
+                                     reinterpret_cast<std::byte*>(observation_.data()));
   sums.sum.resize(observation_.size());
   sums.squares.resize(observation_.size());
   for (std::size_t i = 0; i < observation_.size(); ++i) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "menger/algorithms/es_model.h"
+#include "menger/algorithms/es_policy.h"
 #include "menger/algorithms/noise_table.h"
 #include "menger/base/options.h"
 #include "menger/environments/worker_environments.h"
@@ -83,11 +83,12 @@ class EsWorker {
   const Pinned<TensorView> noise_;
   const EsWorkerSpec spec_;
   const EnvironmentEntry environment_;
-  EsPolicy policy_;
+  const EsPolicies policies_;
+  const std::unique_ptr<EsPolicy> policy_;
   const PairStream pairs_;
   bool clip_actions_ = false;
-  Slab slab_;  // Of one environment.
-  std::vector<float> perturbed_;
+  Slab slab_;                   // Of one environment.
+  std::vector<float> version_;  // What the episode is played with.
   std::vector<float> observation_;
 };
 

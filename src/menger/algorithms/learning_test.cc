@@ -131,13 +131,21 @@ struct MaskedGroup final : EnvironmentGroup {
   const EnvironmentSpec spec_ = Spec();
 };
 
+bool Fits(const AlgorithmEntry& entry, const EnvironmentSpec& environment) {
+  try {
+    entry.Check(environment);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 TEST(LearningTest, AMaskThatDoesNotFitTheActionsIsRefused) {
   for (const auto& entry : AllAlgorithms()) {
     Options options(entry->name());
     entry->Declare(options);
     AlgorithmContext context{.environment = MaskedGroup::Spec()};
-    const bool chooses = entry->name() != "sac" && entry->name() != "td3";
-    if (chooses) {
+    if (Fits(*entry, context.environment)) {
       EXPECT_NO_THROW(entry->Make(context)) << entry->name();
     }
     context.environment.action = Spec({LeafSpec::Discrete("action", 5)});
@@ -151,14 +159,16 @@ TEST(LearningTest, AMaskThatDoesNotFitTheActionsIsRefused) {
 TEST(LearningTest, ASlabWithoutAValidRowChangesNoParametersAndIsReportedUnderTheSameNames) {
   const EnvironmentCatalog catalog = NativeEnvironments();
   const EnvironmentEntry& environment = catalog.Find("CartPole-v1");
-  for (const char* const name : {"ppo", "a2c"}) {
+  for (const auto& entry : AllAlgorithms()) {
+    if (entry->data_rule() != DataRule::kSlabs) continue;
+    const std::string name = entry->name();
     const TrainingSetup setup{.algorithm = name, .environments = 2, .horizon = 4, .steps = 8};
     TrainedAlgorithm trained(setup, environment);
     SlabAlgorithm& algorithm = trained.algorithm();
     Slab slab({.observation = environment.spec.observation,
-               .state = algorithm.policy_spec().state,
+               .state = algorithm.policies().spec().state,
                .action = environment.spec.action,
-               .policy = algorithm.policy_spec().columns,
+               .policy = algorithm.policies().spec().columns,
                .horizon = 4,
                .columns = ColumnLayout::Single(2)});
     Slab* const slabs[] = {&slab};

@@ -84,9 +84,9 @@ void SetParameters(Network& network, std::uint64_t salt) {
 
 template <typename Implementation>
 void SetRecorded(Implementation& algorithm) {
-  SetParameters(algorithm.model().actor(), 1);
-  SetParameters(algorithm.model().critics(), 2);
-  algorithm.model().target().Copy(algorithm.model().critics());
+  SetParameters(algorithm.actor(), 1);
+  SetParameters(algorithm.critics(), 2);
+  algorithm.target().Copy(algorithm.critics());
 }
 
 void ExpectNear(std::span<const float> actual, std::span<const float> expected) {
@@ -95,7 +95,8 @@ void ExpectNear(std::span<const float> actual, std::span<const float> expected) 
 }
 
 TEST(PathwiseTest, UpdatesOfSacAreThoseOfThePaper) {
-  Sac sac({.discount = 0.9, .learning_rate = kRate, .target_rate = 0.25, .temperature = 0.2},
+  Sac sac({.common = {.discount = 0.9, .learning_rate = kRate, .target_rate = 0.25},
+           .temperature = 0.2},
           Context());
   SetRecorded(sac);
   const auto update = MakeLocalUpdateRule(PlainAdam(), sac.parameter_groups());
@@ -104,51 +105,52 @@ TEST(PathwiseTest, UpdatesOfSacAreThoseOfThePaper) {
     const Metrics metrics = sac.Learn(batch.view(), *update, 0);
     EXPECT_NEAR(metrics[0].second, recorded::kSacLosses[i], 1e-5) << i;
   }
-  ExpectNear(sac.model().actor().parameters(), recorded::kSacActor);
-  ExpectNear(sac.model().critics().parameters(), recorded::kSacCritics);
-  ExpectNear(sac.model().target().network().parameters(), recorded::kSacTarget);
+  ExpectNear(sac.actor().parameters(), recorded::kSacActor);
+  ExpectNear(sac.critics().parameters(), recorded::kSacCritics);
+  ExpectNear(sac.target().network().parameters(), recorded::kSacTarget);
   EXPECT_NEAR(std::log(sac.temperature()), recorded::kSacTemperature[0], 1e-5);
 }
 
 TEST(PathwiseTest, UpdatesOfTd3AreThoseOfThePaper) {
-  Td3 td3({.discount = 0.9, .learning_rate = kRate, .target_rate = 0.25, .target_noise_clip = 0.25},
+  Td3 td3({.common = {.discount = 0.9, .learning_rate = kRate, .target_rate = 0.25},
+           .target_noise_clip = 0.25},
           Context());
   SetRecorded(td3);
-  td3.target_actor().Copy(td3.model().actor());
+  td3.target_actor().Copy(td3.actor());
   const auto update = MakeLocalUpdateRule(PlainAdam(), td3.parameter_groups());
   for (int i = 0; i < kUpdates; ++i) {
     const RecordedBatch batch(i);
     const Metrics metrics = td3.Learn(batch.view(), *update, 0);
     EXPECT_NEAR(metrics[0].second, recorded::kTd3Losses[i], 1e-5) << i;
   }
-  ExpectNear(td3.model().actor().parameters(), recorded::kTd3Actor);
-  ExpectNear(td3.model().critics().parameters(), recorded::kTd3Critics);
-  ExpectNear(td3.model().target().network().parameters(), recorded::kTd3Target);
+  ExpectNear(td3.actor().parameters(), recorded::kTd3Actor);
+  ExpectNear(td3.critics().parameters(), recorded::kTd3Critics);
+  ExpectNear(td3.target().network().parameters(), recorded::kTd3Target);
   ExpectNear(td3.target_actor().network().parameters(), recorded::kTd3TargetActor);
 }
 
 TEST(PathwiseTest, OneCriticWithoutDelayAndSmoothingIsDdpg) {
-  Td3 ddpg({.discount = 0.9, .critics = 1, .policy_delay = 1, .target_noise = 0}, Context());
+  Td3 ddpg({.common = {.discount = 0.9, .critics = 1}, .policy_delay = 1, .target_noise = 0},
+           Context());
   SetRecorded(ddpg);
   const auto update = MakeLocalUpdateRule(PlainAdam(), ddpg.parameter_groups());
-  const std::vector<float> before(ddpg.model().actor().parameters().begin(),
-                                  ddpg.model().actor().parameters().end());
+  const std::vector<float> before(ddpg.actor().parameters().begin(),
+                                  ddpg.actor().parameters().end());
   const RecordedBatch batch(0);
   ddpg.Learn(batch.view(), *update, 0);
-  EXPECT_FALSE(std::ranges::equal(ddpg.model().actor().parameters(), before));
+  EXPECT_FALSE(std::ranges::equal(ddpg.actor().parameters(), before));
 }
 
 TEST(PathwiseTest, ImportanceWeightsOfPrioritisedDrawsCount) {
   const auto critics_after = [](double probability) {
-    Sac sac({.importance_exponent = 1}, Context());
+    Sac sac({.common = {.importance_exponent = 1}}, Context());
     SetRecorded(sac);
     RecordedBatch batch(0);
     batch.items[1].probability = probability;
     const auto update =
         MakeLocalUpdateRule({.kind = "rmsprop", .max_gradient_norm = 0}, sac.parameter_groups());
     sac.Learn(batch.view(), *update, 0);
-    return std::vector<float>(sac.model().critics().parameters().begin(),
-                              sac.model().critics().parameters().end());
+    return std::vector<float>(sac.critics().parameters().begin(), sac.critics().parameters().end());
   };
   EXPECT_EQ(critics_after(0.1), critics_after(0.1));
   EXPECT_NE(critics_after(0.1), critics_after(0.3));

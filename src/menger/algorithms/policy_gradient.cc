@@ -7,11 +7,13 @@
 namespace menger {
 
 void PolicyGradient::Evaluate(const Minibatch& minibatch) {
-  outputs_ = model_.network().Forward(minibatch.input);
+  outputs_ =
+      minibatch.rows > 0 ? model_.network().Forward(minibatch.input) : std::span<const Matrix>();
   for (auto* const column : {&log_probabilities_, &entropies_, &values_, &log_probability_gradient_,
                              &entropy_gradient_, &value_gradient_}) {
     column->resize(minibatch.rows);
   }
+  if (minibatch.rows == 0) return;
   model_.distribution().Evaluate(outputs_.first(outputs_.size() - 1), minibatch.mask,
                                  minibatch.actions, log_probabilities_.data(), entropies_.data());
   for (int row = 0; row < minibatch.rows; ++row) values_[row] = *outputs_.back().row(row);
@@ -33,6 +35,10 @@ void PolicyGradient::ShapeGradients() {
 }
 
 void PolicyGradient::Backward(const Minibatch& minibatch, double entropy_coefficient) {
+  if (minibatch.rows == 0) {
+    std::ranges::fill(model_.network().gradients(), 0.0F);
+    return;
+  }
   ShapeGradients();
   const auto coefficient = static_cast<float>(entropy_coefficient);
   for (int row = 0; row < minibatch.rows; ++row) {

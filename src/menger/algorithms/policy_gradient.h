@@ -11,7 +11,7 @@ namespace menger {
 
 // Log-probability and entropy of a minibatch's actions under the present parameters, and the way
 // back: from gradients with respect to log-probability, entropy and value to a parameter update.
-// Reused buffers; the learner's thread only.
+// Reused buffers; the learner's thread only. A minibatch without rows has a gradient of 0.
 class PolicyGradient {
  public:
   explicit PolicyGradient(ActorCritic& model) : model_(model) {}

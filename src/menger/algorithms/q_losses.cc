@@ -67,10 +67,8 @@ void NStepReturns(std::span<const float> rewards, int steps, std::span<const std
   }
 }
 
-void ImportanceWeights(std::span<const double> probabilities, double exponent,
+void ImportanceWeights(std::span<const double> probabilities, double smallest, double exponent,
                        std::span<float> weights) {
-  // The largest weight is that of the smallest probability.
-  const double smallest = *std::min_element(probabilities.begin(), probabilities.end());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     weights[i] = static_cast<float>(std::pow(smallest / probabilities[i], exponent));
   }

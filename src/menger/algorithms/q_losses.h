@@ -21,9 +21,10 @@ void NStepReturns(std::span<const float> rewards, int steps, std::span<const std
                   std::span<const std::uint8_t> terminated, double discount,
                   std::span<float> returns, std::span<float> bootstraps);
 
-// (N * probability)^-exponent divided by the largest of the batch (Schaul et al. 2016,
-// section 3.4); the number of items N goes out of the quotient. All 1 for uniform draws.
-void ImportanceWeights(std::span<const double> probabilities, double exponent,
+// (N * probability)^-exponent divided by the largest of the batch, which is that of the smallest
+// probability (Schaul et al. 2016, section 3.4); the number of items N goes out of the quotient.
+// All 1 for uniform draws.
+void ImportanceWeights(std::span<const double> probabilities, double smallest, double exponent,
                        std::span<float> weights);
 
 // value + advantage - mean over the actions of advantage, for each atom (Wang et al. 2016, eq. 9).

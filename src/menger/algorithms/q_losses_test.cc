@@ -61,12 +61,12 @@ TEST(QLossesTest, ImportanceWeightsEqualThePaperAndAreOneForUniformDraws) {
   constexpr double kItems = 50;
   constexpr double kExponent = 0.7;
   std::vector<float> weights(3);
-  ImportanceWeights(probabilities, kExponent, weights);
+  ImportanceWeights(probabilities, 0.02, kExponent, weights);
   const double largest = std::pow(kItems * 0.02, -kExponent);
   for (int i = 0; i < 3; ++i) {
     EXPECT_NEAR(weights[i], std::pow(kItems * probabilities[i], -kExponent) / largest, 1e-6);
   }
-  ImportanceWeights(Doubles(3, 1.0 / 7), kExponent, weights);
+  ImportanceWeights(Doubles(3, 1.0 / 7), 1.0 / 7, kExponent, weights);
   EXPECT_EQ(weights, std::vector<float>(3, 1.0F));
 }
 

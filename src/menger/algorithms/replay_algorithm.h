@@ -62,13 +62,18 @@ class ReplayAlgorithm : public Algorithm {
   // steps collected so far, for schedules of acting. Takes effect with the next Publish.
   virtual void SetProgress(double progress) = 0;
 
+  // Called once a slab, after it was learned from: its observations enter the statistics that
+  // normalise them, if there are any.
+  virtual void Observe(const Slab& slab, UpdateRule& update) = 0;
+
   // Memory for the batches of Learn.
   virtual std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const {
     return AllocatePlainMemory(bytes);
   }
 
-  // One update. Reports metric_names(), in that order. Throws Internal if the gradient is not
-  // finite: the parameters are then those of the last good step.
+  // One update. A batch without rows takes part in a step of several learners with weight 0.
+  // Reports metric_names(), in that order. Throws Internal if the gradient is not finite: the
+  // parameters are then those of the last good step.
   virtual Metrics Learn(const ReplayBatch& batch, UpdateRule& update, double progress) = 0;
   virtual std::vector<std::string> metric_names() const = 0;
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "menger/algorithms/returns.h"
 #include "menger/base/error.h"
 
 namespace menger {
@@ -44,8 +43,9 @@ void SlabBatch::CopyRow(const Slab& slab, int row, int position, int index) {
     std::memcpy(masks_.data() + index * mask_bytes, slab.observation(mask_leaf, row, position),
                 mask_bytes);
   }
-  log_probabilities_[index] = *slab.policy<float>(ActorCritic::kLogProbability, row, position);
-  values_[index] = *slab.policy<float>(ActorCritic::kValue, row, position);
+  log_probabilities_[index] =
+      *slab.policy<float>(ActorCriticPolicies::kLogProbability, row, position);
+  values_[index] = *slab.policy<float>(ActorCriticPolicies::kValue, row, position);
   rewards_[index] = model_.TransformReward(slab.reward(row)[position]);
   valid_[index] = slab.valid(row)[position];
   cut_[index] = slab.terminated(row)[position] | slab.truncated(row)[position];
@@ -103,8 +103,8 @@ void SlabBatch::AddFinalValues(const Slab& slab, int first_column) {
                   slab.state(0, row + 1, position), sizeof(float) * state_width);
     }
   }
-  model_.NormaliseRows({reinterpret_cast<float*>(scratch_observations_.data()),
-                        scratch_observations_.size() / sizeof(float)});
+  model_.published().NormaliseRows({reinterpret_cast<float*>(scratch_observations_.data()),
+                                    scratch_observations_.size() / sizeof(float)});
   const auto outputs = model_.network().Infer({.observations = scratch_observations_.data(),
                                                .rows = count,
                                                .state = scratch_state_.data(),
@@ -122,8 +122,8 @@ void SlabBatch::ComputeNextValues(std::span<Slab* const> slabs) {
     const int positions = slab->positions();
     scratch_observations_.resize(bytes * positions);
     model_.encoder().Encode(*slab, steps_, 0, positions, scratch_observations_.data());
-    model_.NormaliseRows({reinterpret_cast<float*>(scratch_observations_.data()),
-                          scratch_observations_.size() / sizeof(float)});
+    model_.published().NormaliseRows({reinterpret_cast<float*>(scratch_observations_.data()),
+                                      scratch_observations_.size() / sizeof(float)});
     const bool recurrent = model_.network().state_width() > 0;
     const auto outputs =
         model_.network().Infer({.observations = scratch_observations_.data(),
@@ -139,7 +139,7 @@ void SlabBatch::ComputeNextValues(std::span<Slab* const> slabs) {
   }
 }
 
-void SlabBatch::Prepare(std::span<Slab* const> slabs, double discount, double lambda) {
+void SlabBatch::Prepare(std::span<Slab* const> slabs, UpdateRule& update) {
   steps_ = slabs[0]->horizon();
   columns_ = 0;
   sources_.clear();
@@ -167,7 +167,7 @@ void SlabBatch::Prepare(std::span<Slab* const> slabs, double discount, double la
   for (auto* const column : {&cut_, &valid_, &is_first_}) column->resize(size);
   first_state_.resize(static_cast<std::size_t>(columns_) * model_.network().state_width());
 
-  model_.UpdateRewardStatistics(slabs);
+  model_.UpdateRewardStatistics(slabs, update);
   int first_column = 0;
   for (const Slab* const slab : slabs) {
     CopyColumns(*slab, first_column);
@@ -176,24 +176,42 @@ void SlabBatch::Prepare(std::span<Slab* const> slabs, double discount, double la
   if (model_.normalises_observations()) {
     const auto* const rows = reinterpret_cast<const float*>(observations_.data());
     raw_observations_.assign(rows, rows + observations_.size() / sizeof(float));
-    model_.NormaliseRows(
+    model_.published().NormaliseRows(
         {reinterpret_cast<float*>(observations_.data()), raw_observations_.size()});
   }
   ComputeNextValues(slabs);
-  GeneralisedAdvantages({.steps = steps_,
-                         .columns = columns_,
-                         .rewards = rewards_,
-                         .values = values_,
-                         .next_values = next_values_,
-                         .cut = cut_,
-                         .valid = valid_},
-                        discount, lambda, advantages_);
   valid_rows_.clear();
   for (int i = 0; i < rows(); ++i) {
-    returns_[i] = advantages_[i] + values_[i];
     weights_[i] = valid_[i] != 0 ? 1.0F : 0.0F;
     if (valid_[i] != 0) valid_rows_.push_back(i);
   }
+}
+
+Trajectories SlabBatch::trajectories() const {
+  return {.steps = steps_,
+          .columns = columns_,
+          .rewards = rewards_,
+          .values = values_,
+          .next_values = next_values_,
+          .cut = cut_,
+          .valid = valid_};
+}
+
+void SlabBatch::EstimateAdvantages(double discount, double lambda) {
+  GeneralisedAdvantages(trajectories(), discount, lambda, advantages_);
+  for (int i = 0; i < rows(); ++i) returns_[i] = advantages_[i] + values_[i];
+}
+
+void SlabBatch::SetAdvantages(std::span<const float> advantages) {
+  std::ranges::copy(advantages, advantages_.begin());
+  for (int i = 0; i < rows(); ++i) returns_[i] = advantages_[i] + values_[i];
+}
+
+void Minibatch::Weigh(UpdateRule& update) const {
+  double count = 0;
+  for (const float weight : weights) count += weight;
+  count = update.Total(count);
+  for (float& weight : weights) weight = count > 0 ? weight / static_cast<float>(count) : 0.0F;
 }
 
 void SlabBatch::GatherObservations(std::span<const std::int32_t> rows) {
@@ -219,9 +237,6 @@ void SlabBatch::Collect(std::span<const std::int32_t> rows) {
   GatherItems<float>(advantages_, rows, 1, batch_advantages_);
   GatherItems<float>(returns_, rows, 1, batch_returns_);
   GatherItems<float>(weights_, rows, 1, batch_weights_);
-  float count = 0;
-  for (const float weight : batch_weights_) count += weight;
-  for (float& weight : batch_weights_) weight = count > 0 ? weight / count : 0.0F;
 }
 
 Minibatch SlabBatch::View(int rows) {
@@ -256,8 +271,8 @@ Minibatch SlabBatch::GatherSequences(std::span<const std::int32_t> columns) {
   return minibatch;
 }
 
-void SlabBatch::UpdateObservationStatistics() {
-  model_.UpdateObservationStatistics(raw_observations_, weights_);
+void SlabBatch::UpdateObservationStatistics(UpdateRule& update) {
+  model_.published().Observe(raw_observations_, weights_, update);
 }
 
 double SlabBatch::mean_value() const {

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "menger/algorithms/actor_critic.h"
+#include "menger/algorithms/returns.h"
 #include "menger/networks/batch_memory.h"
 #include "menger/networks/network.h"
+#include "menger/networks/update_rule.h"
 #include "menger/tensor/slab.h"
 
 namespace menger {
@@ -21,8 +23,11 @@ struct Minibatch {
   std::span<const float> values;
   std::span<float> advantages;  // May be normalised in place.
   std::span<const float> returns;
-  std::span<const float> weights;  // 1 / (valid rows of the minibatch), 0 for invalid ones.
+  std::span<float> weights;  // 1 for a row that counts, 0 for one that does not.
   int rows = 0;
+
+  // Makes the weights of all learners' minibatches add up to 1.
+  void Weigh(UpdateRule& update) const;
 };
 
 // The slabs of one update as flat arrays [T, C] (C: environments of all slabs, in order; padding
@@ -33,10 +38,17 @@ class SlabBatch {
  public:
   explicit SlabBatch(ActorCritic& model) : model_(model) {}
 
-  // Encodes and normalises observations, transforms rewards, computes values of what followed each
-  // step with the model's present parameters, advantages (GAE) and returns. All slabs must be as
-  // long as the first.
-  void Prepare(std::span<Slab* const> slabs, double discount, double lambda);
+  // Encodes and normalises observations, transforms rewards, and computes values of what followed
+  // each step with the model's present parameters. All slabs must be as long as the first. Of
+  // several learners, all call it together.
+  void Prepare(std::span<Slab* const> slabs, UpdateRule& update);
+
+  // What was prepared, for estimates of advantages. Valid until the next Prepare.
+  Trajectories trajectories() const;
+
+  // Sets each row's advantage, and its return: advantage + value.
+  void EstimateAdvantages(double discount, double lambda);  // Generalised: see returns.h.
+  void SetAdvantages(std::span<const float> advantages);    // [T, C]
 
   int steps() const { return steps_; }
   int columns() const { return columns_; }
@@ -49,8 +61,9 @@ class SlabBatch {
   // Whole columns from row 0 to T-1, step-major, for recurrent networks.
   Minibatch GatherSequences(std::span<const std::int32_t> columns);
 
-  // Merges this batch's observations into the model's statistics; call after learning.
-  void UpdateObservationStatistics();
+  // Merges this batch's observations into the model's statistics, with those of other learners;
+  // call after learning.
+  void UpdateObservationStatistics(UpdateRule& update);
 
   double mean_value() const;
   double explained_variance()

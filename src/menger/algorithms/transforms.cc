@@ -44,14 +44,43 @@ bool TransformOptions::Has(const std::string& name) const {
 
 RunningMoments::RunningMoments(int elements) : mean_(elements, 0.0), squared_(elements, 0.0) {}
 
-void RunningMoments::Merge(std::span<const double> mean, std::span<const double> squared_deviations,
-                           double count) {
-  if (count <= 0) return;
-  const double total = count_ + count;
+// Counts and means first: deviations are from the common mean.
+void BatchMoments::Reduce(std::span<BatchMoments> batches, UpdateRule& update) {
+  if (update.learners() == 1) return;
+  std::vector<double> sums;
+  for (const BatchMoments& batch : batches) {
+    for (const double mean : batch.mean) sums.push_back(batch.count * mean);
+    sums.push_back(batch.count);
+  }
+  update.Sum(sums);
+  std::vector<double> deviations;
+  const double* sum = sums.data();
+  for (BatchMoments& batch : batches) {
+    const double all = sum[batch.mean.size()];
+    for (std::size_t i = 0; i < batch.mean.size(); ++i) {
+      const double common = all > 0 ? sum[i] / all : 0;
+      const double delta = batch.mean[i] - common;
+      deviations.push_back(batch.squared[i] + batch.count * delta * delta);
+      batch.mean[i] = common;
+    }
+    batch.count = all;
+    sum += batch.mean.size() + 1;
+  }
+  update.Sum(deviations);
+  const double* deviation = deviations.data();
+  for (BatchMoments& batch : batches) {
+    std::copy_n(deviation, batch.squared.size(), batch.squared.begin());
+    deviation += batch.squared.size();
+  }
+}
+
+void RunningMoments::Merge(const BatchMoments& batch) {
+  if (batch.count <= 0) return;
+  const double total = count_ + batch.count;
   for (int i = 0; i < elements(); ++i) {
-    const double delta = mean[i] - mean_[i];
-    mean_[i] += delta * count / total;
-    squared_[i] += squared_deviations[i] + delta * delta * count_ * count / total;
+    const double delta = batch.mean[i] - mean_[i];
+    mean_[i] += delta * batch.count / total;
+    squared_[i] += batch.squared[i] + delta * delta * count_ * batch.count / total;
   }
   count_ = total;
 }
@@ -69,37 +98,37 @@ void RunningMoments::Load(ArchiveReader archive) {
 }
 
 void ObservationNormaliser::Update(std::span<const float> observations,
-                                   std::span<const float> weights) {
+                                   std::span<const float> weights, UpdateRule& update) {
   const std::size_t elements = moments_.elements();
-  std::vector<double> mean(elements, 0.0);
-  std::vector<double> squared(elements, 0.0);
-  double count = 0;
+  BatchMoments batch{.mean = std::vector(elements, 0.0), .squared = std::vector(elements, 0.0)};
   for (std::size_t row = 0; row < weights.size(); ++row) {
     if (weights[row] == 0.0F) continue;
-    ++count;
-    for (std::size_t i = 0; i < elements; ++i) mean[i] += observations[row * elements + i];
+    ++batch.count;
+    for (std::size_t i = 0; i < elements; ++i) batch.mean[i] += observations[row * elements + i];
   }
-  if (count == 0) return;
-  for (double& value : mean) value /= count;
+  for (double& value : batch.mean) value /= std::max(1.0, batch.count);
   for (std::size_t row = 0; row < weights.size(); ++row) {
     if (weights[row] == 0.0F) continue;
     for (std::size_t i = 0; i < elements; ++i) {
-      const double deviation = observations[row * elements + i] - mean[i];
-      squared[i] += deviation * deviation;
+      const double deviation = observations[row * elements + i] - batch.mean[i];
+      batch.squared[i] += deviation * deviation;
     }
   }
-  moments_.Merge(mean, squared, count);
+  BatchMoments::Reduce({&batch, 1}, update);
+  moments_.Merge(batch);
 }
 
 void ObservationNormaliser::Merge(std::span<const double> sums, std::span<const double> squares,
                                   double count) {
-  std::vector<double> mean(sums.begin(), sums.end());
-  std::vector<double> deviations(squares.begin(), squares.end());
-  for (std::size_t i = 0; i < mean.size(); ++i) {
-    mean[i] /= count;
-    deviations[i] = std::max(0.0, deviations[i] - sums[i] * mean[i]);  // Rounding may go below.
+  BatchMoments batch{.count = count,
+                     .mean = {sums.begin(), sums.end()},
+                     .squared = {squares.begin(), squares.end()}};
+  for (std::size_t i = 0; i < batch.mean.size(); ++i) {
+    batch.mean[i] /= count;
+    // Rounding may go below.
+    batch.squared[i] = std::max(0.0, batch.squared[i] - sums[i] * batch.mean[i]);
   }
-  moments_.Merge(mean, deviations, count);
+  moments_.Merge(batch);
 }
 
 void ObservationNormaliser::WriteTo(std::span<float> scale_and_shift) const {
@@ -114,39 +143,42 @@ void ObservationNormaliser::WriteTo(std::span<float> scale_and_shift) const {
 RewardNormaliser::RewardNormaliser(int environments, double discount)
     : discount_(discount), returns_(environments, 0.0), moments_(1) {}
 
-void RewardNormaliser::Update(std::span<Slab* const> slabs) {
+BatchMoments RewardNormaliser::Step(const Slab& slab, int row, std::size_t first) {
+  const ColumnLayout& columns = slab.columns();
+  double sum = 0;
+  double squares = 0;
+  double count = 0;
+  for (int environment = 0; environment < columns.columns(); ++environment) {
+    const int position = columns.PositionOf(environment);
+    double& running = returns_[first + environment];
+    if (slab.is_first(row)[position] != 0) running = 0;  // The old episode may be lost.
+    if (slab.valid(row)[position] == 0) {
+      running = 0;  // The episode was cut, or is over: what follows is another one.
+      continue;
+    }
+    running = running * discount_ + slab.reward(row)[position];
+    sum += running;
+    squares += running * running;
+    ++count;
+    if (slab.terminated(row)[position] != 0 || slab.truncated(row)[position] != 0) running = 0;
+  }
+  const double mean = sum / std::max(1.0, count);
+  return {.count = count, .mean = {mean}, .squared = {std::max(0.0, squares - sum * mean)}};
+}
+
+void RewardNormaliser::Update(std::span<Slab* const> slabs, UpdateRule& update) {
   std::size_t first = 0;  // Of the slab's environments among all.
   for (const Slab* const slab : slabs) {
-    const ColumnLayout& columns = slab->columns();
-    if (first + columns.columns() > returns_.size()) {
+    const auto columns = static_cast<std::size_t>(slab->columns().columns());
+    if (first + columns > returns_.size()) {
       throw InvalidArgument("reward statistics were made for {} environments; slabs have more",
                             returns_.size());
     }
-    for (int row = 0; row < slab->horizon(); ++row) {
-      double sum = 0;
-      double squares = 0;
-      double count = 0;
-      for (int environment = 0; environment < columns.columns(); ++environment) {
-        const int position = columns.PositionOf(environment);
-        double& running = returns_[first + environment];
-        if (slab->is_first(row)[position] != 0) running = 0;  // The old episode may be lost.
-        if (slab->valid(row)[position] == 0) {
-          running = 0;  // The episode was cut, or is over: what follows is another one.
-          continue;
-        }
-        running = running * discount_ + slab->reward(row)[position];
-        sum += running;
-        squares += running * running;
-        ++count;
-        if (slab->terminated(row)[position] != 0 || slab->truncated(row)[position] != 0)
-          running = 0;
-      }
-      if (count == 0) continue;
-      const double mean = sum / count;
-      const double deviations = std::max(0.0, squares - sum * mean);
-      moments_.Merge({&mean, 1}, {&deviations, 1}, count);
-    }
-    first += columns.columns();
+    std::vector<BatchMoments> rows;
+    for (int row = 0; row < slab->horizon(); ++row) rows.push_back(Step(*slab, row, first));
+    BatchMoments::Reduce(rows, update);
+    for (const BatchMoments& row : rows) moments_.Merge(row);
+    first += columns;
   }
 }
 

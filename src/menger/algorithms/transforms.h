@@ -7,6 +7,7 @@
 
 #include "menger/base/archive.h"
 #include "menger/base/options.h"
+#include "menger/networks/update_rule.h"
 #include "menger/tensor/slab.h"
 
 namespace menger {
@@ -24,15 +25,25 @@ struct TransformOptions {
   bool Has(const std::string& name) const;
 };
 
+// Of one batch, element by element: its mean and sum of squared deviations. Plain data, which
+// learners and collectors send to each other.
+struct BatchMoments {
+  double count = 0;
+  std::vector<double> mean;
+  std::vector<double> squared;
+
+  // Makes each of them that of the batches of all learners together.
+  static void Reduce(std::span<BatchMoments> batches, UpdateRule& update);
+};
+
 // Running mean and variance of each element over everything seen (Chan et al. 1979, parallel
 // update), in float64.
 class RunningMoments {
  public:
   explicit RunningMoments(int elements);
 
-  // One batch: its mean and sum of squared deviations are merged into the running ones.
-  void Merge(std::span<const double> mean, std::span<const double> squared_deviations,
-             double count);
+  // Merges one batch into the running ones.
+  void Merge(const BatchMoments& batch);
 
   int elements() const { return static_cast<int>(mean_.size()); }
   double count() const { return count_; }
@@ -55,8 +66,10 @@ class ObservationNormaliser {
  public:
   explicit ObservationNormaliser(int elements) : moments_(elements) {}
 
-  // Merges rows of raw observations, [rows, elements]; rows with weight 0 are left out.
-  void Update(std::span<const float> observations, std::span<const float> weights);
+  // Merges rows of raw observations, [rows, elements], of all learners; rows with weight 0 are left
+  // out.
+  void Update(std::span<const float> observations, std::span<const float> weights,
+              UpdateRule& update);
 
   // Merges `count` observations by their sums and the sums of their squares, element by element.
   void Merge(std::span<const double> sums, std::span<const double> squares, double count);
@@ -81,9 +94,9 @@ class RewardNormaliser {
  public:
   RewardNormaliser(int environments, double discount);
 
-  // Merges one step after another of all environments of the slabs, in column order. Throws
-  // InvalidArgument if the slabs have more environments than it was made for.
-  void Update(std::span<Slab* const> slabs);
+  // Merges one step after another of all environments of the slabs, in column order, and of all
+  // learners. Throws InvalidArgument if the slabs have more environments than it was made for.
+  void Update(std::span<Slab* const> slabs, UpdateRule& update);
   double scale() const;  // 1 / sqrt(variance + 1e-8)
 
   void Save(ArchiveWriter archive) const;
@@ -91,6 +104,9 @@ class RewardNormaliser {
   void LoadScale(ArchiveReader archive);  // Without running returns: for other environments.
 
  private:
+  // Moments of the running returns of a slab's environments after one of its rows.
+  BatchMoments Step(const Slab& slab, int row, std::size_t first);
+
   double discount_;
   std::vector<double> returns_;  // By environment.
   RunningMoments moments_;

@@ -4,14 +4,18 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "menger/algorithms/observation_encoder.h"
 #include "menger/base/error.h"
 #include "menger/base/random.h"
+#include "menger/networks/update_rule.h"
 
 namespace menger {
 namespace {
+
+std::unique_ptr<UpdateRule> Alone() { return MakeLocalUpdateRule({}, /*parameters=*/1); }
 
 TEST(TransformsTest, MomentsOfBatchesEqualMomentsOfTheWhole) {
   Random random = Random::FromSeed(1);
@@ -28,7 +32,7 @@ TEST(TransformsTest, MomentsOfBatchesEqualMomentsOfTheWhole) {
         if (counts) element.push_back(rows.back());
       }
     }
-    normaliser.Update(rows, weights);
+    normaliser.Update(rows, weights, *Alone());
   }
   std::vector<float> scale_and_shift(4);
   normaliser.WriteTo(scale_and_shift);
@@ -70,7 +74,7 @@ TEST(TransformsTest, RewardsAreScaledByTheDeviationOfTheDiscountedReturn) {
   slab.terminated(1)[0] = 1;
   RewardNormaliser normaliser(2, 0.5);
   Slab* const slabs[] = {&slab};
-  normaliser.Update(slabs);
+  normaliser.Update(slabs, *Alone());
   // Discounted returns: column 0: 1, 3.5 | 0; column 1: 2, 0, 4.
   const std::vector<double> returns = {1, 3.5, 0, 2, 0, 4};
   double mean = 0;
@@ -100,7 +104,7 @@ TEST(TransformsTest, AnInvalidRowEndsTheDiscountedReturnAndDoesNotCount) {
   slab.truncated(1)[0] = 1;
   RewardNormaliser normaliser(2, 0.5);
   Slab* const slabs[] = {&slab};
-  normaliser.Update(slabs);
+  normaliser.Update(slabs, *Alone());
   // Discounted returns: column 0: 8 | 2, 3; column 1: 1, 1.5, 1.75, 1.875.
   const std::vector<double> returns = {8, 2, 3, 1, 1.5, 1.75, 1.875};
   double mean = 0;
@@ -125,8 +129,8 @@ TEST(TransformsTest, AnEpisodeThatWasLostLeavesNothingInTheDiscountedReturn) {
   }
   RewardNormaliser normaliser(1, 0.5);
   Slab* const slabs[] = {&slab};
-  normaliser.Update(slabs);
-  normaliser.Update(slabs);  // Begins with a first row although no episode has ended.
+  normaliser.Update(slabs, *Alone());
+  normaliser.Update(slabs, *Alone());  // Begins with a first row although no episode has ended.
   // Discounted returns: 4, 6 | 4, 6, of variance 1.
   EXPECT_NEAR(normaliser.scale(), 1, 1e-8);
 }

@@ -26,13 +26,12 @@ TransitionOptions TransitionsFor(int n_step, const AlgorithmContext& context) {
                             .frame_stack = static_cast<int>(transforms.frame_stack),
                             .reads_frames = context.network.reads_frames()};
   for (const std::string& transform : transforms.apply) {
-    if (transform != "clip_reward") {
+    if (transform == "normalise_reward") {
       throw InvalidArgument(
-          "transforms.apply has {}, whose statistics would be others when a batch is drawn than "
-          "when it was stored; with replay only clip_reward can be applied",
-          transform);
+          "transforms.apply has normalise_reward, whose scale would be another when a batch is "
+          "drawn than when it was stored; with replay rewards can only be clipped (clip_reward)");
     }
-    options.reward_clip = transforms.reward_clip;
+    if (transform == "clip_reward") options.reward_clip = transforms.reward_clip;
   }
   return options;
 }

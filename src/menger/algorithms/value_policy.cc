@@ -1,7 +1,14 @@
 #include "menger/algorithms/value_policy.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "menger/algorithms/network_policy.h"
+#include "menger/base/counter_random.h"
+#include "menger/base/error.h"
+#include "menger/networks/noisy_network.h"
 
 namespace menger {
 namespace {
@@ -10,43 +17,52 @@ namespace {
 constexpr std::uint32_t kChoiceStream = 2;
 constexpr std::uint32_t kNoiseStream = 3;
 
-}  // namespace
+class ValuePolicy final : public NetworkPolicy {
+ public:
+  ValuePolicy(const ValuePolicies& maker, const ParameterSource& source, PolicyMode mode,
+              std::uint64_t seed)
+      : NetworkPolicy(maker.model(), maker.spec(), &source),
+        options_(maker.options()),
+        mode_(mode),
+        choice_random_(seed, kChoiceStream),
+        noise_random_(seed, kNoiseStream),
+        noisy_(options_.noisy_sigma && mode == PolicyMode::kSample
+                   ? static_cast<NoisyNetwork*>(&network())
+                   : nullptr) {}
 
-ValuePolicy::ValuePolicy(Parts parts, PolicyMode mode, std::uint64_t seed)
-    : parts_(std::move(parts)),
-      mode_(mode),
-      choice_random_(seed, kChoiceStream),
-      noise_random_(seed, kNoiseStream) {
-  Refresh();
-}
-
-void ValuePolicy::Refresh() {
-  auto latest = parts_.publication->Latest();
-  if (latest == blob_) return;
-  blob_ = std::move(latest);
-  const std::span<float> parameters = parts_.network->parameters();
-  std::copy_n(blob_->values().begin(), parameters.size(), parameters.begin());
-  parts_.network->ParametersChanged();
-  epsilon_ = mode_ == PolicyMode::kSample ? blob_->values().back()
-                                          : static_cast<float>(parts_.evaluation_epsilon);
-}
-
-const void* ValuePolicy::Observations(const Slab& slab, int row, PositionRange positions) {
-  const ObservationEncoder& encoder = *parts_.encoder;
-  if (encoder.identity()) {
-    return slab.observation(encoder.identity_leaf(), row, positions.first);
+ private:
+  bool OneSliceAtATime() const override { return noisy_ != nullptr; }
+  void BeforeOutputs(const ActSlice& slice) override;
+  void Choose(const ActSlice& slice, std::span<const Matrix> outputs) override;
+  int ChooseOne(std::span<const float> values, const std::uint8_t* mask, int environment,
+                std::int64_t step) const;
+  double epsilon() const {
+    return mode_ == PolicyMode::kSample ? extra() : options_.evaluation_epsilon;
   }
-  std::byte* const encoded = encoded_.Reserve(*parts_.network, encoder.bytes() * positions.count);
-  encoder.Encode(slab, row, positions.first, positions.count, encoded);
-  return encoded;
+
+  const ValuePolicies::Options& options_;
+  const PolicyMode mode_;
+  const CounterRandom choice_random_;
+  const CounterRandom noise_random_;
+  NoisyNetwork* const noisy_;     // The network, where its noise is drawn.
+  std::int64_t noise_step_ = -1;  // Of the noise that it has.
+  std::vector<float> combined_;   // Scratch; these two grow to the largest slice once.
+  std::vector<float> values_;
+};
+
+void ValuePolicy::BeforeOutputs(const ActSlice& slice) {
+  if (noisy_ == nullptr || slice.step() == noise_step_) return;
+  noisy_->DrawNoise(noise_random_, slice.step());
+  noise_step_ = slice.step();
 }
 
-int ValuePolicy::Choose(std::span<const float> values, const std::uint8_t* mask, int environment,
-                        std::int64_t step) const {
-  if (environment < 0) return 0;  // Padding.
+int ValuePolicy::ChooseOne(std::span<const float> values, const std::uint8_t* mask, int environment,
+                           std::int64_t step) const {
   const auto words = choice_random_.Draw(static_cast<std::uint64_t>(environment),
                                          static_cast<std::uint64_t>(step));
-  if (CounterRandom::Uniform01(words[0]) >= epsilon_) return GreedyAction(values, mask);
+  if (CounterRandom::Uniform01(words[0]) >= static_cast<float>(epsilon())) {
+    return GreedyAction(values, mask);
+  }
   const auto actions = static_cast<int>(values.size());
   const auto allowed = [&](int action) { return mask == nullptr || mask[action] != 0; };
   int count = 0;
@@ -58,34 +74,67 @@ int ValuePolicy::Choose(std::span<const float> values, const std::uint8_t* mask,
   return GreedyAction(values, mask);  // Nothing is allowed: says so.
 }
 
-void ValuePolicy::Act(Slab& slab, int row, PositionRange positions) {
-  const std::int64_t step = slab.first_step() + row;
-  if (parts_.noisy != nullptr && mode_ == PolicyMode::kSample && step != noise_step_) {
-    parts_.noisy->DrawNoise(noise_random_, step);
-    noise_step_ = step;
-  }
-  const auto outputs = parts_.network->Infer(
-      {.observations = Observations(slab, row, positions), .rows = positions.count});
+void ValuePolicy::Choose(const ActSlice& slice, std::span<const Matrix> outputs) {
+  const auto& [slab, row, positions] = slice;
   const auto rows = static_cast<std::size_t>(positions.count);
-  const auto actions = static_cast<std::size_t>(parts_.values.actions);
-  combined_.resize(rows * parts_.values.width());
+  const auto actions = static_cast<std::size_t>(options_.values.actions);
+  combined_.resize(rows * options_.values.width());
   values_.resize(rows * actions);
-  parts_.values.Combine(outputs, combined_);
-  parts_.values.Means(combined_, values_);
+  options_.values.Combine(outputs, combined_);
+  options_.values.Means(combined_, values_);
 
-  const int mask_leaf = parts_.encoder->mask_leaf();
-  const std::uint8_t* const mask =
-      mask_leaf < 0 ? nullptr : slab.observation<std::uint8_t>(mask_leaf, row, positions.first);
-  auto* const action = slab.action<std::int64_t>(0, row, positions.first);
-  auto* const value = slab.policy<float>(kValue, row, positions.first);
-  const std::span<const int> environments = slab.columns().EnvironmentsAt(positions);
+  const std::uint8_t* const mask = MaskOf(slice);
+  const std::span<const int> environments = slice.environments();
+  auto* const action = slab->action<std::int64_t>(0, row, positions.first);
+  auto* const value = slab->policy<float>(ValuePolicies::kValue, row, positions.first);
   for (std::size_t i = 0; i < rows; ++i) {
+    if (environments[i] < 0) {  // Padding: its mask means nothing.
+      action[i] = 0;
+      value[i] = 0;
+      continue;
+    }
     const std::span<const float> of_row(values_.data() + i * actions, actions);
-    action[i] =
-        Choose(of_row, mask == nullptr ? nullptr : mask + i * actions, environments[i], step);
-    value[i] = *std::max_element(of_row.begin(), of_row.end());
+    const std::uint8_t* const mask_of_row = mask == nullptr ? nullptr : mask + i * actions;
+    action[i] = ChooseOne(of_row, mask_of_row, environments[i], slice.step());
+    value[i] = of_row[GreedyAction(of_row, mask_of_row)];
   }
-  std::fill_n(slab.version(row) + positions.first, positions.count, blob_->version().packed());
+}
+
+std::vector<std::string> HeadNames(const ActionValues& values) {
+  std::vector<std::string> names;
+  for (const HeadSpec& head : values.heads()) names.push_back(head.name);
+  return names;
+}
+
+}  // namespace
+
+ValuePolicies::ValuePolicies(const AlgorithmContext& context, const Options& options)
+    : options_(options),
+      model_(context, {.heads = options.values.heads(),
+                       .noisy_sigma = options.noisy_sigma,
+                       .extra = "policy/epsilon"}),
+      spec_(model_.Spec()) {
+  if (model_.network().state_width() > 0) {
+    throw InvalidArgument(
+        "network.kind = \"{}\" remembers, and single transitions do not say what; algorithm 'dqn' "
+        "takes mlp, nature_cnn or a3c_cnn",
+        context.network.kind);
+  }
+  spec_.columns = Spec({LeafSpec::Scalar("value", DataType::kFloat32)});
+}
+
+std::unique_ptr<Policy> ValuePolicies::Make(const ParameterSource& source, PolicyMode mode,
+                                            std::uint64_t seed) const {
+  auto policy = std::make_unique<ValuePolicy>(*this, source, mode, seed);
+  policy->Refresh();
+  return policy;
+}
+
+PolicyDescription ValuePolicies::Describe(std::span<const float> version) const {
+  PolicyDescription description = model_.Describe(version, HeadNames(options_.values));
+  description.rule = ActionRule::kLargestValue;
+  description.values = options_.values;
+  return description;
 }
 
 }  // namespace menger

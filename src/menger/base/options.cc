@@ -60,7 +60,8 @@ bool InLimits(double value, const OptionHelp& help) {  // False for NaN.
 
 bool InChoices(const std::string& value, const OptionHelp& help) {
   return help.choices.empty() ||
-         std::find(help.choices.begin(), help.choices.end(), value) != help.choices.end();
+         std::find(help.choices.begin(), help.choices.end(), value) != help.choices.end() ||
+         (help.accepts != nullptr && help.accepts(value));
 }
 
 bool IsAllowed(bool, const OptionHelp&) { return true; }
@@ -96,7 +97,10 @@ OptionValue ToValue(const AutoInt& field) {
 }
 
 std::string AllowedText(const OptionHelp& help) {
-  if (!help.choices.empty()) return fmt::format("one of {}", fmt::join(help.choices, ", "));
+  if (!help.choices.empty()) {
+    return fmt::format("one of {}{}{}", fmt::join(help.choices, ", "),
+                       help.form.empty() ? "" : ", or ", help.form);
+  }
   const char* at_least = help.above_minimum ? ">" : ">=";
   const bool below = std::isfinite(help.minimum);
   const bool above = std::isfinite(help.maximum);

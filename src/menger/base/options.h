@@ -43,8 +43,11 @@ struct OptionHelp {
   double maximum = std::numeric_limits<double>::infinity();
   bool above_minimum = false;             // The minimum itself is not allowed.
   std::vector<std::string> choices = {};  // For strings: each element; empty allows all.
-  std::string unit = "";                  // "steps", "seconds", ...; "" for a plain number.
-  std::string consequence = "";           // One line: what changes when the user changes it.
+  // For strings that may be more than choices: whether one is allowed too, and what such a one is.
+  bool (*accepts)(const std::string& value) = nullptr;
+  std::string form = "";
+  std::string unit = "";         // "steps", "seconds", ...; "" for a plain number.
+  std::string consequence = "";  // One line: what changes when the user changes it.
 };
 
 // One row of the table that `menger describe` prints, and one line of a resolved configuration.

@@ -60,7 +60,7 @@ std::string TrainedTrace(TraceOptions options, const EnvironmentEntry& environme
                           run.environment.spec.name, environment.spec.name);
   }
   options.clip_actions = run.experiment->transforms.actions == "clip";
-  options.history = run.algorithm->history();
+  options.history = run.algorithm->policies().history();
   const auto policy = run.algorithm->MakePolicy(PolicyMode::kGreedy, options.seed);
   return RecordTrace(options, environment, *policy);
 }

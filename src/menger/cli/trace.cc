@@ -247,14 +247,17 @@ std::int64_t RecordedActions::steps() const {
   return static_cast<std::int64_t>(actions_.size()) / elements_;
 }
 
-void RecordedActions::Act(Slab& slab, int row, PositionRange positions) {
-  if (next_ >= steps()) {
-    throw FailedPrecondition("all {} recorded actions have been played", steps());
-  }
-  const double* values = actions_.data() + next_++ * elements_;
-  for (int leaf = 0; leaf < action_.size(); ++leaf) {
-    StoreLeaf(values, action_[leaf], slab.action<std::byte>(leaf, row, positions.first));
-    values += action_[leaf].elements();
+void RecordedActions::Act(std::span<const ActSlice> slices) {
+  for (const ActSlice& slice : slices) {
+    if (next_ >= steps()) {
+      throw FailedPrecondition("all {} recorded actions have been played", steps());
+    }
+    const double* values = actions_.data() + next_++ * elements_;
+    for (int leaf = 0; leaf < action_.size(); ++leaf) {
+      StoreLeaf(values, action_[leaf],
+                slice.slab->action<std::byte>(leaf, slice.row, slice.positions.first));
+      values += action_[leaf].elements();
+    }
   }
 }
 

@@ -42,7 +42,8 @@ class RecordedActions : public Policy {
 
   const PolicySpec& spec() const override { return spec_; }
   void Refresh() override {}
-  void Act(Slab& slab, int row, PositionRange positions) override;
+  void Act(std::span<const ActSlice> slices) override;
+  using Policy::Act;
 
  private:
   void ReadRow(const std::vector<std::string>& cells, const std::vector<std::size_t>& columns,

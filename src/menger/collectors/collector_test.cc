@@ -31,7 +31,12 @@ class TestPolicy : public Policy {
   }
   const PolicySpec& spec() const override { return spec_; }
   void Refresh() override { ++version_; }
-  void Act(Slab& slab, int row, PositionRange positions) override {
+  void Act(std::span<const ActSlice> slices) override {
+    for (const ActSlice& slice : slices) ActOn(*slice.slab, slice.row, slice.positions);
+  }
+
+ private:
+  void ActOn(Slab& slab, int row, PositionRange positions) {
     for (int p = positions.first; p < positions.first + positions.count; ++p) {
       const int environment = slab.columns().EnvironmentAt(p);
       if (environment < 0) continue;
@@ -53,7 +58,6 @@ class TestPolicy : public Policy {
     }
   }
 
- private:
   PolicySpec spec_;
   const CounterRandom random_;
   std::int64_t version_ = 0;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "menger/tensor/slab.h"
 
@@ -14,6 +15,18 @@ struct PolicySpec {
   Spec columns;  // What it says about each action, for example log_probability and value.
   bool waits_for_device = false;  // Act mostly waits, and leaves its core to others meanwhile.
   bool batch_invariant = true;    // See Policy.
+};
+
+// Where a policy is to act: some positions of one row of a slab.
+struct ActSlice {
+  Slab* slab = nullptr;
+  int row = 0;
+  PositionRange positions;
+
+  // Steps that each environment had taken before.
+  std::int64_t step() const { return slab->first_step() + row; }
+  // Of each position; -1 for padding.
+  std::span<const int> environments() const { return slab->columns().EnvironmentsAt(positions); }
 };
 
 // Chooses actions: observations, is_first, recurrent state and action masks in; actions, its
@@ -35,10 +48,17 @@ class Policy {
   // collectors).
   virtual void Refresh() = 0;
 
-  // Acts on `row` for the given positions (padding among them is harmless: whatever is written
-  // there is invalid). Writes action, policy columns and version of `row`, and state of row + 1.
+  // Acts on all slices as one batch: they may be of different slabs and rows. Slabs of one call
+  // have one spec. Padding among the positions is harmless: whatever is written there is invalid.
+  // Writes action, policy columns and version of each slice's row, and state of the row after it.
   // Throws InvalidArgument where an action mask allows nothing.
-  virtual void Act(Slab& slab, int row, PositionRange positions) = 0;
+  virtual void Act(std::span<const ActSlice> slices) = 0;
+
+  // The same for one.
+  void Act(Slab& slab, int row, PositionRange positions) {
+    const ActSlice slice{.slab = &slab, .row = row, .positions = positions};
+    Act({&slice, 1});
+  }
 };
 
 using PolicyFactory = std::function<std::unique_ptr<Policy>()>;

@@ -98,11 +98,18 @@ RandomPolicy::RandomPolicy(const Spec& observation, const Spec& action, std::uin
   }
 }
 
-void RandomPolicy::Act(Slab& slab, int row, PositionRange positions) {
+void RandomPolicy::Act(std::span<const ActSlice> slices) {
+  for (const ActSlice& slice : slices) ActOn(slice);
+}
+
+void RandomPolicy::ActOn(const ActSlice& slice) const {
+  Slab& slab = *slice.slab;
+  const int row = slice.row;
+  const PositionRange positions = slice.positions;
   for (int position = positions.first; position < positions.first + positions.count; ++position) {
     const int environment = slab.columns().EnvironmentAt(position);
     if (environment < 0) continue;
-    Words words(random_, environment, slab.first_step() + row);
+    Words words(random_, environment, slice.step());
     const auto* mask =
         mask_leaf_ < 0 ? nullptr : slab.observation<std::uint8_t>(mask_leaf_, row, position);
     for (int leaf = 0; leaf < action_.size(); ++leaf) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "menger/base/counter_random.h"
@@ -27,10 +28,13 @@ class RandomPolicy : public Policy {
   void Refresh() override {}
 
   // Throws InvalidArgument, naming environment and step, when a mask allows no action.
-  void Act(Slab& slab, int row, PositionRange positions) override;
+  void Act(std::span<const ActSlice> slices) override;
+  using Policy::Act;
 
  private:
   class Words;
+
+  void ActOn(const ActSlice& slice) const;
 
   void SampleLeaf(Slab& slab, int leaf, int row, int position, const std::uint8_t* mask,
                   Words& words) const;

@@ -1,6 +1,7 @@
 // Compiled with -O3: the loops below are meant to be vectorised.
 #include "menger/networks/optimiser.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -81,7 +82,8 @@ class RmsProp : public Optimiser {
         decay_(options.decay),
         epsilon_(options.epsilon),
         square_(static_cast<std::size_t>(parameters),
-                form == RmsPropForm::kTensorFlow ? 1.0f : 0.0f) {}
+                form == RmsPropForm::kTensorFlow ? 1.0f : 0.0f),
+        mean_(options.centred ? static_cast<std::size_t>(parameters) : 0) {}
 
   void Begin(double learning_rate) override { rate_ = static_cast<float>(learning_rate); }
 
@@ -97,8 +99,14 @@ class RmsProp : public Optimiser {
     }
   }
 
-  void Save(ArchiveWriter& archive) const override { archive.Write("square", square_); }
-  void Load(ArchiveReader& archive) override { archive.Read("square", std::span<float>(square_)); }
+  void Save(ArchiveWriter& archive) const override {
+    archive.Write("square", square_);
+    if (!mean_.empty()) archive.Write("mean", mean_);
+  }
+  void Load(ArchiveReader& archive) override {
+    archive.Read("square", std::span<float>(square_));
+    if (!mean_.empty()) archive.Read("mean", std::span<float>(mean_));
+  }
 
  private:
   template <typename Size>
@@ -110,10 +118,21 @@ class RmsProp : public Optimiser {
     float* const __restrict parameter = parameters.data();
     const float* const __restrict gradient = gradients.data();
     float* const __restrict square = square_.data() + first;
+    if (mean_.empty()) {
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const float g = gradient[i] * gradient_scale;
+        square[i] = square[i] * decay + g * g * rest;
+        parameter[i] -= rate * g / size(square[i]);
+      }
+      return;
+    }
+    float* const __restrict mean = mean_.data() + first;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const float g = gradient[i] * gradient_scale;
       square[i] = square[i] * decay + g * g * rest;
-      parameter[i] -= rate * g / size(square[i]);
+      mean[i] = mean[i] * decay + g * rest;
+      // Rounding may take the variance below 0.
+      parameter[i] -= rate * g / size(std::max(0.0F, square[i] - mean[i] * mean[i]));
     }
   }
 
@@ -122,6 +141,7 @@ class RmsProp : public Optimiser {
   const double epsilon_;
   float rate_ = 0;             // Of the step under way.
   std::vector<float> square_;  // Of the gradient, decaying.
+  std::vector<float> mean_;    // Of the gradient, decaying; empty unless it is centred.
 };
 
 }  // namespace

@@ -99,6 +99,7 @@ class LocalUpdateRule : public UpdateRule {
 
   void Sum(std::span<double>) override {}
   int learners() const override { return 1; }
+  int learner() const override { return 0; }
 
   // The state of an only group has no name of its own.
   void Save(ArchiveWriter& archive) const override {
@@ -146,9 +147,37 @@ void OptimiserOptions::Declare(Options& options) {
               {.minimum = 0,
                .maximum = 0.999999,
                .consequence = "rmsprop: how long the size of gradients is remembered"});
+  options.Add(
+      "centred", &centred,
+      {.consequence = "rmsprop: steps are divided by the gradient's deviation from its mean "
+                      "instead of its size (Graves 2013)"});
   options.Add("max_gradient_norm", &max_gradient_norm,
               {.minimum = 0,
                .consequence = "longer gradients are shortened to this; 0 leaves them as they are"});
+}
+
+double UpdateRule::Total(double value) {
+  Sum({&value, 1});
+  return value;
+}
+
+double UpdateRule::Largest(double value) {
+  if (learners() == 1) return value;
+  const std::vector<double> values = Gather(value);
+  return *std::ranges::max_element(values);
+}
+
+double UpdateRule::Before(double value) {
+  if (learners() == 1) return 0;
+  const std::vector<double> values = Gather(value);
+  return std::accumulate(values.begin(), values.begin() + learner(), 0.0);
+}
+
+std::vector<double> UpdateRule::Gather(double value) {
+  std::vector<double> values(static_cast<std::size_t>(learners()), 0.0);
+  values[static_cast<std::size_t>(learner())] = value;
+  Sum(values);
+  return values;
 }
 
 double UpdateRule::Step(Network& network, double learning_rate, int group) {

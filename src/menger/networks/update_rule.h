@@ -21,6 +21,7 @@ struct OptimiserOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double decay = 0.99;             // RMSprop's alpha.
+  bool centred = false;            // RMSprop: gradients are measured from their running mean.
   double max_gradient_norm = 0.5;  // 0: no clipping.
 
   void Declare(Options& options);
@@ -47,23 +48,40 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // Averages the gradients over learners, clips their norm (each group its own) and changes the
-  // parameters. Returns the norm before clipping (Euclidean, over all learners). `group` is its
-  // place in the algorithm's parameter_groups(). Throws Internal, naming the parameter, if a
-  // gradient is not finite, and InvalidArgument if the group has another number of parameters; then
-  // nothing has changed.
+  // Adds up the gradients of all learners (each has weighted its rows by what all have together:
+  // see Total), clips their norm (each group its own) and changes the parameters. Returns the norm
+  // before clipping. `group` is its place in the algorithm's parameter_groups(). Throws Internal,
+  // naming the parameter, if a gradient is not finite, and InvalidArgument if the group has another
+  // number of parameters; then nothing has changed.
   virtual double Step(int group, const GroupValues& values, double learning_rate) = 0;
 
   // The same for a network that is a group, which is told.
   double Step(Network& network, double learning_rate, int group = 0);
 
+  // Learners take equally many steps and call these equally often, in the same order: who has
+  // nothing to learn from takes part with weight 0.
+
   // Sums each entry over all learners, in place: for statistics that must be global (advantage
-  // mean, KL). Every learner must call it equally often.
+  // mean, KL).
   virtual void Sum(std::span<double> values) = 0;
   virtual int learners() const = 0;
+  virtual int learner() const = 0;  // Which of them this one is, from 0.
+
+  // Of one number that each learner has: the sum, the largest, and the sum of those before.
+  double Total(double value);
+  double Largest(double value);
+  double Before(double value);
+
+  // How many steps all take, where this learner has data for so many: the largest of all counts.
+  std::int64_t Agree(std::int64_t count) {
+    return static_cast<std::int64_t>(Largest(static_cast<double>(count)));
+  }
 
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
+
+ private:
+  std::vector<double> Gather(double value);  // Of every learner, in order.
 };
 
 // One learner, nothing to agree with anybody. Many parameters are moved by `threads` threads

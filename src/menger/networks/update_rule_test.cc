@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,33 @@ TEST(UpdateRuleTest, RmsPropEqualsTheFormulaOfTensorFlow) {
     rule->Step(network, 0.05);
   }
   for (int i = 0; i < 11; ++i) EXPECT_NEAR(network.values()[i], expected[i], 1e-6) << i;
+}
+
+// The expected values are those of torch 2's RMSprop with centered=True, in double precision.
+TEST(UpdateRuleTest, CentredRmsPropEqualsTorchs) {
+  std::vector<float> parameters = {1, -2, 0.5F};
+  ParameterManifest manifest;
+  manifest.Add("some", {3});
+  const auto rule = MakeLocalUpdateRule({.kind = "torch_rmsprop",
+                                         .epsilon = 1e-3,
+                                         .decay = 0.9,
+                                         .centred = true,
+                                         .max_gradient_norm = 0},
+                                        3);
+  const std::map<int, std::vector<double>> expected = {
+      {1, {1.33175355, -1.66887417, 0.167221298}},
+      {5, {1.28296626, -1.71585987, -0.26734229}},
+      {11, {-0.174316475, -1.72987311, -0.588242773}}};
+  for (int step = 1; step <= 11; ++step) {
+    const std::vector<float> gradients = {0.3F * static_cast<float>(step) - 1,
+                                          step % 2 == 0 ? 0.5F : -0.5F,
+                                          2.0F / static_cast<float>(step)};
+    rule->Step(0, {.manifest = manifest, .parameters = parameters, .gradients = gradients}, 0.1);
+    if (!expected.contains(step)) continue;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_NEAR(parameters[i], expected.at(step)[i], 2e-5) << step << " " << i;
+    }
+  }
 }
 
 TEST(UpdateRuleTest, AGradientThatIsNotFiniteIsNamedAndChangesNothing) {

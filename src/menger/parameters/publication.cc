@@ -57,8 +57,8 @@ void Publication::Restore(ParameterVersion version, std::span<const float> value
                           manifest_.size());
   }
   const std::shared_ptr<ParameterBlob> blob = FreeBlob();
-  blob->version_ = version;
-  std::copy(values.begin(), values.end(), blob->values_.begin());
+  blob->set_version(version);
+  std::ranges::copy(values, blob->mutable_values().begin());
   std::shared_ptr<const ParameterBlob> old = blob;  // Released after the lock.
   const std::lock_guard lock(mutex_);
   version_ = version;

@@ -7,33 +7,9 @@
 #include <vector>
 
 #include "menger/parameters/manifest.h"
+#include "menger/parameters/parameter_source.h"
 
 namespace menger {
-
-// Names one set of parameter values: how many publications were completed before it by this life of
-// the learner. Versions never go backwards: see Publication::Restore.
-struct ParameterVersion {
-  std::uint16_t incarnation = 0;
-  std::int64_t number = 0;
-
-  // One integer that orders as the version does; this is what slabs and items carry.
-  std::int64_t packed() const { return (static_cast<std::int64_t>(incarnation) << 47) | number; }
-};
-
-// One immutable set of values with its version.
-class ParameterBlob {
- public:
-  ParameterBlob(ParameterVersion version, std::vector<float> values)
-      : version_(version), values_(std::move(values)) {}
-
-  ParameterVersion version() const { return version_; }
-  std::span<const float> values() const { return values_; }
-
- private:
-  friend class Publication;
-  ParameterVersion version_;
-  std::vector<float> values_;
-};
 
 // Hands parameter versions from one learner to any number of readers in the process.
 //
@@ -41,17 +17,16 @@ class ParameterBlob {
 // the latest; a reader that asked before keeps the older one whole for as long as it likes. The
 // lock is held for a pointer copy only. shared_ptr because the last of several readers, whoever
 // that is, gives a blob back. Readers: any thread; one publisher.
-class Publication {
+class Publication final : public ParameterSource {
  public:
   explicit Publication(ParameterManifest manifest, std::uint16_t incarnation = 0);
 
-  const ParameterManifest& manifest() const { return manifest_; }
+  const ParameterManifest& manifest() const override { return manifest_; }
 
   // Throws InvalidArgument unless `values` has manifest().size() floats.
   ParameterVersion Publish(std::span<const float> values);
 
-  // Never null: before the first Publish, zeros with version number 0.
-  std::shared_ptr<const ParameterBlob> Latest() const;
+  std::shared_ptr<const ParameterBlob> Latest() const override;
 
   // Publishes the values of a checkpoint under their own version, and counts on from there.
   //

@@ -112,11 +112,11 @@ inline void FillRandomly(const LeafSpec& leaf, Random& random, std::byte* out) {
 inline Slab PlayedByThePolicy(const PolicyCase& setup, Algorithm& algorithm, int rows,
                               int columns) {
   Slab slab({.observation = setup.observation,
-             .state = algorithm.policy_spec().state,
+             .state = algorithm.policies().spec().state,
              .action = Spec({setup.action}),
-             .policy = algorithm.policy_spec().columns,
+             .policy = algorithm.policies().spec().columns,
              .horizon = rows,
-             .history = algorithm.history(),
+             .history = algorithm.policies().history(),
              .columns = ColumnLayout::Single(columns)});
   Random random = Random::FromSeed(7);
   const auto policy = algorithm.MakePolicy(PolicyMode::kGreedy, 0);

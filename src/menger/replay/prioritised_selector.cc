@@ -19,7 +19,10 @@ constexpr double kWeightMax = 1e290;
 
 }  // namespace
 
-PrioritisedSelector::PrioritisedSelector(double exponent) : exponent_(exponent) { Grow(8); }
+PrioritisedSelector::PrioritisedSelector(double exponent, bool stratified)
+    : exponent_(exponent), stratified_(stratified) {
+  Grow(8);
+}
 
 double PrioritisedSelector::Weight(double priority) const {
   if (priority == 0) return 0;
@@ -125,14 +128,20 @@ void PrioritisedSelector::SelectMany(Random& random, std::span<Selection> select
     throw FailedPrecondition("prioritised selector: no item has a priority above 0");
   }
   for (std::size_t begin = 0; begin < selections.size(); begin += kBlock) {
-    SelectBlock(random, selections.subspan(begin, std::min(kBlock, selections.size() - begin)));
+    SelectBlock(random, begin, selections.size(),
+                selections.subspan(begin, std::min(kBlock, selections.size() - begin)));
   }
 }
 
-void PrioritisedSelector::SelectBlock(Random& random, std::span<Selection> selections) const {
+void PrioritisedSelector::SelectBlock(Random& random, std::size_t first, std::size_t all,
+                                      std::span<Selection> selections) const {
   std::array<Descent, kBlock> descents;
   const std::size_t count = selections.size();
-  for (std::size_t i = 0; i < count; ++i) descents[i] = {0, random.Double() * total_};
+  for (std::size_t i = 0; i < count; ++i) {
+    double place = random.Double();
+    if (stratified_) place = (static_cast<double>(first + i) + place) / static_cast<double>(all);
+    descents[i] = {0, place * total_};
+  }
   for (std::size_t level = levels_.size() - 1; level > 0; --level) {
     const Node* const here = levels_[level].data();
     const Node* const below = levels_[level - 1].data();

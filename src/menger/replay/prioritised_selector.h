@@ -23,7 +23,7 @@ namespace menger {
 // The tree doubles as slots are added; it never shrinks.
 class PrioritisedSelector : public Selector {
  public:
-  explicit PrioritisedSelector(double exponent);
+  explicit PrioritisedSelector(double exponent, bool stratified = false);
 
   void Insert(std::uint32_t slot, std::uint64_t number, double priority) override;
   void Erase(std::uint32_t slot) override { SetWeight(slot, 0); }
@@ -59,10 +59,13 @@ class PrioritisedSelector : public Selector {
   void Grow(std::uint32_t slots);
   // One level down: the part of the node in which the rest falls, never one of 0.
   static void Descend(const Node& node, Descent& descent);
-  void SelectBlock(Random& random, std::span<Selection> selections) const;
+  // The draws from number `first` on, of `all` of a call.
+  void SelectBlock(Random& random, std::size_t first, std::size_t all,
+                   std::span<Selection> selections) const;
   void UpdateBlock(std::span<const std::uint32_t> slots, std::span<const double> priorities);
 
   const double exponent_;
+  const bool stratified_;
   // By level, the weights first; the last has one node. The nodes of a level are the parts of the
   // next.
   std::vector<std::vector<Node>> levels_;

@@ -169,6 +169,36 @@ TEST(PrioritisedSelectorTest, OfSeveralUpdatesOfOneSlotTheLastCounts) {
   EXPECT_EQ(selector.total(), 5.0);
 }
 
+// Item i has weight i + 1, so a share of the sum has whole items and parts of two: counts of a call
+// differ from their expectation by less than 2, which independent draws do not.
+TEST(PrioritisedSelectorTest, StratifiedDrawsAreSpreadAndAsLikelyAsSaid) {
+  constexpr std::uint32_t kItems = 50;
+  constexpr int kDraws = 600;
+  PrioritisedSelector selector(/*exponent=*/1.0, /*stratified=*/true);
+  for (std::uint32_t slot = 0; slot < kItems; ++slot) selector.Insert(slot, slot + 1, slot + 1.0);
+  Random random = Random::FromSeed(3);
+  std::vector<double> counts(kItems, 0.0);
+  constexpr int kCalls = 400;
+  for (int call = 0; call < kCalls; ++call) {
+    std::vector<Selection> selections(kDraws);
+    selector.SelectMany(random, selections);
+    std::vector<int> of_call(kItems, 0);
+    for (const Selection& selection : selections) {
+      ++of_call[selection.slot];
+      ++counts[selection.slot];
+      EXPECT_DOUBLE_EQ(selection.probability, (selection.slot + 1.0) / selector.total());
+    }
+    for (std::uint32_t slot = 0; slot < kItems; ++slot) {
+      const double expected = kDraws * (slot + 1.0) / selector.total();
+      ASSERT_LT(std::abs(of_call[slot] - expected), 2) << slot;
+    }
+  }
+  for (std::uint32_t slot = 0; slot < kItems; ++slot) {
+    const double expected = kCalls * kDraws * (slot + 1.0) / selector.total();
+    EXPECT_NEAR(counts[slot], expected, 5 * std::sqrt(kCalls * 0.5)) << slot;
+  }
+}
+
 TEST(PrioritisedSelectorTest, AZeroPriorityIsNeverDrawnWhateverTheExponent) {
   for (const double exponent : {0.0, 0.5, 1.0}) {
     PrioritisedSelector selector(exponent);

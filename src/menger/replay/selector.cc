@@ -44,7 +44,7 @@ std::unique_ptr<Selector> MakeSelector(const SelectorOptions& options) {
     case SelectorKind::kMaxHeap:
       return std::make_unique<HeapSelector>(HeapSelector::Top::kHighest);
     case SelectorKind::kPrioritised:
-      return std::make_unique<PrioritisedSelector>(options.exponent);
+      return std::make_unique<PrioritisedSelector>(options.exponent, options.stratified);
   }
   throw InvalidArgument("selector kind is {}; there is none of that number",
                         static_cast<int>(options.kind));
@@ -63,7 +63,8 @@ std::string ToString(const SelectorOptions& options) {
     case SelectorKind::kMaxHeap:
       return "max_heap";
     case SelectorKind::kPrioritised:
-      return fmt::format("prioritised({})", options.exponent);
+      return fmt::format("prioritised({}{})", options.exponent,
+                         options.stratified ? ", stratified" : "");
   }
   return fmt::format("selector {}", static_cast<int>(options.kind));
 }

@@ -25,10 +25,13 @@ enum class SelectorKind : std::uint8_t {
   kPrioritised,  // P(i) = priority_i^exponent / sum (Schaul et al. 2016, eq. 1).
 };
 
-// A kind, and the number that one of them has.
+// A kind, and what one of them has beside.
 struct SelectorOptions {
   SelectorKind kind = SelectorKind::kUniform;
-  double exponent = 1.0;  // kPrioritised alone.
+  double exponent = 1.0;  // These two: kPrioritised alone.
+  // The draws of one call are spread: the i-th of k falls into the i-th of k equal shares of the
+  // sum (Schaul et al. 2016, section 3.3). Each is as likely as said all the same.
+  bool stratified = false;
 
   // Throws InvalidArgument for an exponent that is negative or not finite.
   void Check() const;
@@ -54,7 +57,7 @@ class Selector {
   virtual bool CanSelect() const = 0;
   // Throws FailedPrecondition unless CanSelect.
   virtual Selection Select(Random& random) = 0;
-  // Draws with replacement: the same as one call after the other, faster.
+  // Draws with replacement: the same as one call after the other, faster; or stratified.
   virtual void SelectMany(Random& random, std::span<Selection> selections);
 
   // Slots in an order on which choices depend and that slots, numbers and priorities do not tell:

@@ -19,9 +19,11 @@ class PushRight : public Policy {
  public:
   const PolicySpec& spec() const override { return spec_; }
   void Refresh() override {}
-  void Act(Slab& slab, int row, PositionRange positions) override {
-    for (int i = 0; i < positions.count; ++i) {
-      *slab.action<std::int64_t>(0, row, positions.first + i) = 1;
+  void Act(std::span<const ActSlice> slices) override {
+    for (const auto& [slab, row, positions] : slices) {
+      for (int i = 0; i < positions.count; ++i) {
+        *slab->action<std::int64_t>(0, row, positions.first + i) = 1;
+      }
     }
   }
 
@@ -140,9 +142,9 @@ class Dependent : public PushRight {
  public:
   explicit Dependent(std::vector<int>& positions) : positions_(positions) {}
   const PolicySpec& spec() const override { return spec_; }
-  void Act(Slab& slab, int row, PositionRange positions) override {
-    PushRight::Act(slab, row, positions);
-    positions_.push_back(positions.count);
+  void Act(std::span<const ActSlice> slices) override {
+    PushRight::Act(slices);
+    for (const ActSlice& slice : slices) positions_.push_back(slice.positions.count);
   }
 
  private:

@@ -429,6 +429,9 @@ std::vector<std::vector<OptionEntry>> CommonOptionTables() {
     void Declare(Options&) override {}
     void Check(const EnvironmentSpec&) const override {}
     std::unique_ptr<Algorithm> Make(const AlgorithmContext&) const override { return nullptr; }
+    std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext&) const override {
+      return nullptr;
+    }
   };
   Experiment::Algorithms algorithms;
   algorithms.push_back(std::make_unique<NoAlgorithm>());

@@ -39,7 +39,9 @@ ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerCon
                      .bytes_max = static_cast<std::size_t>(options.bytes_max),
                      .seed = SeedSequence(context.seed).Spawn(kDrawStream).GenerateState64(1)[0]};
   if (options.sampler == "prioritised") {
-    table.sampler = {.kind = SelectorKind::kPrioritised, .exponent = options.priority_exponent};
+    table.sampler = {.kind = SelectorKind::kPrioritised,
+                     .exponent = options.priority_exponent,
+                     .stratified = options.stratified};
   }
   const int steps = ChunkSteps(options, context.environments);
   const std::size_t chunk = ChunkLayout(table.items.steps, steps).bytes();
@@ -98,14 +100,17 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
 
   Metrics means;
   for (std::string& name : algorithm_.metric_names()) means.emplace_back(std::move(name), 0.0);
-  const std::int64_t updates = counters_.owed_millionths / per_update;
-  if (updates > 0) Draw();
-  for (std::int64_t left = updates - 1; left >= 0; --left) {
-    const Metrics metrics = LearnOnce(/*draw_next=*/left > 0, update, progress);
-    for (std::size_t i = 0; i < means.size(); ++i) means[i].second += metrics[i].second;
-    counters_.owed_millionths -= per_update;
+  const std::int64_t due = counters_.owed_millionths / per_update;
+  const std::int64_t updates = update.Agree(due);
+  if (due > 0) Draw();
+  for (std::int64_t i = 0; i < updates; ++i) {
+    const Metrics metrics = i < due ? LearnOnce(/*draw_next=*/i + 1 < due, update, progress)
+                                    : algorithm_.Learn(/*batch=*/{}, update, progress);
+    for (std::size_t k = 0; k < means.size(); ++k) means[k].second += metrics[k].second;
   }
+  counters_.owed_millionths -= due * per_update;
   batches_.Release();  // Before the next slab is written: chunks that go are used again.
+  algorithm_.Observe(slab, update);
   for (auto& [name, value] : means) {
     value = updates == 0 ? std::numeric_limits<double>::quiet_NaN()
                          : value / static_cast<double>(updates);

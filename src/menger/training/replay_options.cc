@@ -39,6 +39,9 @@ void ReplayOptions::Declare(Options& options) {
   options.Add(
       "priority_exponent", &priority_exponent,
       {.minimum = 0, .maximum = 10, .consequence = "prioritised: how much more; 0 is uniform"});
+  options.Add("stratified", &stratified,
+              {.consequence = "prioritised: the draws of a batch are spread over the sum of "
+                              "priorities, one from each of as many equal shares"});
   options.Add("prefetch", &prefetch,
               {.choices = {"auto", "on", "off"},
                .consequence = "copy the next batch together while this one is learned from; a "

@@ -17,6 +17,7 @@ struct ReplayOptions {
   double training_intensity = 8;
   std::string sampler = "uniform";  // uniform or prioritised.
   double priority_exponent = 0.6;
+  bool stratified = false;
   std::string prefetch = "auto";  // auto, on or off.
   std::int64_t chunk_steps = 64;
   std::string compression = "none";  // none or automatic.

@@ -17,16 +17,39 @@
 namespace menger {
 namespace {
 
+ParameterManifest CountingManifest() {
+  ParameterManifest manifest;
+  manifest.Add("slabs", {1});
+  return manifest;
+}
+
+class RandomPolicyMaker final : public PolicyMaker {
+ public:
+  explicit RandomPolicyMaker(const EnvironmentSpec& environment) : environment_(environment) {}
+
+  const PolicySpec& spec() const override { return spec_; }
+  const ParameterManifest& manifest() const override { return manifest_; }
+  std::unique_ptr<Policy> Make(const ParameterSource&, PolicyMode,
+                               std::uint64_t seed) const override {
+    return std::make_unique<RandomPolicy>(environment_.observation, environment_.action, seed);
+  }
+  PolicyDescription Describe(std::span<const float>) const override {
+    throw FailedPrecondition("chance has no description");
+  }
+
+ private:
+  const EnvironmentSpec environment_;
+  const PolicySpec spec_;
+  const ParameterManifest manifest_ = CountingManifest();
+};
+
 // Learns nothing: acts at random, counts the slabs that it was shown and remembers the actions.
 class CountingAlgorithm final : public SlabAlgorithm {
  public:
   CountingAlgorithm(const EnvironmentSpec& environment, std::int64_t slabs_max)
-      : environment_(environment), slabs_max_(slabs_max), publication_(Manifest()) {}
+      : policies_(environment), slabs_max_(slabs_max), publication_(policies_.manifest()) {}
 
-  const PolicySpec& policy_spec() const override { return spec_; }
-  std::unique_ptr<Policy> MakePolicy(PolicyMode, std::uint64_t seed) override {
-    return std::make_unique<RandomPolicy>(environment_.observation, environment_.action, seed);
-  }
+  const PolicyMaker& policies() const override { return policies_; }
   Publication& publication() override { return publication_; }
   void Publish() override { publication_.Publish({&slabs_, 1}); }
   std::int64_t parameter_count() const override { return 1; }
@@ -50,15 +73,8 @@ class CountingAlgorithm final : public SlabAlgorithm {
   void LoadParameters(ArchiveReader& archive) override { Load(archive); }
 
  private:
-  static ParameterManifest Manifest() {
-    ParameterManifest manifest;
-    manifest.Add("slabs", {1});
-    return manifest;
-  }
-
-  const EnvironmentSpec environment_;
+  const RandomPolicyMaker policies_;
   const std::int64_t slabs_max_;
-  const PolicySpec spec_;
   Publication publication_;
   float slabs_ = 0;
   std::vector<std::int64_t> actions_;
@@ -78,6 +94,9 @@ class CountingEntry final : public AlgorithmEntry {
   }
   std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
     return std::make_unique<CountingAlgorithm>(context.environment, slabs_max_);
+  }
+  std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext& context) const override {
+    return std::make_unique<RandomPolicyMaker>(context.environment);
   }
 
  private:

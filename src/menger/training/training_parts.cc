@@ -48,7 +48,7 @@ CalibrationReport PlanCollection(const Experiment& experiment, const Environment
   return WithMemoryFor([&] { return CollectingText(experiment); },
                        [&] {
                          return Calibrate(experiment.collector,
-                                          {.history = algorithm.history(),
+                                          {.history = algorithm.policies().history(),
                                            .clip_actions = experiment.transforms.actions == "clip",
                                            .seed = seed},
                                           environment, policies, {.cpus = AvailableCpus()});
@@ -152,7 +152,7 @@ EvaluationPlan EvaluationPlanOf(const Experiment& experiment, const Algorithm& a
   return {.episodes = static_cast<int>(options.episodes),
           .seed = static_cast<std::uint64_t>(seed),
           .clip_actions = experiment.transforms.actions == "clip",
-          .history = algorithm.history(),
+          .history = algorithm.policies().history(),
           .steps_max = options.steps_max};
 }
 

@@ -1,0 +1,131 @@
+#include "menger/algorithms/network_policy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace menger {
+namespace {
+
+int RowsOf(std::span<const ActSlice> slices) {
+  int rows = 0;
+  for (const ActSlice& slice : slices) rows += slice.positions.count;
+  return rows;
+}
+
+}  // namespace
+
+NetworkPolicy::NetworkPolicy(const PolicyModel& model, const PolicySpec& spec,
+                             const ParameterSource* source)
+    : model_(model), spec_(spec), source_(source), network_(model.network().Clone(/*threads=*/1)) {
+  if (source != nullptr) {
+    model.manifest().CheckEqual(source->manifest(), "the source of parameters");
+  }
+}
+
+void NetworkPolicy::Refresh() {
+  if (source_ == nullptr) return;
+  auto latest = source_->Latest();
+  if (latest == blob_) return;
+  blob_ = std::move(latest);
+  version_ = blob_->values();
+  std::ranges::copy(model_.ParametersIn(version_), network_->parameters().begin());
+  network_->ParametersChanged();
+}
+
+void NetworkPolicy::Use(std::span<const float> version) {
+  used_.assign(version.begin(), version.end());
+  version_ = used_;
+  std::ranges::copy(model_.ParametersIn(version_), network_->parameters().begin());
+  network_->ParametersChanged();
+}
+
+const std::uint8_t* NetworkPolicy::MaskOf(const ActSlice& slice) const {
+  const int leaf = model_.encoder().mask_leaf();
+  if (leaf < 0) return nullptr;
+  return slice.slab->observation<std::uint8_t>(leaf, slice.row, slice.positions.first);
+}
+
+void NetworkPolicy::Act(std::span<const ActSlice> slices) {
+  if (!OneSliceAtATime()) return ActOn(slices);
+  for (const ActSlice& slice : slices) ActOn({&slice, 1});
+}
+
+void NetworkPolicy::ActOn(std::span<const ActSlice> slices) {
+  std::span<const Matrix> outputs;
+  if (NeedsOutputs()) {
+    BeforeOutputs(slices.front());
+    outputs = network_->Infer(InputOf(slices));
+    if (network_->state_width() > 0) WriteState(slices);
+  }
+  const std::int64_t version = blob_ == nullptr ? 0 : blob_->version().packed();
+  int first = 0;
+  for (const ActSlice& slice : slices) {
+    const int count = slice.positions.count;
+    of_slice_.clear();
+    for (const Matrix& output : outputs) {
+      of_slice_.push_back({.data = output.row(first),
+                           .rows = count,
+                           .columns = output.columns,
+                           .stride = output.stride});
+    }
+    Choose(slice, of_slice_);
+    std::fill_n(slice.slab->version(slice.row) + slice.positions.first, count, version);
+    first += count;
+  }
+}
+
+NetworkInput NetworkPolicy::InputOf(std::span<const ActSlice> slices) {
+  const int rows = RowsOf(slices);
+  NetworkInput input{.observations = ObservationsOf(slices, rows), .rows = rows};
+  const int width = network_->state_width();
+  if (width == 0) return input;
+  const ActSlice& only = slices.front();
+  if (slices.size() == 1) {
+    input.state = only.slab->state<float>(0, only.row, only.positions.first);
+    input.is_first = only.slab->is_first(only.row) + only.positions.first;
+    return input;
+  }
+  state_.clear();
+  is_first_.clear();
+  for (const auto& [slab, row, positions] : slices) {
+    const float* const state = slab->state<float>(0, row, positions.first);
+    const std::uint8_t* const is_first = slab->is_first(row) + positions.first;
+    state_.insert(state_.end(), state,
+                  state + static_cast<std::ptrdiff_t>(positions.count) * width);
+    is_first_.insert(is_first_.end(), is_first, is_first + positions.count);
+  }
+  input.state = state_.data();
+  input.is_first = is_first_.data();
+  return input;
+}
+
+const void* NetworkPolicy::ObservationsOf(std::span<const ActSlice> slices, int rows) {
+  const ObservationEncoder& encoder = model_.encoder();
+  if (slices.size() == 1 && encoder.identity() && !model_.normalises()) {
+    const ActSlice& only = slices.front();
+    return only.slab->observation(encoder.identity_leaf(), only.row, only.positions.first);
+  }
+  std::byte* const encoded = encoded_.Reserve(*network_, encoder.bytes() * rows);
+  std::byte* next = encoded;
+  for (const auto& [slab, row, positions] : slices) {
+    encoder.Encode(*slab, row, positions.first, positions.count, next);
+    next += encoder.bytes() * positions.count;
+  }
+  if (model_.normalises()) {
+    const std::size_t elements = static_cast<std::size_t>(encoder.elements()) * rows;
+    model_.Normalise({reinterpret_cast<float*>(encoded), elements}, version_);
+  }
+  return encoded;
+}
+
+void NetworkPolicy::WriteState(std::span<const ActSlice> slices) const {
+  const float* next = network_->next_state();
+  for (const auto& [slab, row, positions] : slices) {
+    const std::size_t floats = static_cast<std::size_t>(positions.count) * network_->state_width();
+    std::memcpy(slab->state<float>(0, row + 1, positions.first), next, sizeof(float) * floats);
+    next += floats;
+  }
+}
+
+}  // namespace menger

@@ -1,0 +1,59 @@
+#include "menger/algorithms/transition_batch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "menger/algorithms/q_losses.h"
+
+namespace menger {
+
+TransitionBatch::TransitionBatch(const TransitionFormat& format, const PublishedModel& model,
+                                 double discount, double importance_exponent)
+    : format_(format),
+      model_(model),
+      discount_(discount),
+      importance_exponent_(importance_exponent) {}
+
+void TransitionBatch::Take(const ReplayBatch& batch, double progress, UpdateRule& update) {
+  batch_ = batch;
+  const auto rows = static_cast<std::size_t>(batch.size());
+  rows_before_ = static_cast<std::int64_t>(update.Before(static_cast<double>(rows)));
+  rows_of_all_ = update.Total(static_cast<double>(rows));
+  probabilities_.resize(rows);
+  double smallest = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < rows; ++i) {
+    probabilities_[i] = batch.items[i].probability;
+    smallest = std::min(smallest, probabilities_[i]);
+  }
+  smallest = -update.Largest(-smallest);
+  for (auto* const column : {&returns_, &bootstraps_, &weights_}) column->resize(rows);
+  if (rows == 0) return;
+
+  const int steps = format_.options().n_step;
+  NStepReturns({batch.column<float>(TransitionFormat::kReward), rows * steps}, steps,
+               batch.columns[TransitionFormat::kReward].rows,
+               {batch.column<std::uint8_t>(TransitionFormat::kTerminated), rows}, discount_,
+               returns_, bootstraps_);
+  ImportanceWeights(probabilities_, smallest,
+                    importance_exponent_ + progress * (1 - importance_exponent_), weights_);
+  for (float& weight : weights_) weight /= static_cast<float>(rows_of_all_);
+  observations_ = Normalised(TransitionFormat::kObservation, normalised_);
+  next_observations_ = Normalised(TransitionFormat::kNextObservation, next_normalised_);
+}
+
+const std::uint8_t* TransitionBatch::next_mask() const {
+  return format_.has_mask() ? batch_.column<std::uint8_t>(TransitionFormat::kNextMask) : nullptr;
+}
+
+const void* TransitionBatch::Normalised(int column, BatchMemory& memory) const {
+  const BatchColumn& from = batch_.columns[column];
+  if (!model_.normalises()) return from.data;
+  const std::size_t bytes = from.item_bytes * static_cast<std::size_t>(rows());
+  std::byte* const to = memory.Reserve(model_.network(), bytes);
+  std::memcpy(to, from.data, bytes);
+  model_.NormaliseRows({reinterpret_cast<float*>(to), bytes / sizeof(float)});
+  return to;
+}
+
+}  // namespace menger
