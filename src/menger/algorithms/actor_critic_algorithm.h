@@ -48,6 +48,8 @@ class ActorCriticAlgorithm : public SlabAlgorithm {
   void Load(ArchiveReader& archive) final;
   void LoadParameters(ArchiveReader& archive) final;
 
+  Network& network() { return model_.network(); }  // For tests and for looking into a run.
+
  protected:
   // How a slab is gone through.
   struct Passes {
