@@ -19,7 +19,7 @@ namespace menger {
 
 // What is trained, on what, for how long.
 struct ReplaySetup {
-  std::vector<std::pair<std::string, std::string>> options;  // Of section [dqn].
+  std::vector<std::pair<std::string, std::string>> options;  // Of the algorithm's section.
   ReplayOptions replay;
   NetworkOptions network;
   OptimiserOptions optimiser;
@@ -30,30 +30,31 @@ struct ReplaySetup {
   int threads = 1;
 };
 
-// A DQN that learns from replay in a plain loop, without a run folder.
-class ReplayRun {
+// An algorithm that learns from replay in a plain loop, without a run folder.
+template <typename Implementation, typename Config>
+class ReplayRunOf {
  public:
-  ReplayRun(const ReplaySetup& setup, EnvironmentEntry environment)
-      : setup_(setup), environment_(std::move(environment)), dqn_(MakeDqn()) {
-    update_ = MakeLocalUpdateRule(setup.optimiser, dqn_->parameter_count());
+  ReplayRunOf(const ReplaySetup& setup, EnvironmentEntry environment)
+      : setup_(setup), environment_(std::move(environment)), algorithm_(Make()) {
+    update_ = MakeLocalUpdateRule(setup.optimiser, algorithm_->parameter_groups());
     learner_ = std::make_unique<ReplayLearner>(
         setup.replay,
         ReplayLearnerContext{
             .environments = setup.environments, .threads = setup.threads, .seed = setup.seed},
-        *dqn_);
-    collector_ = MakeCollector({.environments = setup.environments,
-                                .horizon = setup.horizon,
-                                .pin = false,
-                                .seed = setup.seed},
-                               environment_,
-                               [&] { return dqn_->MakePolicy(PolicyMode::kSample, setup_.seed); });
+        *algorithm_);
+    collector_ = MakeCollector(
+        {.environments = setup.environments,
+         .horizon = setup.horizon,
+         .pin = false,
+         .seed = setup.seed},
+        environment_, [&] { return algorithm_->MakePolicy(PolicyMode::kSample, setup_.seed); });
   }
 
   // One slab.
   Metrics Step() {
     const double progress = static_cast<double>(steps_) / static_cast<double>(setup_.steps);
     Metrics metrics = learner_->Consume(collector_->Collect(), *update_, std::min(progress, 1.0));
-    dqn_->Publish();
+    algorithm_->Publish();
     steps_ += static_cast<std::int64_t>(setup_.environments) * setup_.horizon;
     return metrics;
   }
@@ -64,32 +65,35 @@ class ReplayRun {
 
   // As GreedyReturn.
   double Evaluate(int episodes, int horizon) {
-    return GreedyReturn(*dqn_, environment_, episodes, horizon);
+    return GreedyReturn(*algorithm_, environment_, episodes, horizon);
   }
 
-  Dqn& dqn() { return *dqn_; }
+  Implementation& algorithm() { return *algorithm_; }
   const ReplayLearner& learner() const { return *learner_; }
 
  private:
-  std::unique_ptr<Dqn> MakeDqn() const {
-    DqnConfig config;
-    Options options("dqn");
+  std::unique_ptr<Implementation> Make() const {
+    Config config;
+    Options options("algorithm");
     config.Declare(options);
     for (const auto& [name, text] : setup_.options) options.SetFromText(name, text);
-    return std::make_unique<Dqn>(config, AlgorithmContext{.environment = environment_.spec,
-                                                          .network = setup_.network,
-                                                          .environments = setup_.environments,
-                                                          .seed = setup_.seed,
-                                                          .threads = setup_.threads});
+    return std::make_unique<Implementation>(config,
+                                            AlgorithmContext{.environment = environment_.spec,
+                                                             .network = setup_.network,
+                                                             .environments = setup_.environments,
+                                                             .seed = setup_.seed,
+                                                             .threads = setup_.threads});
   }
 
   const ReplaySetup setup_;
   const EnvironmentEntry environment_;
-  const std::unique_ptr<Dqn> dqn_;
+  const std::unique_ptr<Implementation> algorithm_;
   std::unique_ptr<UpdateRule> update_;
   std::unique_ptr<ReplayLearner> learner_;
   std::unique_ptr<Collector> collector_;
   std::int64_t steps_ = 0;
 };
+
+using ReplayRun = ReplayRunOf<Dqn, DqnConfig>;
 
 }  // namespace menger

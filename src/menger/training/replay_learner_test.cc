@@ -72,15 +72,15 @@ TEST(ReplayLearnerTest, TrainingIntensityIsHeldExactlyAfterEverySlabOfARun) {
 TEST(ReplayLearnerTest, NothingIsLearnedBeforeThereAreEnoughItems) {
   ReplaySetup setup = SmallSetup();
   ReplayRun run(setup, CartPole());
-  const std::vector<float> before(run.dqn().publication().Latest()->values().begin(),
-                                  run.dqn().publication().Latest()->values().end() - 1);
+  const std::vector<float> before(run.algorithm().publication().Latest()->values().begin(),
+                                  run.algorithm().publication().Latest()->values().end() - 1);
   while (true) {
     const Metrics metrics = run.Step();
     if (MetricOf(metrics, "replay_items") >= 100) break;
     EXPECT_EQ(MetricOf(metrics, "updates"), 0);
     EXPECT_TRUE(std::isnan(MetricOf(metrics, "loss")));
     EXPECT_TRUE(std::equal(before.begin(), before.end(),
-                           run.dqn().publication().Latest()->values().begin()));
+                           run.algorithm().publication().Latest()->values().begin()));
   }
   EXPECT_GT(run.learner().counters().updates, 0);
 }
@@ -111,7 +111,7 @@ TEST(ReplayLearnerTest, TheSameSeedGivesTheSameBitsForAnyNumberOfThreads) {
     setup.threads = threads;
     ReplayRun run(setup, CartPole());
     run.Train();
-    const auto blob = run.dqn().publication().Latest();
+    const auto blob = run.algorithm().publication().Latest();
     results.emplace_back(blob->values().begin(), blob->values().end());
   }
   EXPECT_EQ(results[0], results[1]);
@@ -125,7 +125,7 @@ TEST(ReplayLearnerTest, GatheringAheadChangesNoBitOfUniformDraws) {
     setup.replay.prefetch = ahead ? "on" : "off";
     ReplayRun run(setup, CartPole());
     run.Train();
-    const auto published = run.dqn().publication().Latest()->values();
+    const auto published = run.algorithm().publication().Latest()->values();
     values[ahead].assign(published.begin(), published.end());
   }
   EXPECT_EQ(values[0], values[1]);
@@ -158,7 +158,7 @@ TEST(ReplayLearnerTest, CompressionChangesNoBitOfWhatIsLearned) {
     setup.replay.compression = compression;
     ReplayRun run(setup, probes::Entry<Wide>());
     run.Train();
-    const auto blob = run.dqn().publication().Latest();
+    const auto blob = run.algorithm().publication().Latest();
     results.emplace_back(blob->values().begin(), blob->values().end());
   }
   EXPECT_EQ(results[0], results[1]);
@@ -260,7 +260,7 @@ class ReplayProbeTest : public testing::TestWithParam<std::string> {
 
   // The largest value at an observation, and the greedy action.
   static std::pair<float, std::int64_t> At(ReplayRun& run, float observation) {
-    const auto values = run.dqn().Values({.observations = &observation, .rows = 1});
+    const auto values = run.algorithm().Values({.observations = &observation, .rows = 1});
     const auto best = std::max_element(values.begin(), values.end());
     return {*best, best - values.begin()};
   }
@@ -373,7 +373,7 @@ TEST_P(ChainTest, LearnedValuesAreTheOptimalOnes) {
   std::vector<float> observations(Chain::kStates * Chain::kStates, 0.0F);
   for (int i = 0; i < Chain::kStates; ++i) observations[i * Chain::kStates + i] = 1;
   const auto values =
-      run.dqn().Values({.observations = observations.data(), .rows = Chain::kStates});
+      run.algorithm().Values({.observations = observations.data(), .rows = Chain::kStates});
   const auto optimal = ChainValues(kDiscount);
   for (std::size_t i = 0; i < optimal.size(); ++i) EXPECT_NEAR(values[i], optimal[i], 0.05) << i;
 }
