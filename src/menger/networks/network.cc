@@ -92,7 +92,8 @@ void NetworkOptions::Declare(Options& options) {
                       "are shared always"});
   options.Add("layer_norm", &layer_norm,
               {.consequence = "of kind = mlp: hidden layers are normalised (Ba et al. 2016) before "
-                              "their activation function: steadier critics, for more time a step"});
+                              "their activation function: steadier critics, for a third to half "
+                              "more time in the network"});
   options.Add("lstm_size", &lstm_size,
               {.minimum = 1,
                .maximum = 65536,
