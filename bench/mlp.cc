@@ -49,11 +49,17 @@ void CountRows(benchmark::State& state, int rows) {
       1e-9 * rows, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
+NetworkSpec NormalisedSpec() {
+  NetworkSpec spec = CartPoleSpec();
+  spec.options.layer_norm = true;
+  return spec;
+}
+
 // Argument: rows.
-void Infer(benchmark::State& state) {
+void InferWith(benchmark::State& state, const NetworkSpec& spec) {
   const int rows = static_cast<int>(state.range(0));
   Random random = Random::FromSeed(1);
-  MlpNetwork network(CartPoleSpec(), random, 1);
+  MlpNetwork network(spec, random, 1);
   const auto x = SomeNumbers(rows * 4);
   for (auto _ : state) {
     benchmark::DoNotOptimize(network.Infer({.observations = x.data(), .rows = rows}).data());
@@ -61,6 +67,9 @@ void Infer(benchmark::State& state) {
   CountFlops(state, rows * ProductsOfOneRow(network));
   CountRows(state, rows);
 }
+void Infer(benchmark::State& state) { InferWith(state, CartPoleSpec()); }
+void InferNormalised(benchmark::State& state) { InferWith(state, NormalisedSpec()); }
+BENCHMARK(InferNormalised)->Arg(1)->Arg(16)->Arg(256);
 BENCHMARK(Infer)->Arg(1)->Arg(8)->Arg(16)->Arg(64)->Arg(256);
 
 // One minibatch without its loss: parameters changed, Forward, Backward. Arguments: rows, threads.
@@ -85,6 +94,8 @@ void Learn(benchmark::State& state, const NetworkSpec& spec) {
 }
 void LearnCartPole(benchmark::State& state) { Learn(state, CartPoleSpec()); }
 void LearnHumanoid(benchmark::State& state) { Learn(state, CartPoleSpec(348, 17)); }
+void LearnNormalised(benchmark::State& state) { Learn(state, NormalisedSpec()); }
+BENCHMARK(LearnNormalised)->ArgsProduct({{64, 256, 2048}, {1}});
 BENCHMARK(LearnCartPole)->ArgsProduct({{64, 256, 2048}, {1}});
 BENCHMARK(LearnCartPole)->ArgsProduct({{64, 256, 2048}, {2}})->UseRealTime();
 BENCHMARK(LearnHumanoid)->Args({64, 1});

@@ -1,7 +1,7 @@
 """Records what torch computes, for the tests of src/menger/networks.
 
 Run with an interpreter that has torch:
-    python tools/record_networks.py     rewrites src/menger/networks/network_test_values.h
+    python tools/record_networks.py     rewrites network_test_values.h and layer_norm_test_values.h there
 
 Inputs are not recorded: both sides compute them with the same short formula (`numbers` here, RecordedInput there).
 """
@@ -10,8 +10,7 @@ import os
 
 import torch
 
-TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "menger", "networks",
-                      "network_test_values.h")
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "menger", "networks")
 
 
 def numbers(count, salt, scale):
@@ -46,30 +45,37 @@ class Reader:
         return torch.cat([leaf.grad.flatten() for leaf in self.leaves])
 
 
-def hidden_layers(reader, x, sizes, activation):
+def hidden_layers(reader, x, sizes, activation, normalised):
     for size in sizes:
-        x = activation(x @ reader.take(x.shape[1], size) + reader.take(size))
+        x = x @ reader.take(x.shape[1], size) + reader.take(size)
+        if normalised:
+            gain, bias = reader.take(size), reader.take(size)
+            x = torch.nn.functional.layer_norm(x, (size,), gain, bias)
+        x = activation(x)
     return x
 
 
-def network(name, observation, hidden, heads, rows, shared, activation, every):
+def network(name, observation, hidden, heads, rows, shared, activation, every, normalised=False):
     """heads: (width, constant). Parameters are taken in the order of our manifest."""
     reader = Reader(salt=1, scale=0.25)
-    x = numbers(rows * observation, 2, 1.0).reshape(rows, observation)
-    trunk = hidden_layers(reader, x, hidden, activation) if shared else None
+    x = numbers(rows * observation, 2, 1.0).reshape(rows, observation).requires_grad_()
+    trunk = hidden_layers(reader, x, hidden, activation, normalised) if shared else None
     outputs = []
     for width, constant in heads:
         if constant:
             outputs.append(reader.take(width).expand(rows, width))
             continue
-        top = trunk if shared else hidden_layers(reader, x, hidden, activation)
+        top = trunk if shared else hidden_layers(reader, x, hidden, activation, normalised)
         outputs.append(top @ reader.take(top.shape[1], width) + reader.take(width))
     loss = sum((output * numbers(output.numel(), 3 + i, 1.0).reshape(output.shape)).sum()
                for i, output in enumerate(outputs))
     loss.backward()
-    return [f"// {name}: every output, head by head; every {every}th entry of the gradient.",
-            array(f"k{name}Outputs", torch.cat([output.flatten() for output in outputs])),
-            array(f"k{name}Gradient", reader.gradient()[::every])]
+    lines = [f"// {name}: every output, head by head; every {every}th entry of the gradient.",
+             array(f"k{name}Outputs", torch.cat([output.flatten() for output in outputs])),
+             array(f"k{name}Gradient", reader.gradient()[::every])]
+    if normalised:
+        lines += ["// The gradient of its inputs.", array(f"k{name}InputGradient", x.grad.flatten())]
+    return lines
 
 
 def adam(name, clip):
@@ -114,20 +120,26 @@ def gaussian():
             array("kGaussianEntropy", normal.entropy().sum(1))]
 
 
+def write(name, lines):
+    head = ["#pragma once", "", f"// Written by tools/record_networks.py with torch {torch.__version__}; not for editing.", "",
+            "namespace menger::recorded {", ""]  # fmt: skip
+    with open(os.path.join(FOLDER, name), "w", encoding="utf-8") as file:
+        file.write("\n".join(head + lines + ["", "}  // namespace menger::recorded", ""]))
+
+
 def main():
     torch.set_num_threads(1)
-    lines = ["#pragma once", "",
-             f"// Written by tools/record_networks.py with torch {torch.__version__}; not for editing.", "",
-             "namespace menger::recorded {", ""]
-    lines += network("Separate", 4, [64, 64], [(2, False), (1, False)], rows=37, shared=False,
-                     activation=torch.tanh, every=101)
-    lines += network("Shared", 5, [12, 20], [(18, False), (3, True), (1, False)], rows=9, shared=True,
-                     activation=torch.relu, every=7)
-    lines += network("Linear", 3, [], [(2, False)], rows=4, shared=False, activation=torch.tanh, every=1)
-    lines += adam("Adam", None) + adam("ClippedAdam", 0.5) + categorical() + gaussian()
-    lines += ["", "}  // namespace menger::recorded", ""]
-    with open(TARGET, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines))
+    separate = network("Separate", 4, [64, 64], [(2, False), (1, False)], rows=37, shared=False, activation=torch.tanh, every=101)
+    shared = network("Shared", 5, [12, 20], [(18, False), (3, True), (1, False)], rows=9, shared=True, activation=torch.relu,
+                     every=7)  # fmt: skip
+    linear = network("Linear", 3, [], [(2, False)], rows=4, shared=False, activation=torch.tanh, every=1)
+    write("network_test_values.h", separate + shared + linear + adam("Adam", None) + adam("ClippedAdam", 0.5) + categorical()
+          + gaussian())  # fmt: skip
+    tanh = network("NormTanh", 5, [11, 40], [(2, False), (1, False)], rows=9, shared=False, activation=torch.tanh, every=7,
+                   normalised=True)  # fmt: skip
+    relu = network("NormRelu", 3, [12, 20], [(4, False), (3, True), (1, False)], rows=7, shared=True, activation=torch.relu,
+                   every=5, normalised=True)  # fmt: skip
+    write("layer_norm_test_values.h", tanh + relu)
 
 
 main()

@@ -13,7 +13,7 @@ _HEADER = struct.Struct("<8sIIQ")
 
 _DTYPES = ("uint8", "int32", "int64", "float32", "float64")
 _SPACES = ("box", "discrete", "multi_discrete", "mask", "length")
-_KINDS = ("dense", "convolution", "lstm")
+_KINDS = ("dense", "convolution", "lstm", "layer_norm")
 _ACTIVATIONS = ("none", "tanh", "relu")
 _RULES = ("largest_logit", "mean", "largest_value")
 _MODELS = ("mean", "categorical", "quantiles")
@@ -51,6 +51,8 @@ class Layer:
         weight, recurrent, self.bias = reader.floats(), reader.floats(), reader.floats()
         if self.kind == "convolution":
             self.weight = weight.reshape(-1, self.channels, self.kernel, self.kernel)
+        elif self.kind == "layer_norm":
+            self.weight = weight.reshape(self.outputs)
         else:
             self.weight = weight.reshape(self.inputs, -1)
             self.recurrent = recurrent.reshape(self.outputs, -1) if recurrent.size else None

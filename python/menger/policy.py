@@ -117,6 +117,8 @@ class Policy:
                 result = _convolve(layer, given, channels_first=layer.source < 0)
             elif layer.kind == "lstm":
                 result = self._remember(index, layer, given)
+            elif layer.kind == "layer_norm":
+                result = _normalise(layer, given)
             else:
                 result = given @ layer.weight + layer.bias
             if layer.activation == "tanh":
@@ -237,6 +239,13 @@ def _one_hot(codes, count, name):
 
 def _sigmoid(x):
     return (0.5 * (1 + numpy.tanh(0.5 * x))).astype(numpy.float32)
+
+
+def _normalise(layer, given):
+    """Layer normalisation; the epsilon is that of src/menger/networks/kernels/layer_norm.h."""
+    centred = given - given.mean(axis=1, keepdims=True)
+    variance = (centred * centred).mean(axis=1, keepdims=True)
+    return centred / numpy.sqrt(variance + numpy.float32(1e-5)) * layer.weight + layer.bias
 
 
 def _convolve(layer, given, channels_first):

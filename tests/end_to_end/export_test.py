@@ -108,8 +108,9 @@ class ExportTest(ProgramTest):
     def test_c_and_python_act_alike_on_batches_and_one_by_one(self):
         self.quick()
         self.train(CONTINUOUS, "continuous")
+        self.train(CONTINUOUS + "[network]\nlayer_norm = true\n", "normalised")
         random = numpy.random.default_rng(5)
-        for run, width in (("run", 4), ("continuous", 3)):
+        for run, width in (("run", 4), ("continuous", 3), ("normalised", 3)):
             self.succeed("export", run, "--out", "policy.menger")
             observations = random.uniform(-3, 3, (OBSERVATIONS // 20, 20, width)).astype(numpy.float32)
             policy = menger.load(self.folder / "policy.menger")

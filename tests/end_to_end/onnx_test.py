@@ -45,6 +45,15 @@ class OnnxTest(ProgramTest):
         action, _ = onnx.act({"observation": numpy.full((100, 3), 1e6, numpy.float32)})
         self.assertLessEqual(numpy.abs(action).max(), 2)
 
+    def test_normalised_layers(self):
+        self.train(CONTINUOUS, "--set", "network.layer_norm=true")
+        self.check()
+
+    def test_normalised_layers_that_heads_share(self):
+        self.train(CONTINUOUS, "--set", "network.layer_norm=true", "--set", "network.activation=relu", "--set",
+                   "network.shared_trunk=true", "--set", "network.hidden=[33]")  # fmt: skip
+        self.check()
+
     def test_values_of_a_distribution_of_returns(self):
         for recipe in ("cartpole_rainbow", "cartpole_qr_dqn"):
             self.succeed("train", recipe, "--set", "steps=600", "--set", "replay.min_size=200", "--set",

@@ -119,6 +119,10 @@ int MlpNetwork::AddLayer(const std::string& name, int source, int outputs, bool 
   layer.depth = source < 0 ? 0 : layers_[source].depth + 1;
   layer.weight = manifest_.Add(name + "/weight", {layer.inputs, layer.outputs});
   layer.bias = manifest_.Add(name + "/bias", {layer.outputs});
+  if (hidden && spec_.options.layer_norm) {
+    layer.norm = static_cast<int>(norms_.size());
+    norms_.emplace_back(manifest_, name, outputs, kernels_);
+  }
   layers_.push_back(layer);
   return static_cast<int>(layers_.size()) - 1;
 }
@@ -146,6 +150,7 @@ void MlpNetwork::Initialise(Random& random) {
                   static_cast<float>(spec_.heads[layer.head].bias));
     }
   }
+  for (const LayerNorm& norm : norms_) norm.Initialise(parameters_.data());
   for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
     if (constant_bias_[head] < 0) continue;
     std::fill_n(parameters_.data() + constant_bias_[head], spec_.heads[head].width,
@@ -180,6 +185,7 @@ void MlpNetwork::Pack() {
     }
     std::memcpy(packed, parameters_.data() + layer.bias, bytes);
   }
+  for (LayerNorm& norm : norms_) norm.Pack(parameters_.data());
   packed_valid_ = true;
 }
 
@@ -225,8 +231,8 @@ void MlpNetwork::RunTiles(int rows, FunctionRef<void(int, Rows)> function) {
 }
 
 // output [rows, padded outputs], dense.
-void MlpNetwork::ApplyLayer(const Layer& layer, const float* input, std::ptrdiff_t stride,
-                            float* output, int rows) const {
+void MlpNetwork::Multiply(const Layer& layer, const float* input, std::ptrdiff_t stride,
+                          float* output, int rows) const {
   const int width = Padded(layer.outputs);
   const float* const weight = packed_.data() + layer.packed;
   kernels_.multiply({.a = input,
@@ -240,9 +246,12 @@ void MlpNetwork::ApplyLayer(const Layer& layer, const float* input, std::ptrdiff
                      .rows = rows,
                      .inner = layer.inputs,
                      .columns = width});
+}
+
+void MlpNetwork::Activate(const Layer& layer, float* output, int rows) const {
   if (!layer.hidden) return;
   const auto activate = spec_.options.activation == "tanh" ? kernels_.tanh : kernels_.relu;
-  activate(output, static_cast<std::ptrdiff_t>(rows) * width);
+  activate(output, static_cast<std::ptrdiff_t>(rows) * Padded(layer.outputs));
 }
 
 void MlpNetwork::CheckRows(const NetworkInput& input) const {
@@ -256,10 +265,13 @@ void MlpNetwork::ForwardTile(int branch, Rows rows) {
     const std::ptrdiff_t stride =
         layer.source < 0 ? layer.inputs : static_cast<std::ptrdiff_t>(Padded(layer.inputs));
     const float* const from = layer.source < 0 ? observations_ : activations_[layer.source].data();
-    ApplyLayer(
-        layer, from + rows.begin * stride, stride,
-        activations_[i].data() + static_cast<std::ptrdiff_t>(rows.begin) * Padded(layer.outputs),
-        rows.count());
+    float* const to =
+        activations_[i].data() + static_cast<std::ptrdiff_t>(rows.begin) * Padded(layer.outputs);
+    LayerNorm* const norm = layer.norm < 0 ? nullptr : &norms_[layer.norm];
+    float* const dense = norm == nullptr ? to : norm->inputs(rows.begin);
+    Multiply(layer, from + rows.begin * stride, stride, dense, rows.count());
+    if (norm != nullptr) norm->Forward(rows.begin, rows.count(), to);
+    Activate(layer, to, rows.count());
   }
 }
 
@@ -272,6 +284,7 @@ std::span<const Matrix> MlpNetwork::Forward(const NetworkInput& input) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     activations_[i].Reserve(static_cast<std::ptrdiff_t>(input.rows) * Padded(layers_[i].outputs));
   }
+  for (LayerNorm& norm : norms_) norm.Reserve(input.rows);
   if (SplitsByBranch(input.rows)) {
     pool_.Run(branches_, [&](int branch) {
       for (int begin = 0; begin < input.rows; begin += kTileRows) {
@@ -307,7 +320,9 @@ void MlpNetwork::InferTile(const float* observations, float* scratch, Rows rows)
         layer.head < 0
             ? half(layer.depth)
             : inferred_[i].data() + static_cast<std::ptrdiff_t>(rows.begin) * Padded(layer.outputs);
-    ApplyLayer(layer, from, stride, to, rows.count());
+    Multiply(layer, from, stride, to, rows.count());
+    if (layer.norm >= 0) norms_[layer.norm].Apply(to, rows.count());
+    Activate(layer, to, rows.count());
   }
 }
 

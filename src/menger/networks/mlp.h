@@ -11,6 +11,7 @@
 #include "menger/base/worker_pool.h"
 #include "menger/networks/aligned_floats.h"
 #include "menger/networks/kernels/kernels.h"
+#include "menger/networks/layer_norm.h"
 #include "menger/networks/network.h"
 
 namespace menger {
@@ -21,6 +22,8 @@ namespace menger {
 // Every head that is not constant has hidden layers of its own ("policy/0/weight" [inputs,
 // outputs], "policy/0/bias", "policy/1/weight", ...), or all heads read the last layer of one trunk
 // ("trunk/0/weight", ..., "policy/0/weight"). A constant head is a bias alone ("log_std/bias").
+// With network.layer_norm every hidden layer is normalised ("policy/0/norm/gain",
+// "policy/0/norm/bias") before its activation function.
 //
 // Every number is one chain of fused multiply-adds in a fixed order. So outputs depend neither on
 // the batch nor on the threads, Forward and Infer agree, and gradients do not depend on the
@@ -59,7 +62,8 @@ class MlpNetwork : public Network {
     int source = -1;  // The layer that it reads; -1: the observation.
     int inputs = 0;
     int outputs = 0;
-    bool hidden = false;          // Followed by the activation function.
+    bool hidden = false;          // Followed by the activation function,
+    int norm = -1;                // and by this one of norms_ before it; -1: none.
     int head = -1;                // The head whose output it is.
     int branch = 0;               // Layers of different branches have nothing in common.
     int depth = 0;                // Layers between it and the observation.
@@ -100,8 +104,10 @@ class MlpNetwork : public Network {
   bool SplitsByBranch(int rows) const;
   void RunTiles(int rows, FunctionRef<void(int thread, Rows rows)> function);
   void ForwardTile(int branch, Rows rows);
-  void ApplyLayer(const Layer& layer, const float* input, std::ptrdiff_t stride, float* output,
-                  int rows) const;
+  void Multiply(const Layer& layer, const float* input, std::ptrdiff_t stride, float* output,
+                int rows) const;
+  void Activate(const Layer& layer, float* output, int rows) const;
+  float* OutputGradient(int layer, int row);
   void InferTile(const float* observations, float* scratch, Rows rows);
   void BackwardTile(std::span<const Matrix> output_gradients, int branch, Rows rows);
   void InputGradientTile(float* gradient, Rows rows);
@@ -116,6 +122,7 @@ class MlpNetwork : public Network {
   int observation_size_;
   ParameterManifest manifest_;
   std::vector<Layer> layers_;
+  std::vector<LayerNorm> norms_;
   int branches_ = 1;
   std::vector<std::int64_t> constant_bias_;  // One a head: where a constant one's bias lies, or -1.
   std::vector<GradientTask> gradient_tasks_;
@@ -128,7 +135,8 @@ class MlpNetwork : public Network {
   bool transposed_valid_ = false;
   bool input_transposed_valid_ = false;  // Of the layers that read the observation.
 
-  // What Forward keeps: the output of each layer; beside it, the gradient of that output.
+  // What Forward keeps: the output of each layer; beside it, the gradient of what the layer gives
+  // before its normalisation and its activation function.
   const float* observations_ = nullptr;
   int forward_rows_ = 0;
   std::vector<AlignedFloats> activations_;  // One a layer, [rows, padded outputs].

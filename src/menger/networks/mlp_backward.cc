@@ -52,6 +52,7 @@ void MlpNetwork::Backward(std::span<const Matrix> output_gradients,
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     deltas_[i].Reserve(static_cast<std::ptrdiff_t>(forward_rows_) * Padded(layers_[i].outputs));
   }
+  for (LayerNorm& norm : norms_) norm.ReserveGradients(forward_rows_);
   if (request.inputs == nullptr && request.parameters && SplitsByBranch(forward_rows_)) {
     pool_.Run(branches_, [&](int branch) {
       for (int begin = 0; begin < forward_rows_; begin += kTileRows) {
@@ -115,7 +116,16 @@ void MlpNetwork::InputGradientTile(float* gradient, Rows rows) {
   }
 }
 
-// deltas_ of the rows: the gradient of what each layer gives before its activation function.
+// Where layers that read this one leave the gradient of what it gives, from the row on.
+float* MlpNetwork::OutputGradient(int layer, int row) {
+  const int norm = layers_[layer].norm;
+  return norm < 0 ? deltas_[layer].data() +
+                        static_cast<std::ptrdiff_t>(row) * Padded(layers_[layer].outputs)
+                  : norms_[norm].output_gradients(row);
+}
+
+// deltas_ of the rows: the gradient of what each layer gives before its normalisation and its
+// activation function.
 void MlpNetwork::BackwardTile(std::span<const Matrix> output_gradients, int branch, Rows rows) {
   const bool tanh = spec_.options.activation == "tanh";
   const auto activation_gradient = tanh ? kernels_.tanh_gradient : kernels_.relu_gradient;
@@ -130,7 +140,9 @@ void MlpNetwork::BackwardTile(std::span<const Matrix> output_gradients, int bran
         std::copy_n(output_gradients[layer.head].row(rows.begin + row), layer.outputs, to);
       }
     } else {
-      activation_gradient(activations_[i].data() + rows.begin * width, delta, rows.count() * width);
+      activation_gradient(activations_[i].data() + rows.begin * width,
+                          OutputGradient(static_cast<int>(i), rows.begin), rows.count() * width);
+      if (layer.norm >= 0) norms_[layer.norm].Backward(rows.begin, rows.count(), delta);
     }
     if (layer.source < 0) continue;
     const std::ptrdiff_t source_width = Padded(layer.inputs);
@@ -139,7 +151,7 @@ void MlpNetwork::BackwardTile(std::span<const Matrix> output_gradients, int bran
                        .a_inner = 1,
                        .b = packed_.data() + layer.transposed,
                        .b_row = source_width,
-                       .c = deltas_[layer.source].data() + rows.begin * source_width,
+                       .c = OutputGradient(layer.source, rows.begin),
                        .c_row = source_width,
                        .accumulate = layer.adds_to_source,
                        .rows = rows.count(),
@@ -155,6 +167,9 @@ void MlpNetwork::WeightGradient(const GradientTask& task) {
   const float* const input = first ? observations_ : activations_[layer.source].data();
   const int width = Padded(layer.outputs);
   const float one = 1.0f;
+  if (layer.norm >= 0 && task.begin == 0) {
+    norms_[layer.norm].ParameterGradient(forward_rows_, gradients_.data());
+  }
   for (int begin = 0; begin < forward_rows_; begin += kSummedRows) {
     MatrixProduct product{
         .a = input + begin * stride + task.begin,

@@ -35,6 +35,24 @@ void CheckHeads(const std::vector<HeadSpec>& heads) {
   }
 }
 
+// The networks that are normalised are those of MlpNetwork.
+void CheckLayerNorm(const NetworkSpec& spec) {
+  const NetworkOptions& options = spec.options;
+  if (!options.layer_norm) return;
+  if (options.kind != "mlp") {
+    throw InvalidArgument(
+        "network.layer_norm = true is for network.kind = \"mlp\", but this is \"{}\"; set "
+        "network.layer_norm = false",
+        options.kind);
+  }
+  if (spec.device == "cpu" && spec.precision == "fp32") return;
+  throw InvalidArgument(
+      "network.layer_norm = true is for device \"cpu\" and precision \"fp32\", but these are "
+      "\"{}\" "
+      "and \"{}\"; use those, or set network.layer_norm = false",
+      spec.device, spec.precision);
+}
+
 void CheckSpec(const NetworkSpec& spec, int threads) {
   CheckChoice("network.kind", spec.options.kind, kKinds);
   CheckChoice("network.activation", spec.options.activation, kActivations);
@@ -48,6 +66,7 @@ void CheckSpec(const NetworkSpec& spec, int threads) {
                           spec.observation.name, ToString(spec.observation.shape));
   }
   CheckHeads(spec.heads);
+  CheckLayerNorm(spec);
   if (threads < 1)
     throw InvalidArgument("a network for {} threads; it must be at least 1", threads);
 }
@@ -71,6 +90,10 @@ void NetworkOptions::Declare(Options& options) {
       {.consequence = "policy and value (duelling: advantage and value) share hidden layers: "
                       "half the time, and their losses disturb each other; convolutions "
                       "are shared always"});
+  options.Add("layer_norm", &layer_norm,
+              {.consequence = "of kind = mlp: hidden layers are normalised (Ba et al. 2016) before "
+                              "their activation function: steadier critics, for a third to half "
+                              "more time in the network"});
   options.Add("lstm_size", &lstm_size,
               {.minimum = 1,
                .maximum = 65536,

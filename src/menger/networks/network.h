@@ -35,6 +35,7 @@ struct NetworkOptions {
   std::string activation = "tanh";  // tanh or relu.
   bool shared_trunk = false;        // false: every head has hidden layers of its own; those of
                                     // a convolutional network share the convolutions all the same.
+  bool layer_norm = false;  // Normalises hidden layers (Ba et al. 2016): of MlpNetwork alone.
   std::int64_t lstm_size = 64;
 
   // Whether it is convolutional: then it reads stacked frames, else vectors.

@@ -52,7 +52,13 @@ class LayerBuilder {
         spec_.options.activation == "tanh" ? Activation::kTanh : Activation::kRelu;
     int source = -1;
     for (std::size_t i = 0; i < spec_.options.hidden.size(); ++i) {
-      source = AddDense(fmt::format("{}/{}", name, i), source, activation);
+      const std::string layer = fmt::format("{}/{}", name, i);
+      if (spec_.options.layer_norm) {
+        source = AddDense(layer, source, Activation::kNone);
+        source = AddLayerNorm(layer + "/norm", source, activation);
+      } else {
+        source = AddDense(layer, source, activation);
+      }
     }
     return source;
   }
@@ -66,6 +72,17 @@ class LayerBuilder {
                        .outputs = static_cast<int>(bias.elements())};
     layer.weight = Values(name + "/weight", {layer.inputs, layer.outputs});
     layer.bias = Values(bias);
+    return Add(std::move(layer));
+  }
+
+  int AddLayerNorm(const std::string& name, int source, Activation activation) {
+    NetworkLayer layer{.kind = Kind::kLayerNorm,
+                       .activation = activation,
+                       .source = source,
+                       .inputs = OutputsOf(source),
+                       .outputs = OutputsOf(source)};
+    layer.weight = Values(name + "/gain", {layer.outputs});
+    layer.bias = Values(name + "/bias", {layer.outputs});
     return Add(std::move(layer));
   }
 

@@ -13,7 +13,7 @@ namespace menger {
 // A network as plain data, for whoever computes it without this program: a list of layers, each
 // after the one that it reads, with float32 weights.
 struct NetworkLayer {
-  enum class Kind : std::uint8_t { kDense, kConvolution, kLstm };
+  enum class Kind : std::uint8_t { kDense, kConvolution, kLstm, kLayerNorm };
   enum class Activation : std::uint8_t { kNone, kTanh, kRelu };
 
   // Every layer reads and gives one row of numbers. The rows of an image that the network is given
@@ -36,6 +36,8 @@ struct NetworkLayer {
   // LSTM: [inputs, 4 outputs] and [4 outputs]: the candidate and the input, forget and output gate;
   // `recurrent` [outputs, 4 outputs] multiplies the hidden values before. Its state is the hidden
   // values, then the cells, zero at an episode's start.
+  // Layer normalisation: activation(normalised x weight + bias), [outputs] and [outputs]: a row
+  // less its mean, over the root of its variance + 1e-5.
   std::vector<float> weight;
   std::vector<float> recurrent;
   std::vector<float> bias;

@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "bundles are little-en
 // The codes of a bundle are those of our enumerations, in the same order.
 static_assert(static_cast<int>(DataType::kFloat64) == bundle_format::kFloat64);
 static_assert(static_cast<int>(Space::kLength) == bundle_format::kLength);
-static_assert(static_cast<int>(NetworkLayer::Kind::kLstm) == bundle_format::kLstm);
+static_assert(static_cast<int>(NetworkLayer::Kind::kLayerNorm) == bundle_format::kLayerNorm);
 static_assert(static_cast<int>(NetworkLayer::Activation::kRelu) == bundle_format::kRelu);
 static_assert(static_cast<int>(ActionRule::kLargestValue) == bundle_format::kLargestValue);
 static_assert(static_cast<int>(ReturnModel::kQuantiles) == bundle_format::kQuantiles);

@@ -40,7 +40,7 @@ inline constexpr std::size_t kHeaderBytes = 24;
 
 enum DataTypeCode : std::uint32_t { kUint8, kInt32, kInt64, kFloat32, kFloat64 };
 enum SpaceCode : std::uint32_t { kBox, kDiscrete, kMultiDiscrete, kMask, kLength };
-enum LayerCode : std::uint32_t { kDense, kConvolution, kLstm };
+enum LayerCode : std::uint32_t { kDense, kConvolution, kLstm, kLayerNorm };
 enum ActivationCode : std::uint32_t { kNone, kTanh, kRelu };
 enum RuleCode : std::uint32_t { kLargestLogit, kMean, kLargestValue };
 enum ReturnModelCode : std::uint32_t { kOneNumber, kCategorical, kQuantiles };

@@ -53,6 +53,17 @@ void MultiplyRow(const float* row, int inner, const std::vector<float>& weight, 
                           .columns = Padded(columns)});
 }
 
+// In place; the padding behind the row is 0.
+void NormaliseRow(const BundleLayer& layer, float* row) {
+  BestKernels().layer_norm({.input = row,
+                            .normalised = row,
+                            .output = row,
+                            .gain = layer.weight.data(),
+                            .bias = layer.bias.data(),
+                            .rows = 1,
+                            .columns = layer.outputs});
+}
+
 std::size_t ScratchOf(const BundleLayer& layer) {
   if (layer.kind == format::kLstm) return Padded(4 * layer.outputs) + Padded(layer.outputs);
   if (layer.kind != format::kConvolution) return 0;
@@ -160,6 +171,9 @@ const float* BundlePlayer::NetworkInput() {
 void BundlePlayer::Run(const BundleLayer& layer, const float* input, float* output) {
   if (layer.kind == format::kConvolution) {
     RunConvolution(layer, input, output);
+  } else if (layer.kind == format::kLayerNorm) {
+    std::copy_n(input, layer.inputs, output);
+    NormaliseRow(layer, output);
   } else {
     MultiplyRow(input, layer.inputs, layer.weight, layer.bias.data(), layer.outputs, output);
   }

@@ -136,9 +136,18 @@ void ReadConvolution(Reader& reader, BundleLayer& layer) {
   layer.bias = Pad(reader.Floats(filters, "a convolution's bias is of another size"), 1, filters);
 }
 
+void ReadLayerNorm(Reader& reader, BundleLayer& layer) {
+  Require(layer.outputs == layer.inputs, "a normalisation gives another number than it reads");
+  layer.weight = Pad(reader.Floats(layer.outputs, "a normalisation's gain is of another size"), 1,
+                     layer.outputs);
+  reader.Floats(0, "a normalisation has recurrent weights");
+  layer.bias = Pad(reader.Floats(layer.outputs, "a normalisation's bias is of another size"), 1,
+                   layer.outputs);
+}
+
 BundleLayer ReadLayer(Reader& reader, const std::vector<BundleLayer>& before, int inputs) {
   BundleLayer layer;
-  layer.kind = reader.Number(0, format::kLstm, "a kind of layer");
+  layer.kind = reader.Number(0, format::kLayerNorm, "a kind of layer");
   layer.activation = reader.Number(0, format::kRelu, "an activation function");
   layer.source = reader.Number(-1, static_cast<std::int64_t>(before.size()) - 1,
                                "the layer that a layer reads");
@@ -152,6 +161,10 @@ BundleLayer ReadLayer(Reader& reader, const std::vector<BundleLayer>& before, in
   }
   if (layer.kind == format::kConvolution) {
     ReadConvolution(reader, layer);
+    return layer;
+  }
+  if (layer.kind == format::kLayerNorm) {
+    ReadLayerNorm(reader, layer);
     return layer;
   }
   const bool lstm = layer.kind == format::kLstm;

@@ -36,7 +36,7 @@ struct BundleLayer {
   int kernel = 0;
   int stride = 0;
   // As the kernels read them: rows padded, [inner, Padded(columns)]. A convolution's weight is
-  // [channels x kernel x kernel, Padded(filters)].
+  // [channels x kernel x kernel, Padded(filters)]; a normalisation's is its gain.
   std::vector<float> weight;
   std::vector<float> recurrent;
   std::vector<float> bias;

@@ -83,6 +83,17 @@ TEST(BundleTest, PerceptronsActAsThePolicyToTheLastBit) {
   ExpectTheSame({.algorithm = "es"});
 }
 
+TEST(BundleTest, NormalisedLayersActAsThePolicyToTheLastBit) {
+  ExpectTheSame({.network = {.layer_norm = true}});
+  ExpectTheSame(
+      {.action = LeafSpec::Box("action", DataType::kFloat32, {2}, {-1}, {1}),
+       .network = {
+           .hidden = {7, 33}, .activation = "relu", .shared_trunk = true, .layer_norm = true}});
+  ExpectTheSame({.algorithm = "dqn",
+                 .options = {{"duelling", "true"}, {"noisy", "true"}},
+                 .network = {.hidden = {20}, .layer_norm = true}});
+}
+
 TEST(BundleTest, ContinuousActionsAreNormalisedForAndClipped) {
   PolicyCase setup{.action = LeafSpec::Box("action", DataType::kFloat32, {3}, {-0.5}, {0.25})};
   setup.transforms.apply = {"normalise_observation"};
@@ -197,8 +208,8 @@ TEST(BundleTest, WhatDoesNotFitIsSaidAndNothingIsRemembered) {
   EXPECT_EQ(action, 2);
 }
 
-TEST(BundleTest, NoChangeOfABundleGoesUnnoticedOrIsFatal) {
-  const std::string bytes = BundleOf(MakeTestAlgorithm({})->DescribePolicy(), "{}");
+void ExpectNoChangeUnnoticedOrFatal(const PolicyCase& setup) {
+  const std::string bytes = BundleOf(MakeTestAlgorithm(setup)->DescribePolicy(), "{}");
   const auto reason = [](const std::string& changed) -> std::string {
     try {
       Read(changed);
@@ -228,6 +239,11 @@ TEST(BundleTest, NoChangeOfABundleGoesUnnoticedOrIsFatal) {
     std::memcpy(changed.data() + 12, &checksum, sizeof(checksum));
     reason(changed);
   }
+}
+
+TEST(BundleTest, NoChangeOfABundleGoesUnnoticedOrIsFatal) {
+  ExpectNoChangeUnnoticedOrFatal({});
+  ExpectNoChangeUnnoticedOrFatal({.network = {.hidden = {5}, .layer_norm = true}});
 }
 
 }  // namespace

@@ -110,12 +110,17 @@ class Translator {
         const std::string last = graph_.Add("Transpose", {given}, {{"perm[]", {0, 2, 3, 1}}});
         given = graph_.Reshape(last, {-1, layer.inputs});
       }
-      result =
-          layer.kind == NetworkLayer::Kind::kLstm ? Remember(layer, given) : Dense(layer, given);
+      result = Flat(layer, given);
     }
     if (layer.activation == NetworkLayer::Activation::kTanh) return graph_.Add("Tanh", {result});
     if (layer.activation == NetworkLayer::Activation::kRelu) return graph_.Add("Relu", {result});
     return result;
+  }
+
+  std::string Flat(const NetworkLayer& layer, const std::string& given) {
+    if (layer.kind == NetworkLayer::Kind::kLstm) return Remember(layer, given);
+    if (layer.kind == NetworkLayer::Kind::kLayerNorm) return Normalise(layer, given);
+    return Dense(layer, given);
   }
 
   bool IsConvolution(int layer) const {
@@ -126,6 +131,12 @@ class Translator {
     const std::int64_t columns = SizeOf(layer.bias);
     return graph_.Add("Gemm", {given, graph_.Floats(layer.weight, {layer.inputs, columns}),
                                graph_.Floats(layer.bias, {columns})});
+  }
+
+  // The operator's own epsilon is 1e-5.
+  std::string Normalise(const NetworkLayer& layer, const std::string& given) {
+    return graph_.Add("LayerNormalization", {given, graph_.Floats(layer.weight, {layer.outputs}),
+                                             graph_.Floats(layer.bias, {layer.outputs})});
   }
 
   std::string Convolve(const NetworkLayer& layer, const std::string& given) {

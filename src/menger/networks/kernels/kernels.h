@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "menger/networks/kernels/layer_norm.h"
+
 namespace menger {
 
 // The vector kernels that small networks run on: one templated source, compiled once for each
@@ -45,6 +47,10 @@ struct Kernels {
   // Turn d(loss)/d(output) into d(loss)/d(input), in place, given the outputs.
   void (*tanh_gradient)(const float* outputs, float* gradients, std::ptrdiff_t count);
   void (*relu_gradient)(const float* outputs, float* gradients, std::ptrdiff_t count);
+
+  void (*layer_norm)(const LayerNormRows& rows);
+  void (*layer_norm_gradient)(const LayerNormSlopes& slopes);
+  void (*layer_norm_sums)(const LayerNormSums& sums);
 };
 
 const Kernels& Avx2Kernels();

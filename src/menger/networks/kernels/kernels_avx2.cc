@@ -1,8 +1,8 @@
 // Compiled for x86-64-v3: AVX2 and FMA, 16 registers of 8 floats.
 #include <immintrin.h>
 
+#include "menger/networks/kernels/kernel_table.h"
 #include "menger/networks/kernels/kernels.h"
-#include "menger/networks/kernels/vector_kernels.h"
 
 namespace menger {
 namespace {
@@ -28,7 +28,7 @@ struct Avx2 {
   static constexpr int kRowsOf2 = 6;
 };
 
-constexpr Kernels kKernels = VectorKernels<Avx2>::Table("avx2");
+constexpr Kernels kKernels = KernelTable<Avx2>("avx2");
 
 }  // namespace
 

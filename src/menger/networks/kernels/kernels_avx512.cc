@@ -2,8 +2,8 @@
 // HasAvx512() was asked.
 #include <immintrin.h>
 
+#include "menger/networks/kernels/kernel_table.h"
 #include "menger/networks/kernels/kernels.h"
-#include "menger/networks/kernels/vector_kernels.h"
 
 namespace menger {
 namespace {
@@ -46,7 +46,7 @@ struct Avx512 {
   static constexpr int kRowsOf2 = 8;
 };
 
-constexpr Kernels kKernels = VectorKernels<Avx512>::Table("avx512");
+constexpr Kernels kKernels = KernelTable<Avx512>("avx512");
 
 }  // namespace
 

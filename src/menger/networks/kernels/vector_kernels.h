@@ -179,10 +179,6 @@ struct VectorKernels {
                    Lanes::WherePositive(Lanes::Load(outputs + i), Lanes::Load(gradients + i)));
     });
   }
-
-  static constexpr Kernels Table(const char* name) {
-    return {name, &Multiply, &TanhInPlace, &ReluInPlace, &TanhGradient, &ReluGradient};
-  }
 };
 
 }  // namespace menger
