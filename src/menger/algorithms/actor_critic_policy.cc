@@ -47,6 +47,13 @@ class ActorCriticPolicy final : public NetworkPolicy {
     for (int i = 0; i < positions.count; ++i) value[i] = *outputs.back().row(i);
   }
 
+  void ValuesOf(std::span<const Matrix> outputs, const std::uint8_t* /*masks*/,
+                std::span<float> values) override {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = *outputs.back().row(static_cast<int>(i));
+    }
+  }
+
   const Distribution& distribution_;
   const PolicyMode mode_;
   const CounterRandom random_;

@@ -41,6 +41,7 @@ ActionValues ValuesFor(const DqnConfig& config, const EnvironmentSpec& environme
 ValuePolicies::Options PolicyOptions(const DqnConfig& config, const EnvironmentSpec& environment) {
   ValuePolicies::Options options{.values = ValuesFor(config, environment),
                                  .noisy_sigma = {},
+                                 .noise_per_environment = config.noise_per_environment,
                                  .evaluation_epsilon = config.evaluation_epsilon};
   if (config.noisy) options.noisy_sigma = config.noisy_sigma;
   return options;
@@ -75,6 +76,10 @@ void DeclareExploration(DqnConfig& config, Options& options) {
                               "evaluation_epsilon to 0 with it"});
   options.Add("noisy_sigma", &config.noisy_sigma,
               {.minimum = 0, .consequence = "noise at the start: larger explores more widely"});
+  options.Add(
+      "noise_per_environment", &config.noise_per_environment,
+      {.consequence = "noisy: each environment acts under noise of its own, more varied, at "
+                      "the price of acting for each alone"});
   options.Add("epsilon_start", &config.epsilon_start,
               {.minimum = 0,
                .maximum = 1,

@@ -29,7 +29,8 @@ struct DqnConfig {
   bool double_q = false;
   bool duelling = false;
   bool noisy = false;
-  double noisy_sigma = 0.5;           // Fortunato et al. 2018.
+  double noisy_sigma = 0.5;  // Fortunato et al. 2018.
+  bool noise_per_environment = false;
   std::string distribution = "none";  // none, c51 or qr.
   std::int64_t atoms = 51;            // These three: Bellemare et al. 2017.
   double value_minimum = -10;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -365,6 +366,29 @@ TEST(DqnTest, RandomActionsDoNotDependOnTheBatching) {
   EXPECT_TRUE(std::equal(actions, actions + 64, parts.action<std::int64_t>(0, 0)));
 }
 
+// All are shown the same: one draw of noise gives one value, their own draws give as many as there
+// are environments, the same ones however the columns are batched.
+TEST(DqnTest, NoiseMayBeOfEachEnvironmentItself) {
+  constexpr int kColumns = 6;
+  for (const bool own : {false, true}) {
+    DqnConfig config = ConfigOfVariant("");
+    config.noisy = true;
+    config.noise_per_environment = own;
+    Dqn dqn(config, Context());
+    Slab whole = OneRow(dqn, kColumns);
+    Slab parts = OneRow(dqn, kColumns);
+    dqn.MakePolicy(PolicyMode::kSample, 3)->Act(whole, 0, {.first = 0, .count = kColumns});
+    const auto other = dqn.MakePolicy(PolicyMode::kSample, 3);
+    other->Act(parts, 0, {.first = 4, .count = 2});
+    other->Act(parts, 0, {.first = 0, .count = 4});
+    const auto* const values = whole.policy<float>(ValuePolicies::kValue, 0);
+    EXPECT_TRUE(
+        std::equal(values, values + kColumns, parts.policy<float>(ValuePolicies::kValue, 0)));
+    const std::set<float> distinct(values, values + kColumns);
+    EXPECT_EQ(distinct.size(), own ? kColumns : 1U);
+  }
+}
+
 TEST(DqnTest, MaskedActionsAreNeverTakenNorBootstrappedFrom) {
   AlgorithmContext context = Context();
   context.environment.observation = Spec(
@@ -387,6 +411,14 @@ TEST(DqnTest, MaskedActionsAreNeverTakenNorBootstrappedFrom) {
     const std::int64_t action = *slab.action<std::int64_t>(0, 0, i);
     EXPECT_EQ(slab.observation<std::uint8_t>(1, 0, i)[action], 1);
     first_of_two += action == i % kActions ? 1 : 0;
+  }
+  for (int i = 0; i < kColumns; ++i) {  // The columns: the best that is allowed, and the one taken.
+    const auto values = dqn.Values({.observations = slab.observation(0, 0, i), .rows = 1});
+    const float first = values[i % kActions];
+    const float second = values[(i + 1) % kActions];
+    const std::int64_t action = *slab.action<std::int64_t>(0, 0, i);
+    ASSERT_EQ(*slab.policy<float>(ValuePolicies::kValue, 0, i), std::max(first, second));
+    ASSERT_EQ(*slab.policy<float>(ValuePolicies::kActionValue, 0, i), values[action]);
   }
   EXPECT_GT(first_of_two, kColumns / 8);
   EXPECT_LT(first_of_two, kColumns * 7 / 8);

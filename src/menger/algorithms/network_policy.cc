@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "menger/base/error.h"
+
 namespace menger {
 namespace {
 
@@ -47,8 +49,53 @@ const std::uint8_t* NetworkPolicy::MaskOf(const ActSlice& slice) const {
 }
 
 void NetworkPolicy::Act(std::span<const ActSlice> slices) {
-  if (!OneSliceAtATime()) return ActOn(slices);
-  for (const ActSlice& slice : slices) ActOn({&slice, 1});
+  if (sharing() == Sharing::kAll) return ActOn(slices);
+  for (const ActSlice& slice : slices) {
+    const auto [first, count] = slice.positions;
+    const int step = sharing() == Sharing::kSlice ? count : 1;
+    for (int i = 0; i < count; i += step) {
+      const ActSlice part{
+          .slab = slice.slab, .row = slice.row, .positions = {.first = first + i, .count = step}};
+      ActOn({&part, 1});
+    }
+  }
+}
+
+void NetworkPolicy::FinalValues(const Slab& slab, std::span<const int> slots,
+                                std::span<float> values) {
+  if (slots.empty()) return;
+  const ObservationEncoder& encoder = model_.encoder();
+  std::byte* const encoded = encoded_.Reserve(*network_, encoder.bytes() * slots.size());
+  const int width = network_->state_width();
+  state_.clear();
+  masks_.clear();
+  is_first_.assign(slots.size(), 0);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    encoder.EncodeFinal(slab, slots[i], encoded + i * encoder.bytes());
+    if (width > 0) {  // What the policy carried out of the row before.
+      const int row = slots[i] / slab.positions();
+      const float* const state = slab.state<float>(0, row + 1, slots[i] % slab.positions());
+      state_.insert(state_.end(), state, state + width);
+    }
+    if (const int leaf = encoder.mask_leaf(); leaf >= 0) {
+      const auto* const mask = slab.final_observation<std::uint8_t>(leaf, slots[i]);
+      masks_.insert(masks_.end(), mask, mask + slab.spec().observation[leaf].elements());
+    }
+  }
+  if (model_.normalises()) {
+    model_.Normalise({reinterpret_cast<float*>(encoded), slots.size() * encoder.elements()},
+                     version_);
+  }
+  const auto outputs = network_->Infer({.observations = encoded,
+                                        .rows = static_cast<int>(slots.size()),
+                                        .state = width > 0 ? state_.data() : nullptr,
+                                        .is_first = width > 0 ? is_first_.data() : nullptr});
+  ValuesOf(outputs, masks_.empty() ? nullptr : masks_.data(), values);
+}
+
+void NetworkPolicy::ValuesOf(std::span<const Matrix> /*outputs*/, const std::uint8_t* /*masks*/,
+                             std::span<float> /*values*/) {
+  throw FailedPrecondition("the network of this policy gives actions, and no values");
 }
 
 void NetworkPolicy::ActOn(std::span<const ActSlice> slices) {

@@ -22,6 +22,7 @@ class NetworkPolicy : public Policy {
   void Refresh() final;
   void Act(std::span<const ActSlice> slices) final;
   using Policy::Act;
+  void FinalValues(const Slab& slab, std::span<const int> slots, std::span<float> values) final;
 
  protected:
   // Borrows model, spec and source (null: acts with what Use gives it). Whoever makes one calls
@@ -35,6 +36,9 @@ class NetworkPolicy : public Policy {
   // Takes a version's values by hand. Copies them.
   void Use(std::span<const float> version);
 
+  // What may share a batch: BeforeOutputs is told the one slice, or the one position, of each.
+  enum class Sharing : std::uint8_t { kAll, kSlice, kNothing };
+
   // The action mask of a slice's positions; null without one.
   const std::uint8_t* MaskOf(const ActSlice& slice) const;
 
@@ -45,9 +49,13 @@ class NetworkPolicy : public Policy {
   // False where it chooses without a look at the network: then there are no outputs.
   virtual bool NeedsOutputs() const { return true; }
 
-  // True where slices of different steps cannot share a batch; BeforeOutputs is told the one.
-  virtual bool OneSliceAtATime() const { return false; }
+  virtual Sharing sharing() const { return Sharing::kAll; }
   virtual void BeforeOutputs(const ActSlice& /*slice*/) {}
+
+  // The values of rows of outputs; `masks` has those rows' action masks, null without any. Throws
+  // FailedPrecondition where there are none.
+  virtual void ValuesOf(std::span<const Matrix> outputs, const std::uint8_t* masks,
+                        std::span<float> values);
 
   void ActOn(std::span<const ActSlice> slices);
   NetworkInput InputOf(std::span<const ActSlice> slices);
@@ -66,6 +74,7 @@ class NetworkPolicy : public Policy {
   BatchMemory encoded_;
   std::vector<float> state_;
   std::vector<std::uint8_t> is_first_;
+  std::vector<std::uint8_t> masks_;
   std::vector<Matrix> of_slice_;
 };
 

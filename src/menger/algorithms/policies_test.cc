@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
@@ -129,6 +130,32 @@ TEST_P(PoliciesTest, WithoutALearnerTheyAreThoseOfTheLearner) {
     algorithm->MakePolicy(mode, 2)->Act(*second, 1, {.first = 0, .count = 5});
     EXPECT_EQ(ActionsIn(*first, 1), ActionsIn(*second, 1));
   }
+}
+
+// An observation is worth the same in the side buffer as in a row that is acted on.
+TEST_P(PoliciesTest, FinalObservationsAreValuedAsIfTheyWereActedOn) {
+  const auto algorithm = entry_->Make(context_);
+  const PolicySpec& spec = algorithm->policies().spec();
+  const auto policy = algorithm->MakePolicy(PolicyMode::kSample, 2);
+  const auto slab = NewSlab(spec, 0);
+  policy->Act(*slab, 1, {.first = 0, .count = kColumns});
+  std::vector<int> slots;
+  for (const int column : {3, 0}) {
+    const int slot = slab->FinalSlot(2, column);
+    std::memcpy(slab->final_observation(0, slot), slab->observation(0, 1, column),
+                slab->observation_bytes(0));
+    slots.push_back(slot);
+  }
+  std::vector<float> values(slots.size());
+  const auto& columns = spec.columns.leaves();
+  const auto value = std::ranges::find(columns, "value", &LeafSpec::name);
+  if (value == columns.end()) {
+    EXPECT_THROW(policy->FinalValues(*slab, slots, values), Error);
+    return;
+  }
+  policy->FinalValues(*slab, slots, values);
+  const auto* const acted = slab->policy<float>(static_cast<int>(value - columns.begin()), 1);
+  EXPECT_EQ(values, (std::vector<float>{acted[3], acted[0]}));
 }
 
 // What another process does: steps environments and follows versions until one of this number has

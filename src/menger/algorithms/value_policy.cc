@@ -31,8 +31,13 @@ class ValuePolicy final : public NetworkPolicy {
                    : nullptr) {}
 
  private:
-  bool OneSliceAtATime() const override { return noisy_ != nullptr; }
+  Sharing sharing() const override {
+    if (noisy_ == nullptr) return Sharing::kAll;
+    return options_.noise_per_environment ? Sharing::kNothing : Sharing::kSlice;
+  }
   void BeforeOutputs(const ActSlice& slice) override;
+  void ValuesOf(std::span<const Matrix> outputs, const std::uint8_t* masks,
+                std::span<float> values) override;
   void Choose(const ActSlice& slice, std::span<const Matrix> outputs) override;
   int ChooseOne(std::span<const float> values, const std::uint8_t* mask, int environment,
                 std::int64_t step) const;
@@ -51,9 +56,27 @@ class ValuePolicy final : public NetworkPolicy {
 };
 
 void ValuePolicy::BeforeOutputs(const ActSlice& slice) {
-  if (noisy_ == nullptr || slice.step() == noise_step_) return;
-  noisy_->DrawNoise(noise_random_, slice.step());
-  noise_step_ = slice.step();
+  if (noisy_ == nullptr) return;
+  if (options_.noise_per_environment) {
+    const int environment = slice.environments().front();
+    if (environment >= 0) noisy_->DrawNoise(noise_random_, slice.step(), environment);
+  } else if (slice.step() != noise_step_) {
+    noisy_->DrawNoise(noise_random_, slice.step());
+    noise_step_ = slice.step();
+  }
+}
+
+void ValuePolicy::ValuesOf(std::span<const Matrix> outputs, const std::uint8_t* masks,
+                           std::span<float> values) {
+  const auto actions = static_cast<std::size_t>(options_.values.actions);
+  combined_.resize(values.size() * options_.values.width());
+  values_.resize(values.size() * actions);
+  options_.values.Combine(outputs, combined_);
+  options_.values.Means(combined_, values_);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::span<const float> of_row(values_.data() + i * actions, actions);
+    values[i] = of_row[GreedyAction(of_row, masks == nullptr ? nullptr : masks + i * actions)];
+  }
 }
 
 int ValuePolicy::ChooseOne(std::span<const float> values, const std::uint8_t* mask, int environment,
@@ -87,16 +110,18 @@ void ValuePolicy::Choose(const ActSlice& slice, std::span<const Matrix> outputs)
   const std::span<const int> environments = slice.environments();
   auto* const action = slab->action<std::int64_t>(0, row, positions.first);
   auto* const value = slab->policy<float>(ValuePolicies::kValue, row, positions.first);
+  auto* const taken = slab->policy<float>(ValuePolicies::kActionValue, row, positions.first);
   for (std::size_t i = 0; i < rows; ++i) {
     if (environments[i] < 0) {  // Padding: its mask means nothing.
       action[i] = 0;
-      value[i] = 0;
+      value[i] = taken[i] = 0;
       continue;
     }
     const std::span<const float> of_row(values_.data() + i * actions, actions);
     const std::uint8_t* const mask_of_row = mask == nullptr ? nullptr : mask + i * actions;
     action[i] = ChooseOne(of_row, mask_of_row, environments[i], slice.step());
     value[i] = of_row[GreedyAction(of_row, mask_of_row)];
+    taken[i] = of_row[action[i]];
   }
 }
 
@@ -120,7 +145,8 @@ ValuePolicies::ValuePolicies(const AlgorithmContext& context, const Options& opt
         "takes mlp, nature_cnn or a3c_cnn",
         context.network.kind);
   }
-  spec_.columns = Spec({LeafSpec::Scalar("value", DataType::kFloat32)});
+  spec_.columns = Spec({LeafSpec::Scalar("value", DataType::kFloat32),
+                        LeafSpec::Scalar("action_value", DataType::kFloat32)});
 }
 
 std::unique_ptr<Policy> ValuePolicies::Make(const ParameterSource& source, PolicyMode mode,

@@ -16,15 +16,18 @@ namespace menger {
 //
 // The extra number of a version is the epsilon to train with: it belongs to the version, as all
 // that acting depends on does. A greedy policy has an epsilon of its own and no noise. Epsilon's
-// draws are functions of environment and step, noise is one of the step (drawn anew for each):
-// slabs do not depend on the batching if the network is batch-invariant.
+// draws are functions of environment and step, noise is one of the step (drawn anew for each), or
+// of environment and step: slabs do not depend on the batching if the network is batch-invariant.
 class ValuePolicies final : public PolicyMaker {
  public:
-  static constexpr int kValue = 0;  // Policy column: float32, the largest value that is allowed.
+  // Policy columns of the slabs: from them an item's error can be computed where it is collected.
+  static constexpr int kValue = 0;        // float32, the largest value that is allowed.
+  static constexpr int kActionValue = 1;  // float32, of the action taken.
 
   struct Options {
     ActionValues values;
-    std::optional<double> noisy_sigma;  // The network's weights are noisy: see NoisyNetwork.
+    std::optional<double> noisy_sigma;   // The network's weights are noisy: see NoisyNetwork.
+    bool noise_per_environment = false;  // Else one draw for all environments of a step.
     double evaluation_epsilon = 0;
   };
   // Throws InvalidArgument for observations, masks, transforms and networks that do not fit.

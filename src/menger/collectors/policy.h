@@ -59,6 +59,11 @@ class Policy {
     const ActSlice slice{.slab = &slab, .row = row, .positions = positions};
     Act({&slice, 1});
   }
+
+  // V of final observations, by the parameters that act: `values[i]` of the one in slot slots[i] of
+  // the slab's side buffer. They end episodes, so nobody acts on them and no column has them.
+  // Throws FailedPrecondition where policies have no values.
+  virtual void FinalValues(const Slab& slab, std::span<const int> slots, std::span<float> values);
 };
 
 using PolicyFactory = std::function<std::unique_ptr<Policy>()>;

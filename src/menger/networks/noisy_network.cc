@@ -58,9 +58,10 @@ std::unique_ptr<Network> NoisyNetwork::Clone(int threads) const {
   return clone;
 }
 
-void NoisyNetwork::DrawNoise(const CounterRandom& random, std::int64_t step) {
+void NoisyNetwork::DrawNoise(const CounterRandom& random, std::int64_t step, int environment) {
   for (std::size_t i = 0; i < noise_.size(); i += 4) {
-    const auto words = random.Draw(i / 4, static_cast<std::uint64_t>(step));
+    const auto words = random.Draw(i / 4, static_cast<std::uint64_t>(step),
+                                   static_cast<std::uint32_t>(environment + 1));
     const auto [first, second] = CounterRandom::Normals(words[0], words[1]);
     const auto [third, fourth] = CounterRandom::Normals(words[2], words[3]);
     const float normals[] = {first, second, third, fourth};

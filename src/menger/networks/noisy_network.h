@@ -29,10 +29,10 @@ class NoisyNetwork final : public Network {
   // Throws InvalidArgument if the inner network has no dense layer.
   NoisyNetwork(std::unique_ptr<Network> inner, double sigma_0);
 
-  // Draws new noise, a function of (random, step) alone: two networks of one shape that are given
-  // the same have the same noise. Between a Forward and its Backward only at the cost of a wrong
-  // gradient.
-  void DrawNoise(const CounterRandom& random, std::int64_t step);
+  // Draws new noise, a function of (random, step, environment) alone: two networks of one shape
+  // that are given the same have the same noise. `environment` below 0: one for all. Between a
+  // Forward and its Backward only at the cost of a wrong gradient.
+  void DrawNoise(const CounterRandom& random, std::int64_t step, int environment = -1);
 
   const ParameterManifest& manifest() const override { return manifest_; }
   std::span<float> parameters() override { return parameters_.span(); }
