@@ -75,14 +75,14 @@ DurabilityOptions Kept(const std::string& folder) {
 
 // The item of the first table with number n + 1 ends with a step that holds n, n + 1, ...; its
 // priority is 1 + n, or twice that once it was updated.
-void Insert(ReplayStore& store, TrajectoryWriter& writer, std::int64_t value) {
+void Insert(ReplayStore& store, TrajectoryWriter& writer, std::int64_t value, int first_table = 0) {
   std::int64_t words[kRowWords];
   for (int i = 0; i < kRowWords; ++i) words[i] = value + i;
   const auto* const leaf = reinterpret_cast<const std::byte*>(words);
   const std::int64_t step = writer.Append({&leaf, 1}, 0);
   const int count = static_cast<int>(std::min<std::int64_t>(step + 1, 4));
   const StepRange range{.first = step + 1 - count, .count = count};
-  for (int i = 0; i < store.tables(); ++i) {
+  for (int i = first_table; i < store.tables(); ++i) {
     writer.Add(store.table(i), 1.0 + static_cast<double>(value), {&range, 1});
   }
   writer.Flush(Soon());
@@ -107,7 +107,12 @@ void Disturb(Table& table, Random& random, Sample& sample) {
   const ReplayKeeper keeper(store, Kept(folder));
   const auto writer = store.NewWriter(Items().steps, {.chunk_steps = 32, .history = 4});
   Sample sample;
-  for (std::int64_t value = store.table(0).info().inserts;; ++value) {
+  const std::int64_t recovered = store.table(0).info().inserts;
+  if (store.table(1).info().inserts < recovered) {
+    // Killed between the two tables; a second such end would leave the second two steps behind.
+    Insert(store, *store.NewWriter(Items().steps, {.history = 4}), recovered - 1, 1);
+  }
+  for (std::int64_t value = recovered;; ++value) {
     std::int64_t record[3] = {value + 1, MonotonicNanoseconds(), 0};
     Insert(store, *writer, value);
     record[2] = MonotonicNanoseconds();
