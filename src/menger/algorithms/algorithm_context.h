@@ -4,6 +4,7 @@
 #include <string>
 
 #include "menger/algorithms/transforms.h"
+#include "menger/base/shared_worker_pool.h"
 #include "menger/environments/environment.h"
 #include "menger/networks/network.h"
 
@@ -18,7 +19,7 @@ struct AlgorithmContext {
   std::string device = "cpu";
   std::string precision = "fp32";
   std::uint64_t seed = 0;
-  int threads = 1;  // For learning, while collection pauses.
+  SharedWorkerPool threads = 1;  // For learning, while collection pauses.
 };
 
 }  // namespace menger

@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint64_t kCriticsStream = 5;  // Spawned from the run's seed: their first weights.
 constexpr std::uint32_t kNoiseStream = 4;    // Of CounterRandom.
 constexpr int kNoiseUses = 4;                // In one update, at most.
+constexpr int kWorthThread = 512;            // Elements of actions that are worth waking a thread.
 
 std::unique_ptr<Network> MakeCritics(const AlgorithmContext& context,
                                      const PathwisePolicies& policies, std::int64_t critics) {
@@ -70,6 +71,7 @@ PathwiseAlgorithm::PathwiseAlgorithm(const PathwiseOptions& options,
       policies_(context, std::move(distribution), exploration),
       format_(context.environment, TransitionsFor(static_cast<int>(options.n_step), context)),
       published_(policies_.model(), context.threads, /*extra=*/1.0F),
+      threads_(context.threads),
       critics_(MakeCritics(context, policies_, options.critics)),
       target_(*critics_, context.threads),
       noise_random_(context.seed, kNoiseStream),
@@ -139,20 +141,43 @@ Metrics PathwiseAlgorithm::Learn(const ReplayBatch& batch, UpdateRule& update, d
   return metrics;
 }
 
-// A number's place is that in the batches of all learners together.
+// Cut among the threads; rows have nothing to do with each other.
+void PathwiseAlgorithm::ByRows(FunctionRef<void(int begin, int end)> function) const {
+  const int rows = batch_.rows();
+  const int parts =
+      std::clamp(rows * distribution().elements() / kWorthThread, 1, threads_.threads());
+  threads_.Run(parts, [&](int part) { function(rows * part / parts, rows * (part + 1) / parts); });
+}
+
 void PathwiseAlgorithm::DrawNoise(int use, std::span<float> noise) const {
   const auto step = static_cast<std::uint64_t>(updates_ * kNoiseUses + use);
-  const auto first = static_cast<std::uint64_t>(batch_.rows_before() * distribution().elements());
-  float normals[4] = {};
-  for (std::size_t i = 0; i < noise.size(); ++i) {
-    const std::uint64_t place = first + i;
-    if (i == 0 || place % 4 == 0) {
-      const auto words = noise_random_.Draw(place / 4, step);
-      std::tie(normals[0], normals[1]) = CounterRandom::Normals(words[0], words[1]);
-      std::tie(normals[2], normals[3]) = CounterRandom::Normals(words[2], words[3]);
+  ByRows([&](int begin, int end) {
+    // A number's place is that in the batches of all learners together.
+    const int elements = distribution().elements();
+    auto place = static_cast<std::uint64_t>((batch_.rows_before() + begin) * elements);
+    float normals[4] = {};
+    for (int i = begin * elements; i < end * elements; ++i, ++place) {
+      if (i == begin * elements || place % 4 == 0) {
+        const auto words = noise_random_.Draw(place / 4, step);
+        std::tie(normals[0], normals[1]) = CounterRandom::Normals(words[0], words[1]);
+        std::tie(normals[2], normals[3]) = CounterRandom::Normals(words[2], words[3]);
+      }
+      noise[i] = normals[place % 4];
     }
-    noise[i] = normals[place % 4];
-  }
+  });
+}
+
+void PathwiseAlgorithm::Sample(const Matrix& output, std::span<const float> noise,
+                               std::span<float> actions, std::span<float> log_probabilities) const {
+  ByRows([&](int begin, int end) {
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(begin) * distribution().elements();
+    const Matrix part{.data = output.row(begin),
+                      .rows = end - begin,
+                      .columns = output.columns,
+                      .stride = output.stride};
+    distribution().Sample(part, noise.data() + first, actions.data() + first,
+                          log_probabilities.empty() ? nullptr : log_probabilities.data() + begin);
+  });
 }
 
 // Observation and action side by side.
@@ -187,8 +212,9 @@ PathwiseAlgorithm::CriticStep PathwiseAlgorithm::StepCritics(double learning_rat
                                                              UpdateRule& update) {
   CriticStep step;
   std::ranges::fill(priorities_, 0.0F);
-  std::ranges::fill(critics_->gradients(), 0.0F);
-  if (batch_.rows() > 0) {
+  if (batch_.rows() == 0) {
+    std::ranges::fill(critics_->gradients(), 0.0F);
+  } else {
     const auto outputs = critics_->Forward(CriticInput(batch_.observations(), taken_));
     const auto critics = static_cast<float>(outputs.size());
     const double share = 1 / (critics * batch_.rows_of_all());
@@ -212,7 +238,9 @@ PathwiseAlgorithm::CriticStep PathwiseAlgorithm::StepCritics(double learning_rat
 // The critics' value of actions_, this learner's share of the mean; action_gradient_ becomes
 // d(-mean)/d(action).
 double PathwiseAlgorithm::ActionGradient(Judge judge) {
-  const auto outputs = critics_->Forward(CriticInput(batch_.observations(), actions_));
+  NetworkInput input = CriticInput(batch_.observations(), actions_);
+  if (judge == Judge::kFirst) input.heads = 1;
+  const auto outputs = critics_->Forward(input);
   std::ranges::fill(value_gradients_, 0.0F);
   const auto share = static_cast<float>(1 / batch_.rows_of_all());
   double sum = 0;
@@ -254,13 +282,14 @@ PathwiseAlgorithm::ActorStep PathwiseAlgorithm::StepActor(const ActorLoss& loss,
                                                           double learning_rate,
                                                           UpdateRule& update) {
   ActorStep step;
-  std::ranges::fill(actor().gradients(), 0.0F);
-  if (batch_.rows() > 0) {
+  if (batch_.rows() == 0) {
+    std::ranges::fill(actor().gradients(), 0.0F);
+  } else {
     const Matrix output = actor().Forward(batch_.observations())[0];
     if (loss.noise.empty()) {
       distribution().Mode(output, actions_.data());
     } else {
-      distribution().Sample(output, loss.noise.data(), actions_.data(), log_probabilities_.data());
+      Sample(output, loss.noise, actions_, log_probabilities_);
       for (const float log_probability : log_probabilities_) {
         step.entropy -= log_probability / batch_.rows_of_all();
       }

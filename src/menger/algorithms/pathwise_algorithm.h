@@ -15,7 +15,9 @@
 #include "menger/algorithms/transition_batch.h"
 #include "menger/algorithms/transition_writer.h"
 #include "menger/base/counter_random.h"
+#include "menger/base/function_ref.h"
 #include "menger/base/options.h"
+#include "menger/base/shared_worker_pool.h"
 #include "menger/networks/network.h"
 #include "menger/networks/pathwise_distribution.h"
 
@@ -102,6 +104,10 @@ class PathwiseAlgorithm : public ReplayAlgorithm {
   // Standard normal numbers [rows, elements], those of one use in one update (there are four).
   void DrawNoise(int use, std::span<float> noise) const;
 
+  // PathwiseDistribution::Sample of all rows; log-probabilities may be empty: not asked for.
+  void Sample(const Matrix& output, std::span<const float> noise, std::span<float> actions,
+              std::span<float> log_probabilities) const;
+
   // The smallest of the target critics' values of each next observation with a next action.
   void NextValues(std::span<const float> next_actions, std::span<float> values);
 
@@ -129,6 +135,7 @@ class PathwiseAlgorithm : public ReplayAlgorithm {
     double gradient_norm = 0;
   };
   void Reserve();
+  void ByRows(FunctionRef<void(int begin, int end)> function) const;
   NetworkInput CriticInput(const NetworkInput& observations, std::span<const float> actions);
   CriticStep StepCritics(double learning_rate, UpdateRule& update);
   double ActionGradient(Judge judge);
@@ -140,6 +147,7 @@ class PathwiseAlgorithm : public ReplayAlgorithm {
   const PathwisePolicies policies_;
   const TransitionFormat format_;
   PublishedModel published_;
+  const SharedWorkerPool threads_;
   const std::unique_ptr<Network> critics_;
   TargetNetwork target_;
   const CounterRandom noise_random_;

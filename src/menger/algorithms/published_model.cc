@@ -5,9 +5,9 @@
 
 namespace menger {
 
-PublishedModel::PublishedModel(const PolicyModel& model, int threads, float extra)
+PublishedModel::PublishedModel(const PolicyModel& model, SharedWorkerPool threads, float extra)
     : model_(model),
-      network_(model.network().Clone(threads)),
+      network_(model.network().Clone(std::move(threads))),
       publication_(std::make_unique<Publication>(model.manifest())),
       blob_(static_cast<std::size_t>(model.manifest().size())) {
   if (model.normalises()) normaliser_.emplace(model.encoder().elements());

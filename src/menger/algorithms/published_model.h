@@ -8,6 +8,7 @@
 #include "menger/algorithms/policy_model.h"
 #include "menger/algorithms/transforms.h"
 #include "menger/base/archive.h"
+#include "menger/base/shared_worker_pool.h"
 #include "menger/networks/network.h"
 #include "menger/networks/update_rule.h"
 #include "menger/parameters/publication.h"
@@ -21,7 +22,7 @@ class PublishedModel {
  public:
   // Publishes the first parameters, with `extra` for the extra number if there is one. `threads`
   // for learning. Borrows `model`.
-  PublishedModel(const PolicyModel& model, int threads, float extra = 0);
+  PublishedModel(const PolicyModel& model, SharedWorkerPool threads, float extra = 0);
 
   Network& network() const { return *network_; }
   Publication& publication() const { return *publication_; }

@@ -57,8 +57,7 @@ void Sac::MakeTargets(std::span<float> targets) {
   next_log_probabilities_.resize(targets.size());
   const Matrix output = actor().Infer(batch().next_observations())[0];
   DrawNoise(kNextActions, noise_);
-  distribution().Sample(output, noise_.data(), next_actions_.data(),
-                        next_log_probabilities_.data());
+  Sample(output, noise_, next_actions_, next_log_probabilities_);
   NextValues(next_actions_, targets);
   const auto worth = static_cast<float>(temperature());
   for (std::size_t row = 0; row < targets.size(); ++row) {

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "menger/base/archive.h"
+#include "menger/base/shared_worker_pool.h"
 #include "menger/networks/network.h"
 
 namespace menger {
@@ -14,7 +15,8 @@ namespace menger {
 // al. 2015), or one that follows slowly (Lillicrap et al. 2016). One thread.
 class TargetNetwork {
  public:
-  TargetNetwork(const Network& network, int threads) : copy_(network.Clone(threads)) {}
+  TargetNetwork(const Network& network, SharedWorkerPool threads)
+      : copy_(network.Clone(threads)), threads_(std::move(threads)) {}
 
   Network& network() { return *copy_; }
   const Network& network() const { return *copy_; }
@@ -22,16 +24,7 @@ class TargetNetwork {
   void Copy(Network& network) { Follow(network, 1.0F); }
 
   // copy <- copy + rate * (network - copy).
-  void Follow(Network& network, float rate) {
-    const std::span<const float> from = network.parameters();
-    const std::span<float> to = copy_->parameters();
-    if (rate == 1.0F) {
-      std::copy(from.begin(), from.end(), to.begin());
-    } else {
-      for (std::size_t i = 0; i < to.size(); ++i) to[i] += rate * (from[i] - to[i]);
-    }
-    copy_->ParametersChanged();
-  }
+  void Follow(Network& network, float rate);
 
   void Save(ArchiveWriter& archive, const std::string& name) const {
     archive.Write(name, std::span<const float>(copy_->parameters()));
@@ -43,6 +36,7 @@ class TargetNetwork {
 
  private:
   const std::unique_ptr<Network> copy_;
+  const SharedWorkerPool threads_;
 };
 
 }  // namespace menger

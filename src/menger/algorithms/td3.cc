@@ -53,7 +53,7 @@ void Td3::MakeTargets(std::span<float> targets) {
   const auto scale = static_cast<float>(config_.target_noise);
   const auto most = static_cast<float>(config_.target_noise_clip);
   for (float& noise : noise_) noise = std::clamp(scale * noise, -most, most);
-  distribution().Sample(output, noise_.data(), next_actions_.data(), /*log_probability=*/nullptr);
+  Sample(output, noise_, next_actions_, /*log_probabilities=*/{});
   NextValues(next_actions_, targets);
   for (std::size_t row = 0; row < targets.size(); ++row) {
     targets[row] = batch().returns()[row] + batch().bootstraps()[row] * targets[row];

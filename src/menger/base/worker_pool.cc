@@ -45,13 +45,14 @@ void WorkerPool::Run(int tasks, FunctionRef<void(int task)> function) {
   function_ = &function;
   tasks_ = tasks;
   const uint32_t epoch = finished_.value() + 1;
-  if (!workers_.empty()) {
+  const bool wakes = !workers_.empty() && tasks > 1;
+  if (wakes) {
     unfinished_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
     start_.Advance();
   }
   RunShare(0, failures_[0]);
   // The workers hold references to the caller's frame: there is no leaving before they are done.
-  while (!workers_.empty() && !finished_.TryWaitFor(epoch, kWaitAtMost)) {
+  while (wakes && !finished_.TryWaitFor(epoch, kWaitAtMost)) {
   }
   std::exception_ptr first;
   for (std::exception_ptr& failure : failures_) {

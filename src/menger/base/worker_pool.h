@@ -18,9 +18,9 @@ namespace menger {
 //
 // Task t always runs on thread t % threads(), and the caller is thread 0: so per-thread buffers and
 // sums are the same in every run. A Run costs a few microseconds when the workers are still
-// spinning from the last one, a futex wake when they sleep; it allocates nothing. With one thread
-// everything runs inline. One caller at a time; a task must not call Run on its own pool
-// (FailedPrecondition).
+// spinning from the last one, a futex wake when they sleep; it allocates nothing. With one thread,
+// or one task, everything runs inline. One caller at a time; a task must not call Run on its own
+// pool (FailedPrecondition).
 class WorkerPool {
  public:
   // `threads` counts the caller. Throws InvalidArgument unless 1 <= threads <= 1024.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "menger/base/error.h"
+#include "menger/base/shared_worker_pool.h"
 
 namespace menger {
 namespace {
@@ -34,6 +35,18 @@ TEST(WorkerPoolTest, ATaskBelongsToItsThread) {
   EXPECT_EQ(first[0], std::this_thread::get_id());
   for (int task = 3; task < 9; ++task) EXPECT_EQ(first[task], first[task - 3]);
   EXPECT_NE(first[1], first[2]);
+}
+
+TEST(WorkerPoolTest, HandlesOfOnePoolTakeTurnsOnItsThreads) {
+  const SharedWorkerPool one = 2;
+  const SharedWorkerPool other = one;  // NOLINT(performance-unnecessary-copy-initialization)
+  EXPECT_EQ(other.threads(), 2);
+  std::vector<std::thread::id> first(2), second(2);
+  one.Run(2, [&](int task) { first[task] = std::this_thread::get_id(); });
+  other.Run(2, [&](int task) { second[task] = std::this_thread::get_id(); });
+  EXPECT_EQ(first, second);
+  EXPECT_NE(first[0], first[1]);
+  EXPECT_THROW(one.Run(1, [&](int) { other.Run(1, [](int) {}); }), Error);
 }
 
 TEST(WorkerPoolTest, ThousandsOfRunsKeepTheirOrder) {

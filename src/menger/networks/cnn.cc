@@ -24,13 +24,13 @@ constexpr int kLinearPairs = 64 * 64;  // A task of the linear layer's gradient 
 
 }  // namespace
 
-CnnNetwork::CnnNetwork(const NetworkSpec& spec, Random& random, int threads)
-    : CnnNetwork(spec, threads, Unset()) {
+CnnNetwork::CnnNetwork(const NetworkSpec& spec, Random& random, SharedWorkerPool threads)
+    : CnnNetwork(spec, std::move(threads), Unset()) {
   Initialise(random);
 }
 
-CnnNetwork::CnnNetwork(const NetworkSpec& spec, int threads, Unset)
-    : spec_(spec), kernels_(BestKernels()), pool_(threads, "cnn") {
+CnnNetwork::CnnNetwork(const NetworkSpec& spec, SharedWorkerPool threads, Unset)
+    : spec_(spec), kernels_(BestKernels()), pool_(std::move(threads)) {
   if (spec.observation.dtype != DataType::kUint8 || spec.observation.shape.size() != 3) {
     throw InvalidArgument(
         "network '{}' reads uint8 images of shape (frames, height, width), but '{}' is {} {}",
@@ -157,8 +157,8 @@ void CnnNetwork::Initialise(Random& random) {
   }
 }
 
-std::unique_ptr<Network> CnnNetwork::Clone(int threads) const {
-  std::unique_ptr<CnnNetwork> clone(new CnnNetwork(spec_, threads, Unset()));
+std::unique_ptr<Network> CnnNetwork::Clone(SharedWorkerPool threads) const {
+  std::unique_ptr<CnnNetwork> clone(new CnnNetwork(spec_, std::move(threads), Unset()));
   std::copy_n(parameters_.data(), parameters_.size(), clone->parameters_.data());
   return clone;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "menger/base/function_ref.h"
-#include "menger/base/worker_pool.h"
+#include "menger/base/shared_worker_pool.h"
 #include "menger/networks/aligned_floats.h"
 #include "menger/networks/convolution.h"
 #include "menger/networks/kernels/bf16.h"
@@ -34,7 +34,7 @@ class CnnNetwork : public Network {
  public:
   // The spec must have passed MakeNetwork's checks. Throws InvalidArgument if the observation is
   // not uint8 images or is too small for the kind.
-  CnnNetwork(const NetworkSpec& spec, Random& random, int threads);
+  CnnNetwork(const NetworkSpec& spec, Random& random, SharedWorkerPool threads);
 
   const ParameterManifest& manifest() const override { return manifest_; }
   std::span<float> parameters() override { return parameters_.span(); }
@@ -51,7 +51,7 @@ class CnnNetwork : public Network {
   using Network::Backward;
 
   bool batch_invariant() const override { return true; }
-  std::unique_ptr<Network> Clone(int threads) const override;
+  std::unique_ptr<Network> Clone(SharedWorkerPool threads) const override;
 
  private:
   struct Rows {
@@ -99,7 +99,7 @@ class CnnNetwork : public Network {
   };
 
   struct Unset {};
-  CnnNetwork(const NetworkSpec& spec, int threads, Unset);
+  CnnNetwork(const NetworkSpec& spec, SharedWorkerPool threads, Unset);
   void AddLayers();
   void AddHeads();
   void MakeScratch();
@@ -166,7 +166,7 @@ class CnnNetwork : public Network {
   AlignedFloats sums_;  // A part for each slice.
 
   std::vector<Scratch> scratch_;  // A thread each.
-  WorkerPool pool_;
+  SharedWorkerPool pool_;
 };
 
 }  // namespace menger

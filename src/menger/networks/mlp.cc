@@ -17,16 +17,18 @@ constexpr double kWorthThreads = 2e5;  // Multiply-adds below which waking threa
 
 }  // namespace
 
-MlpNetwork::MlpNetwork(const NetworkSpec& spec, Random& random, int threads, const Kernels& kernels)
-    : MlpNetwork(spec, threads, kernels, Unset()) {
+MlpNetwork::MlpNetwork(const NetworkSpec& spec, Random& random, SharedWorkerPool threads,
+                       const Kernels& kernels)
+    : MlpNetwork(spec, std::move(threads), kernels, Unset()) {
   Initialise(random);
 }
 
-MlpNetwork::MlpNetwork(const NetworkSpec& spec, int threads, const Kernels& kernels, Unset)
+MlpNetwork::MlpNetwork(const NetworkSpec& spec, SharedWorkerPool threads, const Kernels& kernels,
+                       Unset)
     : spec_(spec),
       kernels_(kernels),
       observation_size_(static_cast<int>(spec.observation.elements())),
-      pool_(threads, "mlp") {
+      pool_(std::move(threads)) {
   if (spec.observation.dtype != DataType::kFloat32) {
     throw InvalidArgument(
         "network.kind = \"mlp\" reads float32 vectors, but '{}' is {} {}; use nature_cnn for "
@@ -42,7 +44,7 @@ MlpNetwork::MlpNetwork(const NetworkSpec& spec, int threads, const Kernels& kern
   constants_.resize(spec.heads.size());
   forward_outputs_.resize(spec.heads.size());
   infer_outputs_.resize(spec.heads.size());
-  for (int thread = 0; thread < threads; ++thread) {
+  for (int thread = 0; thread < pool_.threads(); ++thread) {
     scratch_.emplace_back(static_cast<std::ptrdiff_t>(2) * kTileRows * widest_);
   }
 }
@@ -101,10 +103,15 @@ std::ptrdiff_t MlpNetwork::AddLayers() {
   }
   std::ptrdiff_t size = 0;
   for (Layer& layer : layers_) {
+    const std::ptrdiff_t packed =
+        static_cast<std::ptrdiff_t>(layer.inputs + 1) * Padded(layer.outputs);
     layer.packed = size;
-    size += static_cast<std::ptrdiff_t>(layer.inputs + 1) * Padded(layer.outputs);
+    if (layer.padded()) size += packed;
     layer.transposed = size;
-    size += static_cast<std::ptrdiff_t>(layer.outputs) * Padded(layer.inputs);
+    const std::ptrdiff_t transposed =
+        static_cast<std::ptrdiff_t>(layer.outputs) * Padded(layer.inputs);
+    size += transposed;
+    work_ += static_cast<double>(packed + transposed);
     widest_ = std::max(widest_, Padded(layer.outputs));
   }
   return size;
@@ -158,8 +165,8 @@ void MlpNetwork::Initialise(Random& random) {
   }
 }
 
-std::unique_ptr<Network> MlpNetwork::Clone(int threads) const {
-  std::unique_ptr<MlpNetwork> clone(new MlpNetwork(spec_, threads, kernels_, Unset()));
+std::unique_ptr<Network> MlpNetwork::Clone(SharedWorkerPool threads) const {
+  std::unique_ptr<MlpNetwork> clone(new MlpNetwork(spec_, std::move(threads), kernels_, Unset()));
   std::copy_n(parameters_.data(), parameters_.size(), clone->parameters_.data());
   return clone;
 }
@@ -171,10 +178,11 @@ void MlpNetwork::ParametersChanged() {
   constant_rows_ = 0;
 }
 
-// Pads the rows of every weight matrix; the padding itself was zeroed once and stays so.
+// Pads the rows of weight matrices that need it; the padding itself was zeroed once and stays so.
 void MlpNetwork::Pack() {
   if (packed_valid_) return;
   for (const Layer& layer : layers_) {
+    if (!layer.padded()) continue;
     const float* weight = parameters_.data() + layer.weight;
     float* packed = packed_.data() + layer.packed;
     const std::size_t bytes = static_cast<std::size_t>(layer.outputs) * sizeof(float);
@@ -187,6 +195,10 @@ void MlpNetwork::Pack() {
   }
   for (LayerNorm& norm : norms_) norm.Pack(parameters_.data());
   packed_valid_ = true;
+}
+
+const float* MlpNetwork::WeightOf(const Layer& layer) const {
+  return layer.padded() ? packed_.data() + layer.packed : parameters_.data() + layer.weight;
 }
 
 void MlpNetwork::FillConstantHeads(int rows) {
@@ -203,14 +215,25 @@ void MlpNetwork::FillConstantHeads(int rows) {
   constant_rows_ = rows;
 }
 
-bool MlpNetwork::WorthThreads(int rows) const {
-  return static_cast<double>(packed_.size()) * rows >= kWorthThreads;
-}
+bool MlpNetwork::WorthThreads(int rows) const { return work_ * rows >= kWorthThreads; }
 
 // Separate networks for separate threads: nothing that one core writes is read by another, which
 // cutting by rows cannot have (each piece of a weight's gradient reads every row).
-bool MlpNetwork::SplitsByBranch(int rows) const {
-  return pool_.threads() > 1 && branches_ >= pool_.threads() && WorthThreads(rows);
+bool MlpNetwork::SplitsByBranch(int rows, int branches) const {
+  return pool_.threads() > 1 && branches >= pool_.threads() && WorthThreads(rows);
+}
+
+// Heads that nobody asks for are left out where they have layers of their own.
+int MlpNetwork::BranchesFor(const NetworkInput& input) const {
+  if (input.heads == 0 || spec_.options.shared_trunk) return branches_;
+  int branches = 0;
+  for (int head = 0; head < input.heads; ++head) branches += spec_.heads[head].constant ? 0 : 1;
+  return std::max(1, branches);
+}
+
+// Of a pass over one branch, or over all that the last Forward computed.
+bool MlpNetwork::Skips(const Layer& layer, int branch) const {
+  return branch == kAllBranches ? layer.branch >= forward_branches_ : layer.branch != branch;
 }
 
 // No result depends on how the rows are cut, so the cut may depend on the number of threads.
@@ -234,7 +257,7 @@ void MlpNetwork::RunTiles(int rows, FunctionRef<void(int, Rows)> function) {
 void MlpNetwork::Multiply(const Layer& layer, const float* input, std::ptrdiff_t stride,
                           float* output, int rows) const {
   const int width = Padded(layer.outputs);
-  const float* const weight = packed_.data() + layer.packed;
+  const float* const weight = WeightOf(layer);
   kernels_.multiply({.a = input,
                      .a_row = stride,
                      .a_inner = 1,
@@ -254,14 +277,18 @@ void MlpNetwork::Activate(const Layer& layer, float* output, int rows) const {
   activate(output, static_cast<std::ptrdiff_t>(rows) * Padded(layer.outputs));
 }
 
-void MlpNetwork::CheckRows(const NetworkInput& input) const {
+void MlpNetwork::CheckInput(const NetworkInput& input) const {
+  const auto heads = static_cast<int>(spec_.heads.size());
+  if (input.heads < 0 || input.heads > heads) {
+    throw InvalidArgument("{} heads are asked for; the network has {}", input.heads, heads);
+  }
   if (input.rows < 1) throw InvalidArgument("a batch of {} rows; at least 1 is needed", input.rows);
 }
 
 void MlpNetwork::ForwardTile(int branch, Rows rows) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
-    if (branch != kAllBranches && layer.branch != branch) continue;
+    if (Skips(layer, branch)) continue;
     const std::ptrdiff_t stride =
         layer.source < 0 ? layer.inputs : static_cast<std::ptrdiff_t>(Padded(layer.inputs));
     const float* const from = layer.source < 0 ? observations_ : activations_[layer.source].data();
@@ -276,17 +303,18 @@ void MlpNetwork::ForwardTile(int branch, Rows rows) {
 }
 
 std::span<const Matrix> MlpNetwork::Forward(const NetworkInput& input) {
-  CheckRows(input);
+  CheckInput(input);
   Pack();
   FillConstantHeads(input.rows);
   observations_ = static_cast<const float*>(input.observations);
   forward_rows_ = input.rows;
+  forward_branches_ = BranchesFor(input);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     activations_[i].Reserve(static_cast<std::ptrdiff_t>(input.rows) * Padded(layers_[i].outputs));
   }
   for (LayerNorm& norm : norms_) norm.Reserve(input.rows);
-  if (SplitsByBranch(input.rows)) {
-    pool_.Run(branches_, [&](int branch) {
+  if (SplitsByBranch(input.rows, forward_branches_)) {
+    pool_.Run(forward_branches_, [&](int branch) {
       for (int begin = 0; begin < input.rows; begin += kTileRows) {
         ForwardTile(branch, {begin, std::min(begin + kTileRows, input.rows)});
       }
@@ -300,7 +328,8 @@ std::span<const Matrix> MlpNetwork::Forward(const NetworkInput& input) {
   }
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     if (layers_[i].head < 0) continue;
-    forward_outputs_[layers_[i].head] = {activations_[i].data(), input.rows, layers_[i].outputs,
+    float* const output = Skips(layers_[i], kAllBranches) ? nullptr : activations_[i].data();
+    forward_outputs_[layers_[i].head] = {output, input.rows, layers_[i].outputs,
                                          Padded(layers_[i].outputs)};
   }
   return forward_outputs_;
@@ -327,7 +356,7 @@ void MlpNetwork::InferTile(const float* observations, float* scratch, Rows rows)
 }
 
 std::span<const Matrix> MlpNetwork::Infer(const NetworkInput& input) {
-  CheckRows(input);
+  CheckInput(input);
   Pack();
   FillConstantHeads(input.rows);
   for (std::size_t head = 0; head < spec_.heads.size(); ++head) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "menger/base/function_ref.h"
-#include "menger/base/worker_pool.h"
+#include "menger/base/shared_worker_pool.h"
 #include "menger/networks/aligned_floats.h"
 #include "menger/networks/kernels/kernels.h"
 #include "menger/networks/layer_norm.h"
@@ -33,7 +33,7 @@ class MlpNetwork : public Network {
  public:
   // The spec must have passed MakeNetwork's checks. Throws InvalidArgument if the observation is
   // not float32.
-  MlpNetwork(const NetworkSpec& spec, Random& random, int threads,
+  MlpNetwork(const NetworkSpec& spec, Random& random, SharedWorkerPool threads,
              const Kernels& kernels = BestKernels());
 
   const ParameterManifest& manifest() const override { return manifest_; }
@@ -51,7 +51,7 @@ class MlpNetwork : public Network {
   using Network::Backward;
 
   bool batch_invariant() const override { return true; }
-  std::unique_ptr<Network> Clone(int threads) const override;
+  std::unique_ptr<Network> Clone(SharedWorkerPool threads) const override;
 
  private:
   static constexpr int kTileRows = 64;  // Two tiles of 64 columns stay in the first-level cache.
@@ -70,8 +70,10 @@ class MlpNetwork : public Network {
     bool adds_to_source = false;  // Another layer gives what it reads a gradient before it does.
     std::int64_t weight = 0;      // Offsets into the parameters,
     std::int64_t bias = 0;
-    std::ptrdiff_t packed = 0;      // and into packed_: weight [inputs, padded outputs], then bias;
+    std::ptrdiff_t packed = 0;      // and into packed_: weight [inputs, padded outputs], then bias,
+                                    // where there is something to pad;
     std::ptrdiff_t transposed = 0;  // weight [outputs, padded inputs].
+    bool padded() const { return Padded(outputs) != outputs; }
   };
 
   // A piece of the gradient of a layer's weights: input rows [begin, end).
@@ -89,7 +91,7 @@ class MlpNetwork : public Network {
   };
 
   struct Unset {};  // Selects the constructor that leaves the parameters zero.
-  MlpNetwork(const NetworkSpec& spec, int threads, const Kernels& kernels, Unset);
+  MlpNetwork(const NetworkSpec& spec, SharedWorkerPool threads, const Kernels& kernels, Unset);
 
   std::ptrdiff_t AddLayers();  // Returns the numbers that packed_ needs.
   void Allocate(std::ptrdiff_t packed);
@@ -98,10 +100,13 @@ class MlpNetwork : public Network {
   void Initialise(Random& random);
 
   void Pack();
+  const float* WeightOf(const Layer& layer) const;  // In rows of padded outputs; then the bias.
   void PackTransposed(bool inputs);
   void FillConstantHeads(int rows);
   bool WorthThreads(int rows) const;
-  bool SplitsByBranch(int rows) const;
+  bool SplitsByBranch(int rows, int branches) const;
+  int BranchesFor(const NetworkInput& input) const;
+  bool Skips(const Layer& layer, int branch) const;
   void RunTiles(int rows, FunctionRef<void(int thread, Rows rows)> function);
   void ForwardTile(int branch, Rows rows);
   void Multiply(const Layer& layer, const float* input, std::ptrdiff_t stride, float* output,
@@ -114,7 +119,7 @@ class MlpNetwork : public Network {
   void ParameterGradient(std::span<const Matrix> output_gradients);
   void ConstantGradient(std::span<const Matrix> output_gradients);
   void WeightGradient(const GradientTask& task);
-  void CheckRows(const NetworkInput& input) const;
+  void CheckInput(const NetworkInput& input) const;
   void CheckShapes(std::span<const Matrix> output_gradients) const;
 
   NetworkSpec spec_;
@@ -131,6 +136,7 @@ class MlpNetwork : public Network {
   AlignedFloats parameters_;
   AlignedFloats gradients_;
   AlignedFloats packed_;
+  double work_ = 0;  // Of a row: about two multiply-adds a weight.
   bool packed_valid_ = false;
   bool transposed_valid_ = false;
   bool input_transposed_valid_ = false;  // Of the layers that read the observation.
@@ -139,6 +145,7 @@ class MlpNetwork : public Network {
   // before its normalisation and its activation function.
   const float* observations_ = nullptr;
   int forward_rows_ = 0;
+  int forward_branches_ = 0;                // The first so many were computed.
   std::vector<AlignedFloats> activations_;  // One a layer, [rows, padded outputs].
   std::vector<AlignedFloats> deltas_;
 
@@ -149,7 +156,7 @@ class MlpNetwork : public Network {
   std::vector<Matrix> forward_outputs_;   // One a head.
   std::vector<Matrix> infer_outputs_;
 
-  WorkerPool pool_;  // Last: its threads end before what they use.
+  SharedWorkerPool pool_;
 };
 
 }  // namespace menger

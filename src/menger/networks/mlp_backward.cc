@@ -13,18 +13,25 @@ constexpr int kSummedRows = 256;  // Batch rows whose products are summed before
 
 // Those of the first layers too if the gradient of the inputs is asked for.
 void MlpNetwork::PackTransposed(bool inputs) {
-  for (const Layer& layer : layers_) {
-    const bool first = layer.source < 0;
-    if (first ? !inputs || input_transposed_valid_ : transposed_valid_) continue;
-    const float* weight = parameters_.data() + layer.weight;
-    float* transposed = packed_.data() + layer.transposed;
-    for (int output = 0; output < layer.outputs; ++output) {
-      for (int i = 0; i < layer.inputs; ++i) {
-        transposed[i] = weight[static_cast<std::ptrdiff_t>(i) * layer.outputs + output];
-      }
-      transposed += Padded(layer.inputs);
+  const auto packs = [&](const Layer& layer) {
+    return layer.source < 0 ? inputs && !input_transposed_valid_ : !transposed_valid_;
+  };
+  if (std::ranges::none_of(layers_, packs)) return;
+  const int parts = WorthThreads(forward_rows_) ? pool_.threads() : 1;
+  pool_.Run(parts, [&](int part) {
+    for (const Layer& layer : layers_) {
+      if (!packs(layer)) continue;
+      const int size = Padded((layer.inputs + parts - 1) / parts);
+      const int begin = std::min(part * size, layer.inputs);
+      const std::ptrdiff_t from = static_cast<std::ptrdiff_t>(begin) * layer.outputs;
+      kernels_.transpose({.from = parameters_.data() + layer.weight + from,
+                          .from_row = layer.outputs,
+                          .to = packed_.data() + layer.transposed + begin,
+                          .to_row = Padded(layer.inputs),
+                          .rows = std::min(size, layer.inputs - begin),
+                          .columns = layer.outputs});
     }
-  }
+  });
   transposed_valid_ = true;
   input_transposed_valid_ = input_transposed_valid_ || inputs;
 }
@@ -48,12 +55,17 @@ void MlpNetwork::CheckShapes(std::span<const Matrix> output_gradients) const {
 void MlpNetwork::Backward(std::span<const Matrix> output_gradients,
                           const GradientRequest& request) {
   CheckShapes(output_gradients);
+  // Of layers that the last Forward left out.
+  if (request.parameters && forward_branches_ < branches_) {
+    std::ranges::fill(gradients_.span(), 0.0F);
+  }
   PackTransposed(request.inputs != nullptr);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     deltas_[i].Reserve(static_cast<std::ptrdiff_t>(forward_rows_) * Padded(layers_[i].outputs));
   }
   for (LayerNorm& norm : norms_) norm.ReserveGradients(forward_rows_);
-  if (request.inputs == nullptr && request.parameters && SplitsByBranch(forward_rows_)) {
+  if (request.inputs == nullptr && request.parameters && SplitsByBranch(forward_rows_, branches_) &&
+      forward_branches_ == branches_) {
     pool_.Run(branches_, [&](int branch) {
       for (int begin = 0; begin < forward_rows_; begin += kTileRows) {
         BackwardTile(output_gradients, branch, {begin, std::min(begin + kTileRows, forward_rows_)});
@@ -98,9 +110,10 @@ void MlpNetwork::ConstantGradient(std::span<const Matrix> output_gradients) {
 
 // From deltas_ of the layers that read the observation, the last of them first.
 void MlpNetwork::InputGradientTile(float* gradient, Rows rows) {
+  bool adds = false;
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
-    if (layer.source >= 0) continue;
+    if (layer.source >= 0 || Skips(layer, kAllBranches)) continue;
     const std::ptrdiff_t width = Padded(layer.outputs);
     kernels_.multiply({.a = deltas_[i].data() + rows.begin * width,
                        .a_row = width,
@@ -109,10 +122,11 @@ void MlpNetwork::InputGradientTile(float* gradient, Rows rows) {
                        .b_row = Padded(layer.inputs),
                        .c = gradient + static_cast<std::ptrdiff_t>(rows.begin) * layer.inputs,
                        .c_row = layer.inputs,
-                       .accumulate = layer.adds_to_source,
+                       .accumulate = adds,
                        .rows = rows.count(),
                        .inner = layer.outputs,
                        .columns = layer.inputs});
+    adds = true;
   }
 }
 
@@ -131,7 +145,7 @@ void MlpNetwork::BackwardTile(std::span<const Matrix> output_gradients, int bran
   const auto activation_gradient = tanh ? kernels_.tanh_gradient : kernels_.relu_gradient;
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
-    if (branch != kAllBranches && layer.branch != branch) continue;
+    if (Skips(layer, branch)) continue;
     const std::ptrdiff_t width = Padded(layer.outputs);
     float* const delta = deltas_[i].data() + rows.begin * width;
     if (layer.head >= 0) {
@@ -162,6 +176,7 @@ void MlpNetwork::BackwardTile(std::span<const Matrix> output_gradients, int bran
 
 void MlpNetwork::WeightGradient(const GradientTask& task) {
   const Layer& layer = layers_[task.layer];
+  if (Skips(layer, kAllBranches)) return;
   const bool first = layer.source < 0;
   const std::ptrdiff_t stride = first ? layer.inputs : Padded(layer.inputs);
   const float* const input = first ? observations_ : activations_[layer.source].data();

@@ -236,6 +236,49 @@ TEST(MlpTest, ItStartsOrthogonalWithTheGainOfEachLayer) {
   EXPECT_EQ(network.parameters()[network.manifest().Find("policy/1/bias")->offset], 0.0f);
 }
 
+// As if nothing had asked for the outputs of the second critic.
+TEST(MlpTest, HeadsThatNobodyAsksForAreLeftOut) {
+  NetworkSpec spec = MakeSpec(
+      7, {64, 48}, {{.name = "first"}, {.name = "bias", .constant = true}, {.name = "second"}});
+  for (const bool layer_norm : {false, true}) {
+    spec.options.layer_norm = layer_norm;
+    for (const int threads : {1, 2}) {
+      MlpNetwork network = MakeRecorded(spec, threads);
+      SetRecordedParameters(network);
+      const int rows = 100;
+      const auto x = RecordedInput(rows * 7, 2, 1.0f);
+      OutputGradients gradients(spec, rows);
+      std::ranges::fill(gradients.values[2], 0.0f);
+      std::vector<float> slopes(x.size()), all_slopes(x.size());
+      const auto gradient = [&](int heads, std::vector<float>& of_inputs) {
+        network.Forward({.observations = x.data(), .rows = rows, .heads = heads});
+        network.Backward(gradients.matrices, {.inputs = of_inputs.data()});
+        return std::vector<float>(network.gradients().begin(), network.gradients().end());
+      };
+      const auto outputs = network.Forward({.observations = x.data(), .rows = rows, .heads = 2});
+      EXPECT_EQ(outputs[2].data, nullptr);
+      EXPECT_NE(outputs[1].data, nullptr);
+      const std::vector<float> expected = gradient(/*heads=*/0, all_slopes);
+      network.gradients()[network.manifest().Find("second/0/weight")->offset] = 5;
+      EXPECT_EQ(gradient(/*heads=*/2, slopes), expected);
+      EXPECT_EQ(slopes, all_slopes);
+    }
+  }
+}
+
+TEST(MlpTest, NetworksMayShareThreads) {
+  const NetworkSpec spec = SeparateSpec();
+  MlpNetwork network = MakeRecorded(spec);
+  const Pass expected = RunPass(network, spec, 300);
+  const SharedWorkerPool threads = 3;
+  const auto one = network.Clone(threads);
+  const auto other = one->Clone(threads);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(RunPass(*one, spec, 300), expected);
+    EXPECT_EQ(RunPass(*other, spec, 300), expected);
+  }
+}
+
 TEST(MlpTest, ACloneHasItsOwnCopyOfTheSameParameters) {
   const NetworkSpec spec = SharedSpec();
   MlpNetwork network = MakeRecorded(spec);
@@ -262,6 +305,7 @@ TEST(MlpTest, WrongCallsAreRefusedWithWhatWouldBeRight) {
   OutputGradients gradients(spec, 3);
   EXPECT_THAT(text_of([&] { network.Backward(gradients.matrices); }), HasSubstr("before any"));
   EXPECT_THAT(text_of([&] { network.Infer({}); }), HasSubstr("at least 1"));
+  EXPECT_THAT(text_of([&] { network.Forward({.rows = 1, .heads = 3}); }), HasSubstr("has 2"));
   const auto x = RecordedInput(2 * 4, 2, 1.0f);
   network.Forward({.observations = x.data(), .rows = 2});
   EXPECT_THAT(text_of([&] { network.Backward(gradients.matrices); }), HasSubstr("[3, 2]"));

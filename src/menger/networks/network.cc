@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "menger/base/error.h"
 #include "menger/networks/cnn.h"
@@ -53,7 +54,7 @@ void CheckLayerNorm(const NetworkSpec& spec) {
       spec.device, spec.precision);
 }
 
-void CheckSpec(const NetworkSpec& spec, int threads) {
+void CheckSpec(const NetworkSpec& spec) {
   CheckChoice("network.kind", spec.options.kind, kKinds);
   CheckChoice("network.activation", spec.options.activation, kActivations);
   for (const std::int64_t size : spec.options.hidden) {
@@ -67,8 +68,6 @@ void CheckSpec(const NetworkSpec& spec, int threads) {
   }
   CheckHeads(spec.heads);
   CheckLayerNorm(spec);
-  if (threads < 1)
-    throw InvalidArgument("a network for {} threads; it must be at least 1", threads);
 }
 
 }  // namespace
@@ -101,16 +100,17 @@ void NetworkOptions::Declare(Options& options) {
                .consequence = "what kind = lstm can remember from step to step"});
 }
 
-std::unique_ptr<Network> MakeNetwork(const NetworkSpec& spec, Random& random, int threads) {
-  CheckSpec(spec, threads);
+std::unique_ptr<Network> MakeNetwork(const NetworkSpec& spec, Random& random,
+                                     SharedWorkerPool threads) {
+  CheckSpec(spec);
   if (spec.options.kind == "mlp" && spec.device == "cpu" && spec.precision == "fp32") {
-    return std::make_unique<MlpNetwork>(spec, random, threads);
+    return std::make_unique<MlpNetwork>(spec, random, std::move(threads));
   }
   if (spec.options.kind.ends_with("cnn") && spec.device == "cpu" && spec.precision == "bf16" &&
       HasAvx512Bf16()) {
-    return std::make_unique<CnnNetwork>(spec, random, threads);
+    return std::make_unique<CnnNetwork>(spec, random, std::move(threads));
   }
-  return MakeTorchNetwork(spec, random, threads);
+  return MakeTorchNetwork(spec, random, threads.threads());
 }
 
 }  // namespace menger

@@ -11,6 +11,7 @@
 
 #include "menger/base/options.h"
 #include "menger/base/random.h"
+#include "menger/base/shared_worker_pool.h"
 #include "menger/parameters/manifest.h"
 #include "menger/tensor/memory.h"
 #include "menger/tensor/spec.h"
@@ -84,6 +85,10 @@ struct NetworkInput {
   int steps = 1;
   const float* state = nullptr;            // [rows / steps, state_width].
   const std::uint8_t* is_first = nullptr;  // [rows].
+
+  // Only so many of the first heads matter, 0: all. A network may leave the others out: then their
+  // outputs have no data, and in Backward their gradients are taken for the zeros that they are.
+  int heads = 0;
 };
 
 // Which gradients a Backward gives. Each that is not asked for saves its share of the work.
@@ -145,8 +150,9 @@ class Network {
   // True when a row's outputs do not depend on the other rows of the batch, to the last bit.
   virtual bool batch_invariant() const = 0;
 
-  // Another network of the same shape with its own copy of the parameters, for `threads` threads.
-  virtual std::unique_ptr<Network> Clone(int threads) const = 0;
+  // Another network of the same shape with its own copy of the parameters, that computes on
+  // `threads`. Networks that share them take turns.
+  virtual std::unique_ptr<Network> Clone(SharedWorkerPool threads) const = 0;
 };
 
 // Makes the network that the spec asks for; weights are initialised orthogonally from `random`
@@ -154,6 +160,7 @@ class Network {
 // perceptrons in fp32 and, where the processor has AVX512-BF16, convolutions in bf16 run on kernels
 // of ours; everything else loads libmenger_torch.so, and throws FailedPrecondition saying how to
 // get it where it is missing.
-std::unique_ptr<Network> MakeNetwork(const NetworkSpec& spec, Random& random, int threads);
+std::unique_ptr<Network> MakeNetwork(const NetworkSpec& spec, Random& random,
+                                     SharedWorkerPool threads);
 
 }  // namespace menger

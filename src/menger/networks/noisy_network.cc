@@ -52,8 +52,8 @@ NoisyNetwork::NoisyNetwork(std::unique_ptr<Network> inner, double sigma_0)
   }
 }
 
-std::unique_ptr<Network> NoisyNetwork::Clone(int threads) const {
-  std::unique_ptr<NoisyNetwork> clone(new NoisyNetwork(inner_->Clone(threads), Clean()));
+std::unique_ptr<Network> NoisyNetwork::Clone(SharedWorkerPool threads) const {
+  std::unique_ptr<NoisyNetwork> clone(new NoisyNetwork(inner_->Clone(std::move(threads)), Clean()));
   std::copy_n(parameters_.data(), parameters_.size(), clone->parameters_.data());
   return clone;
 }

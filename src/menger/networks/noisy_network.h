@@ -53,7 +53,7 @@ class NoisyNetwork final : public Network {
   bool batch_invariant() const override { return inner_->batch_invariant(); }
 
   // The clone has no noise until it draws some.
-  std::unique_ptr<Network> Clone(int threads) const override;
+  std::unique_ptr<Network> Clone(SharedWorkerPool threads) const override;
 
  private:
   // arithmetic of a weight with one input whose noise is 1.

@@ -20,7 +20,7 @@ float Tanh(float x) { return 1.0F - 2.0F / (Exp(2.0F * x) + 1.0F); }
 // log(1 - tanh(x)^2) without the difference, which is 0 in float32 from |x| = 9 on.
 float LogSquashSlope(float x) {
   const float size = std::abs(x);
-  return 2.0F * (kLogTwo - size - std::log1p(Exp(-2.0F * size)));
+  return 2.0F * (kLogTwo - size - Log(1.0F + Exp(-2.0F * size)));
 }
 
 float Clamped(float log_std) { return std::clamp(log_std, kLogStdMin, kLogStdMax); }

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "menger/base/error.h"
-#include "menger/base/worker_pool.h"
 #include "menger/networks/optimiser.h"
 
 namespace menger {
@@ -62,11 +62,11 @@ int LargestInParts(std::span<const ParameterGroup> groups) {
 class LocalUpdateRule : public UpdateRule {
  public:
   LocalUpdateRule(const OptimiserOptions& options, std::span<const ParameterGroup> groups,
-                  int threads)
+                  SharedWorkerPool threads)
       : max_gradient_norm_(options.max_gradient_norm),
         groups_(groups.begin(), groups.end()),
         squares_(static_cast<std::size_t>(LargestInParts(groups))),
-        pool_(std::min(threads, static_cast<int>(squares_.size())), "update") {
+        pool_(std::move(threads)) {
     for (const ParameterGroup& group : groups) {
       optimisers_.push_back(MakeOptimiser(options, group.count));
     }
@@ -120,7 +120,7 @@ class LocalUpdateRule : public UpdateRule {
   const std::vector<ParameterGroup> groups_;
   std::vector<std::unique_ptr<Optimiser>> optimisers_;  // One a group.
   std::vector<double> squares_;  // Of each part of a group's gradients, summed.
-  WorkerPool pool_;
+  SharedWorkerPool pool_;
 };
 
 }  // namespace
@@ -192,14 +192,14 @@ double UpdateRule::Step(Network& network, double learning_rate, int group) {
 
 std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
                                                 std::span<const ParameterGroup> groups,
-                                                int threads) {
-  return std::make_unique<LocalUpdateRule>(options, groups, threads);
+                                                SharedWorkerPool threads) {
+  return std::make_unique<LocalUpdateRule>(options, groups, std::move(threads));
 }
 
 std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
-                                                std::int64_t parameters, int threads) {
+                                                std::int64_t parameters, SharedWorkerPool threads) {
   const ParameterGroup only{.name = "parameters", .count = parameters};
-  return MakeLocalUpdateRule(options, std::span(&only, 1), threads);
+  return MakeLocalUpdateRule(options, std::span(&only, 1), std::move(threads));
 }
 
 }  // namespace menger

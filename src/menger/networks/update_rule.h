@@ -8,6 +8,7 @@
 
 #include "menger/base/archive.h"
 #include "menger/base/options.h"
+#include "menger/base/shared_worker_pool.h"
 #include "menger/networks/network.h"
 
 namespace menger {
@@ -84,14 +85,15 @@ class UpdateRule {
   std::vector<double> Gather(double value);  // Of every learner, in order.
 };
 
-// One learner, nothing to agree with anybody. Many parameters are moved by `threads` threads
-// together; to the last bit, their number changes nothing.
+// One learner, nothing to agree with anybody. Many parameters are moved on `threads` together;
+// to the last bit, their number changes nothing.
 std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
                                                 std::span<const ParameterGroup> groups,
-                                                int threads = 1);
+                                                SharedWorkerPool threads = 1);
 
 // For one group of so many parameters.
 std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
-                                                std::int64_t parameters, int threads = 1);
+                                                std::int64_t parameters,
+                                                SharedWorkerPool threads = 1);
 
 }  // namespace menger

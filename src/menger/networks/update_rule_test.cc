@@ -35,7 +35,7 @@ class FakeNetwork : public Network {
   std::span<const Matrix> Infer(const NetworkInput&) override { return {}; }
   void Backward(std::span<const Matrix>, const GradientRequest&) override {}
   bool batch_invariant() const override { return true; }
-  std::unique_ptr<Network> Clone(int) const override { return nullptr; }
+  std::unique_ptr<Network> Clone(SharedWorkerPool) const override { return nullptr; }
 
   void SetGradients(std::uint64_t salt) {
     gradients_ = RecordedInput(gradients_.size(), salt, 0.5f);

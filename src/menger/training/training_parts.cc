@@ -55,10 +55,13 @@ CalibrationReport PlanCollection(const Experiment& experiment, const Environment
                        });
 }
 
-}  // namespace
+SharedWorkerPool LearnerThreads(const Experiment& experiment) {
+  return static_cast<int>(experiment.learner_threads.value);
+}
 
-std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
-                                         const EnvironmentEntry& environment) {
+std::unique_ptr<Algorithm> MakeAlgorithmOn(const SharedWorkerPool& threads,
+                                           const Experiment& experiment,
+                                           const EnvironmentEntry& environment) {
   experiment.algorithm_entry().Check(environment.spec);
   const AlgorithmContext context = {
       .environment = environment.spec,
@@ -68,9 +71,16 @@ std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
       .device = experiment.device,
       .precision = experiment.precision,
       .seed = static_cast<std::uint64_t>(experiment.seed),
-      .threads = static_cast<int>(experiment.learner_threads.value)};
+      .threads = threads};
   return WithMemoryFor([&] { return NetworkText(experiment); },
                        [&] { return experiment.algorithm_entry().Make(context); });
+}
+
+}  // namespace
+
+std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
+                                         const EnvironmentEntry& environment) {
+  return MakeAlgorithmOn(LearnerThreads(experiment), experiment, environment);
 }
 
 void Resolve(Experiment& experiment, const EnvironmentEntry& environment) {
@@ -100,7 +110,8 @@ std::uint64_t CollectorSeed(std::int64_t seed, std::int64_t attempt) {
 TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
                         std::int64_t attempt) {
   TrainingParts parts;
-  parts.algorithm = MakeAlgorithm(experiment, environment);
+  const SharedWorkerPool threads = LearnerThreads(experiment);
+  parts.algorithm = MakeAlgorithmOn(threads, experiment, environment);
   Algorithm& algorithm = *parts.algorithm;
   parts.update = WithMemoryFor(
       [&] {
@@ -108,8 +119,7 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
                            experiment.optimiser.kind, algorithm.parameter_count());
       },
       [&] {
-        return MakeLocalUpdateRule(experiment.optimiser, algorithm.parameter_groups(),
-                                   static_cast<int>(experiment.learner_threads.value));
+        return MakeLocalUpdateRule(experiment.optimiser, algorithm.parameter_groups(), threads);
       });
   const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);
   if (algorithm.data_rule() == DataRule::kEpisodes) {

@@ -2,6 +2,7 @@
 
 #include "menger/networks/kernels/kernels.h"
 #include "menger/networks/kernels/layer_norm_kernels.h"
+#include "menger/networks/kernels/transpose_kernel.h"
 #include "menger/networks/kernels/vector_kernels.h"
 
 namespace menger {
@@ -17,6 +18,7 @@ constexpr Kernels KernelTable(const char* name) {
           .relu = &Plain::ReluInPlace,
           .tanh_gradient = &Plain::TanhGradient,
           .relu_gradient = &Plain::ReluGradient,
+          .transpose = &TransposeKernel<Isa>::Transpose,
           .layer_norm = &Norm::Normalise,
           .layer_norm_gradient = &Norm::Gradient,
           .layer_norm_sums = &Norm::SumGradients};

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "menger/networks/kernels/layer_norm.h"
+#include "menger/networks/kernels/transposition.h"
 
 namespace menger {
 
@@ -47,6 +48,8 @@ struct Kernels {
   // Turn d(loss)/d(output) into d(loss)/d(input), in place, given the outputs.
   void (*tanh_gradient)(const float* outputs, float* gradients, std::ptrdiff_t count);
   void (*relu_gradient)(const float* outputs, float* gradients, std::ptrdiff_t count);
+
+  void (*transpose)(const Transposition& transposition);
 
   void (*layer_norm)(const LayerNormRows& rows);
   void (*layer_norm_gradient)(const LayerNormSlopes& slopes);

@@ -163,6 +163,34 @@ TEST(KernelsTest, BothInstructionSetsAgreeToTheLastBit) {
   EXPECT_EQ(g1, g2);
 }
 
+TEST(KernelsTest, TranspositionsTouchNothingElse) {
+  for (const Kernels* kernels : AllKernels()) {
+    for (const Sizes& s : {Sizes{1, 0, 1},
+                           {8, 0, 8},
+                           {16, 0, 16},
+                           {23, 0, 17},
+                           {7, 0, 40},
+                           {64, 0, 24},
+                           {9, 0, 130}}) {
+      const int from_row = s.columns + 3;
+      const int to_row = s.rows + 5;
+      const auto from = RecordedInput(s.rows * from_row, 1, 1.0f);
+      std::vector<float> to(s.columns * to_row, -7.0f);
+      std::vector<float> expected = to;
+      for (int i = 0; i < s.rows; ++i) {
+        for (int j = 0; j < s.columns; ++j) expected[j * to_row + i] = from[i * from_row + j];
+      }
+      kernels->transpose({.from = from.data(),
+                          .from_row = from_row,
+                          .to = to.data(),
+                          .to_row = to_row,
+                          .rows = s.rows,
+                          .columns = s.columns});
+      EXPECT_EQ(to, expected) << kernels->name << " " << s.rows << " x " << s.columns;
+    }
+  }
+}
+
 TEST(ElementaryTest, ExpIsWithinTwoUnitsInTheLastPlace) {
   for (float x = -86.9f; x < 88.0f; x += 0.00037f) {
     const double exact = std::exp(static_cast<double>(x));

@@ -175,9 +175,9 @@ class TorchNetwork final : public Network {
   }
   bool batch_invariant() const override { return false; }
 
-  std::unique_ptr<Network> Clone(int threads) const override {
+  std::unique_ptr<Network> Clone(SharedWorkerPool threads) const override {
     return Translated([&]() -> std::unique_ptr<Network> {
-      auto clone = std::make_unique<TorchNetwork>(spec_, threads);
+      auto clone = std::make_unique<TorchNetwork>(spec_, threads.threads());
       std::ranges::copy(weights_.parameters(), clone->parameters().begin());
       clone->ParametersChanged();
       return clone;
