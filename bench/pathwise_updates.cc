@@ -24,6 +24,7 @@
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
 #include "menger/base/random.h"
+#include "menger/base/shared_worker_pool.h"
 #include "menger/base/worker_pool.h"
 #include "menger/networks/aligned_floats.h"
 #include "menger/networks/kernels/kernels.h"
@@ -49,7 +50,7 @@ Shapes ShapesNamed(const std::string& name) {
   throw InvalidArgument("there are no shapes '{}'; take halfcheetah or pendulum", name);
 }
 
-AlgorithmContext ContextOf(const Shapes& shapes, int threads) {
+AlgorithmContext ContextOf(const Shapes& shapes, const SharedWorkerPool& threads) {
   AlgorithmContext context{
       .environment = {.name = "Any",
                       .observation = Spec({LeafSpec::Box("observation", DataType::kFloat32,
@@ -201,9 +202,10 @@ double Median(std::vector<double> values) {
 }
 
 void Measure(const std::string& name, const Shapes& shapes, int threads, double seconds) {
-  const auto algorithm = MakeAlgorithm(name, ContextOf(shapes, threads));
+  const SharedWorkerPool pool = threads;  // As menger train has it.
+  const auto algorithm = MakeAlgorithm(name, ContextOf(shapes, pool));
   const auto update = MakeLocalUpdateRule({.epsilon = 1e-8, .max_gradient_norm = 0},
-                                          algorithm->parameter_groups(), threads);
+                                          algorithm->parameter_groups(), pool);
   const MadeUpBatch batch(shapes);
   BareProducts products(threads);
   const double flops = FlopsOfUpdate(name, shapes);
