@@ -161,6 +161,38 @@ void ExpectTheSameUpdates(const Recorded& recorded) {
   }
 }
 
+// Of parameters that others have moved meanwhile.
+class SharedParametersRule final : public UpdateRule {
+ public:
+  bool moved = false;
+
+  double Step(int, const GroupValues&, double) override { return 0; }
+  void Sum(std::span<double>) override {}
+  int learners() const override { return 1; }
+  int learner() const override { return 0; }
+  bool Pull(int, std::span<float> parameters) override {
+    if (moved) std::ranges::fill(parameters, 0.25F);
+    return moved;
+  }
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
+};
+
+TEST(A2cTest, WhatOthersMadeOfSharedParametersIsActedWith) {
+  const AlgorithmContext context{.environment = ScriptSpec(), .environments = kEnvironments};
+  A2c a2c({}, context);
+  SharedParametersRule update;
+  const auto version = a2c.publication().Latest()->version().packed();
+  a2c.BeforeCollection(update);
+  EXPECT_EQ(a2c.publication().Latest()->version().packed(), version);
+  update.moved = true;
+  a2c.BeforeCollection(update);
+  const auto latest = a2c.publication().Latest();
+  EXPECT_GT(latest->version().packed(), version);
+  EXPECT_EQ(latest->values()[0], 0.25F);
+  EXPECT_EQ(a2c.network().parameters()[7], 0.25F);
+}
+
 TEST(A2cTest, UpdatesEqualThoseOfStableBaselines3) {
   ExpectTheSameUpdates(RecordedWithTorchsRmsProp());
 }

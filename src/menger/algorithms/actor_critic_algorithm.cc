@@ -152,6 +152,12 @@ void ActorCriticAlgorithm::Load(ArchiveReader& archive) {
   shuffle_.Restore(archive.Read<RandomState>("shuffle"));
 }
 
+void ActorCriticAlgorithm::BeforeCollection(UpdateRule& update) {
+  if (!update.Pull(0, network().parameters())) return;
+  network().ParametersChanged();
+  Publish();
+}
+
 void ActorCriticAlgorithm::LoadParameters(ArchiveReader& archive) {
   model_.LoadParameters(archive.Scope("model"));
 }

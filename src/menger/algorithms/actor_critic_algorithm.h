@@ -42,6 +42,7 @@ class ActorCriticAlgorithm : public SlabAlgorithm {
   void Publish() final { model_.published().Publish(); }
   std::int64_t parameter_count() const final { return model_.network().manifest().size(); }
 
+  void BeforeCollection(UpdateRule& update) final;
   Metrics Learn(std::span<Slab* const> slabs, UpdateRule& update, double progress) final;
 
   void Save(ArchiveWriter& archive) const final;

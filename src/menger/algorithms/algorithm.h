@@ -42,6 +42,10 @@ class Algorithm {
   virtual Publication& publication() = 0;
   virtual void Publish() = 0;
 
+  // Called by the learner before each collection: takes over and publishes what others have made of
+  // parameters that are shared without waiting (UpdateRule::Pull).
+  virtual void BeforeCollection(UpdateRule& /*update*/) {}
+
   // One that follows the publication; the algorithm outlives it.
   std::unique_ptr<Policy> MakePolicy(PolicyMode mode, std::uint64_t seed) {
     return policies().Make(publication(), mode, seed);

@@ -155,6 +155,7 @@ Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
       learning_rate_schedule_(config.learning_rate_schedule),
       epsilon_schedule_(config.epsilon_schedule),
       policies_(context, PolicyOptions(config, context.environment)),
+      loss_(MakeReturnLoss(values(), config.huber_delta)),
       format_(context.environment, TransitionsFor(static_cast<int>(config.n_step), context)),
       published_(policies_.model(), context.threads, static_cast<float>(config.epsilon_start)),
       target_(network(), context.threads),
@@ -184,7 +185,7 @@ Metrics Dqn::Learn(const ReplayBatch& batch, UpdateRule& update, double progress
   if (rows > 0) {
     ChooseNextAtoms();
     network().Prefetch(batch_.observations());  // Comes while targets are made.
-    MakeTargets();
+    loss_->Targets(next_, batch_.returns(), batch_.bootstraps(), targets_);
 
     DrawNoise(noisy_, kLoss);
     values().Combine(network().Forward(batch_.observations()), combined_);
@@ -237,52 +238,15 @@ void Dqn::ChooseNextAtoms() {
   }
 }
 
-// reward + discounted next return, in the terms of the distribution.
-void Dqn::MakeTargets() {
+// Of the actions taken, whose atoms go to `taken_`.
+double Dqn::Loss() {
+  const auto* const actions = batch_.actions<std::int64_t>();
   const auto atoms = static_cast<std::size_t>(values().atoms);
   for (std::size_t i = 0; i < static_cast<std::size_t>(batch_.rows()); ++i) {
-    const float reward = batch_.returns()[i];
-    const float bootstrap = batch_.bootstraps()[i];
-    const auto next = std::span(next_).subspan(i * atoms, atoms);
-    const auto target = std::span(targets_).subspan(i * atoms, atoms);
-    if (values().model == ReturnModel::kCategorical) {
-      Softmax(next, next);
-      ProjectCategorical(values().support, next, reward, bootstrap, target);
-      continue;
-    }
-    for (std::size_t atom = 0; atom < atoms; ++atom) {
-      target[atom] = reward + bootstrap * next[atom];
-    }
-  }
-}
-
-// Of the actions taken, whose atoms go to `taken_` and their gradient to `slope_`; fills
-// `priorities_`.
-double Dqn::Loss() {
-  const auto rows = static_cast<std::size_t>(batch_.rows());
-  const auto* const actions = batch_.actions<std::int64_t>();
-  const std::span<const float> weights = batch_.weights();
-  const auto atoms = static_cast<std::size_t>(values().atoms);
-  for (std::size_t i = 0; i < rows; ++i) {
     std::copy_n(combined_.data() + i * values().width() + actions[i] * atoms, atoms,
                 taken_.data() + i * atoms);
   }
-  if (values().model == ReturnModel::kMean) {
-    const double loss =
-        HuberLoss(taken_, targets_, weights, config_.huber_delta, priorities_, slope_);
-    for (float& priority : priorities_) priority = std::abs(priority);
-    return loss;
-  }
-  if (values().model == ReturnModel::kCategorical) {
-    return CategoricalCrossEntropy(taken_, targets_, values().atoms, weights, priorities_, slope_);
-  }
-  const double loss =
-      QuantileHuberLoss(taken_, targets_, values().atoms, weights, priorities_, slope_);
-  for (std::size_t i = 0; i < rows; ++i) {
-    priorities_[i] = std::abs(values().Mean(std::span(targets_).subspan(i * atoms, atoms)) -
-                              values().Mean(std::span(taken_).subspan(i * atoms, atoms)));
-  }
-  return loss;
+  return loss_->Loss(taken_, targets_, batch_.weights(), priorities_, slope_);
 }
 
 void Dqn::Backward() {

@@ -9,6 +9,7 @@
 #include "menger/algorithms/action_values.h"
 #include "menger/algorithms/published_model.h"
 #include "menger/algorithms/replay_algorithm.h"
+#include "menger/algorithms/return_loss.h"
 #include "menger/algorithms/schedule.h"
 #include "menger/algorithms/target_network.h"
 #include "menger/algorithms/transition_batch.h"
@@ -101,7 +102,6 @@ class Dqn final : public ReplayAlgorithm {
   void Reserve(std::size_t rows);
   // The steps of Learn, in order.
   void ChooseNextAtoms();
-  void MakeTargets();
   double Loss();
   void Backward();
 
@@ -112,6 +112,7 @@ class Dqn final : public ReplayAlgorithm {
   const Schedule learning_rate_schedule_;
   const Schedule epsilon_schedule_;
   const ValuePolicies policies_;
+  const std::unique_ptr<const ReturnLoss> loss_;
   const TransitionFormat format_;
   PublishedModel published_;
   TargetNetwork target_;

@@ -78,6 +78,11 @@ class UpdateRule {
     return static_cast<std::int64_t>(Largest(static_cast<double>(count)));
   }
 
+  // Learners that share parameters without waiting for each other: overwrites those of a group with
+  // what all have made of them, and returns true (A3C: Mnih et al. 2016, algorithm S3). With any
+  // other rule what a learner has is what there is: does nothing, and returns false.
+  virtual bool Pull(int /*group*/, std::span<float> /*parameters*/) { return false; }
+
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
 

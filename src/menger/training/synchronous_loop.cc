@@ -179,6 +179,7 @@ ProgressTable::Row SynchronousLoop::TakeTimes() {
 void SynchronousLoop::Collect() {
   const Heartbeat::Phase phase(heartbeat_, "collecting", collected_);
   try {
+    parts_.algorithm->BeforeCollection(*parts_.update);
     cycle_.Collect(experiment_.steps - counters_.steps);
   } catch (...) {
     throw CollectionFailed(TranslateCurrentException());

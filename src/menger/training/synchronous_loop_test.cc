@@ -52,10 +52,12 @@ class CountingAlgorithm final : public SlabAlgorithm {
   const PolicyMaker& policies() const override { return policies_; }
   Publication& publication() override { return publication_; }
   void Publish() override { publication_.Publish({&slabs_, 1}); }
+  void BeforeCollection(UpdateRule&) override { ++collections_; }
   std::int64_t parameter_count() const override { return 1; }
   Metrics Learn(std::span<Slab* const> slabs, UpdateRule&, double progress) override {
     if (slabs_ == static_cast<float>(slabs_max_)) throw Internal("gradient is not finite");
     slabs_ += 1;
+    EXPECT_EQ(collections_, ++learned_);  // Each was told of.
     for (int row = 0; row < slabs[0]->horizon(); ++row) {
       const auto* const actions = slabs[0]->action<std::int64_t>(0, row);
       actions_.insert(actions_.end(), actions, actions + slabs[0]->positions());
@@ -77,6 +79,8 @@ class CountingAlgorithm final : public SlabAlgorithm {
   const std::int64_t slabs_max_;
   Publication publication_;
   float slabs_ = 0;
+  int collections_ = 0;
+  int learned_ = 0;
   std::vector<std::int64_t> actions_;
 };
 
