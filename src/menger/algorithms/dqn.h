@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "menger/algorithms/action_values.h"
+#include "menger/algorithms/dqn_config.h"
 #include "menger/algorithms/published_model.h"
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/algorithms/return_loss.h"
@@ -16,40 +17,10 @@
 #include "menger/algorithms/transition_writer.h"
 #include "menger/algorithms/value_policy.h"
 #include "menger/base/counter_random.h"
-#include "menger/base/options.h"
 #include "menger/networks/network.h"
 #include "menger/networks/noisy_network.h"
 
 namespace menger {
-
-// Options of section [dqn]. Defaults are those of Mnih et al. 2015 where they had the option, for a
-// run of 50M steps; of the papers that brought them where not.
-struct DqnConfig {
-  double discount = 0.99;
-  std::int64_t n_step = 1;
-  bool double_q = false;
-  bool duelling = false;
-  bool noisy = false;
-  double noisy_sigma = 0.5;  // Fortunato et al. 2018.
-  bool noise_per_environment = false;
-  std::string distribution = "none";  // none, c51 or qr.
-  std::int64_t atoms = 51;            // These three: Bellemare et al. 2017.
-  double value_minimum = -10;
-  double value_maximum = 10;
-  std::int64_t quantiles = 200;  // Dabney et al. 2018.
-  double huber_delta = 1.0;
-  double learning_rate = 2.5e-4;
-  std::string learning_rate_schedule = "constant";
-  std::int64_t target_every = 10'000;
-  double epsilon_start = 1.0;
-  double epsilon_end = 0.1;
-  double epsilon_fraction = 0.02;
-  std::string epsilon_schedule = "linear";
-  double evaluation_epsilon = 0.05;
-  double importance_exponent = 0.4;  // Schaul et al. 2016; to 1 at the end of the run.
-
-  void Declare(Options& options);
-};
 
 // Deep Q-learning (Mnih et al. 2015) and what was added to it, each an option: double (van Hasselt
 // et al. 2016), duelling (Wang et al. 2016), n-step returns, noisy networks (Fortunato et al.
