@@ -65,7 +65,7 @@ PairOutcome EsWorker::PlayPair(const PairDraws& draws, std::span<const float> pa
   PairOutcome outcome;
   for (const int sign : {0, 1}) {
     const auto deviation = static_cast<float>(sign == 0 ? spec_.deviation : -spec_.deviation);
-    std::ranges::copy(parameters, version_.begin());
+    std::copy(parameters.begin(), parameters.end(), version_.begin());
     const std::span<float> perturbed = policies_.model().ParametersIn(std::span(version_));
     for (std::size_t i = 0; i < perturbed.size(); ++i) perturbed[i] += deviation * noise[i];
     policy_->Use(version_, draws.action_seed);

@@ -31,14 +31,18 @@ void NetworkPolicy::Refresh() {
   if (latest == blob_) return;
   blob_ = std::move(latest);
   version_ = blob_->values();
-  std::ranges::copy(model_.ParametersIn(version_), network_->parameters().begin());
-  network_->ParametersChanged();
+  TakeParameters();
 }
 
 void NetworkPolicy::Use(std::span<const float> version) {
   used_.assign(version.begin(), version.end());
   version_ = used_;
-  std::ranges::copy(model_.ParametersIn(version_), network_->parameters().begin());
+  TakeParameters();
+}
+
+void NetworkPolicy::TakeParameters() {
+  const std::span<const float> parameters = model_.ParametersIn(version_);
+  std::copy(parameters.begin(), parameters.end(), network_->parameters().begin());
   network_->ParametersChanged();
 }
 

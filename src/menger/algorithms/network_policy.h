@@ -35,6 +35,7 @@ class NetworkPolicy : public Policy {
 
   // Takes a version's values by hand. Copies them.
   void Use(std::span<const float> version);
+  void TakeParameters();  // Of version_.
 
   // What may share a batch: BeforeOutputs is told the one slice, or the one position, of each.
   enum class Sharing : std::uint8_t { kAll, kSlice, kNothing };

@@ -17,7 +17,8 @@ PublishedModel::PublishedModel(const PolicyModel& model, SharedWorkerPool thread
 void PublishedModel::Publish(float extra) {
   const std::span<float> version = blob_;
   version.back() = extra;  // Overwritten where a version ends with something else.
-  std::ranges::copy(network_->parameters(), model_.ParametersIn(version).begin());
+  const std::span<const float> parameters = network_->parameters();
+  std::copy(parameters.begin(), parameters.end(), model_.ParametersIn(version).begin());
   if (normaliser_) normaliser_->WriteTo(model_.StatisticsIn(version));
   publication_->Publish(version);
 }

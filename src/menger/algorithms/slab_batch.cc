@@ -203,7 +203,7 @@ void SlabBatch::EstimateAdvantages(double discount, double lambda) {
 }
 
 void SlabBatch::SetAdvantages(std::span<const float> advantages) {
-  std::ranges::copy(advantages, advantages_.begin());
+  std::copy(advantages.begin(), advantages.end(), advantages_.begin());
   for (int i = 0; i < rows(); ++i) returns_[i] = advantages_[i] + values_[i];
 }
 

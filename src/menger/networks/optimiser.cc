@@ -90,12 +90,14 @@ class RmsProp : public Optimiser {
   void Move(std::size_t first, std::span<float> parameters, std::span<const float> gradients,
             float gradient_scale) override {
     const float epsilon = static_cast<float>(epsilon_);
+    const auto move = [&](auto size) {
+      if (mean_.empty()) return MovePlain(first, parameters, gradients, gradient_scale, size);
+      MoveCentred(first, parameters, gradients, gradient_scale, size);
+    };
     if (form_ == RmsPropForm::kTensorFlow) {
-      Move(first, parameters, gradients, gradient_scale,
-           [epsilon](float square) { return std::sqrt(square + epsilon); });
+      move([epsilon](float square) { return std::sqrt(square + epsilon); });
     } else {
-      Move(first, parameters, gradients, gradient_scale,
-           [epsilon](float square) { return std::sqrt(square) + epsilon; });
+      move([epsilon](float square) { return std::sqrt(square) + epsilon; });
     }
   }
 
@@ -110,22 +112,30 @@ class RmsProp : public Optimiser {
 
  private:
   template <typename Size>
-  void Move(std::size_t first, std::span<float> parameters, std::span<const float> gradients,
-            float gradient_scale, Size size) {
+  void MovePlain(std::size_t first, std::span<float> parameters, std::span<const float> gradients,
+                 float gradient_scale, Size size) {
     const float rate = rate_;
     const float decay = static_cast<float>(decay_);
     const float rest = static_cast<float>(1.0 - decay_);
     float* const __restrict parameter = parameters.data();
     const float* const __restrict gradient = gradients.data();
     float* const __restrict square = square_.data() + first;
-    if (mean_.empty()) {
-      for (std::size_t i = 0; i < parameters.size(); ++i) {
-        const float g = gradient[i] * gradient_scale;
-        square[i] = square[i] * decay + g * g * rest;
-        parameter[i] -= rate * g / size(square[i]);
-      }
-      return;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const float g = gradient[i] * gradient_scale;
+      square[i] = square[i] * decay + g * g * rest;
+      parameter[i] -= rate * g / size(square[i]);
     }
+  }
+
+  template <typename Size>
+  void MoveCentred(std::size_t first, std::span<float> parameters, std::span<const float> gradients,
+                   float gradient_scale, Size size) {
+    const float rate = rate_;
+    const float decay = static_cast<float>(decay_);
+    const float rest = static_cast<float>(1.0 - decay_);
+    float* const __restrict parameter = parameters.data();
+    const float* const __restrict gradient = gradients.data();
+    float* const __restrict square = square_.data() + first;
     float* const __restrict mean = mean_.data() + first;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const float g = gradient[i] * gradient_scale;

@@ -58,7 +58,7 @@ void Publication::Restore(ParameterVersion version, std::span<const float> value
   }
   const std::shared_ptr<ParameterBlob> blob = FreeBlob();
   blob->set_version(version);
-  std::ranges::copy(values, blob->mutable_values().begin());
+  std::copy(values.begin(), values.end(), blob->mutable_values().begin());
   std::shared_ptr<const ParameterBlob> old = blob;  // Released after the lock.
   const std::lock_guard lock(mutex_);
   version_ = version;
