@@ -58,12 +58,12 @@ ladder: mujoco  ## Train the longer learning tiers and print a table (about an h
 	@tools/setup.sh python test
 	@tests/ladder/run.sh $(ARGS)
 
-bench: setup-benchmarks atari mujoco  ## Run every benchmark, peers included (about an hour); one alone: make bench-NAME
+bench: setup-benchmarks atari mujoco  ## Run every benchmark, peers included (an hour and a half); one alone: make bench-NAME
 	@tools/bench.sh
 
 bench-all: atari mujoco
 bench-atari bench-atari_steps bench-atari_training bench-dqn_training bench-time_shares: atari
-bench-mujoco: mujoco
+bench-mujoco bench-continuous: mujoco
 
 bench-%: setup-benchmarks
 	@tools/bench.sh $*

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # all.sh [FILE [PART...]]  runs every benchmark whose figures stand in docs/performance.md, one after the other, or the parts
-# named (classic, pixels, mujoco, hosting, runtime), and prints Markdown ready to paste; FILE (default runs/benchmarks.md) gets the
-# same as it goes, FILE.jsonl every single result.
+# named (classic, pixels, mujoco, continuous, hosting, runtime), and prints Markdown ready to paste; FILE (default
+# runs/benchmarks.md) gets the same as it goes, FILE.jsonl every single result.
 #
-# At most 75 minutes: 25 for classic, most of it SB3's 20 seeds, 25 for runtime, most of it Ray's. Each part has a limit of its own; a part that fails or is cut short says so
-# and the others still run. Leave the machine alone meanwhile: the column "other" says how much else was running.
+# At most 95 minutes: 25 for classic, most of it SB3's 20 seeds, 20 for continuous, 25 for runtime, most of it Ray's. Each part has
+# a limit of its own; a part that fails or is cut short says so and the others still run. Leave the machine alone meanwhile: the
+# column "other" says how much else was running.
 # docs/performance.md says how to put FILE into it. `make bench-all` builds first. The peers' environments are made if
 # they are missing (not counted; 5 minutes, with PufferLib 10).
 set -uo pipefail
@@ -49,6 +50,9 @@ for program in menger "${programs[@]}"; do
 done
 bench/peers/setup.sh all >&2 || echo "*** some peers could not be set up; their rows will be missing" >&2
 bench/peers/setup.sh puffer >&2 || echo "*** PufferLib could not be built; its row will be missing" >&2
+if wanted continuous; then
+  bench/peers/setup.sh sbx rllib >&2 || echo "*** SBX or RLlib could not be set up; its rows will be missing" >&2
+fi
 
 say "" "## Measured on $(date +%Y-%m-%d)" "" \
   "- Machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)," \
@@ -72,6 +76,7 @@ if wanted pixels; then
   run 600 "Atari: training end to end" "" bench/atari_training.py
 fi
 wanted mujoco && run 300 "MuJoCo: steps" "" bench/mujoco.py
+wanted continuous && run 1200 "SAC and TD3: steps per second" "" bench/continuous.py --seconds 20
 wanted hosting && run 300 "Python environments: the cost of hosting" "" bench/hosting.py
 if wanted runtime; then
   run 1500 "The runtime beside Ray" "" bench/runtime.py

@@ -2,8 +2,8 @@
 # setup.sh PEER...  makes .peers/PEER, the virtual environment of a peer, from PEER_requirements.txt beside this file;
 # does nothing where it is there already.
 #
-# PEER is gymnasium, envpool, ale, sb3, cleanrl, puffer, atari_training, sample_factory, rllib, replay_buffers, torchrl, reverb, ray,
-# plots (no peer: what draws those of docs/), or all: gymnasium, envpool, ale, sb3 and cleanrl. puffer is built from patched
+# PEER is gymnasium, envpool, ale, sb3, sbx, cleanrl, puffer, atari_training, sample_factory, rllib, replay_buffers, torchrl, reverb,
+# ray, plots (no peer: what draws those of docs/), or all: gymnasium, envpool, ale, sb3 and cleanrl. puffer is built from patched
 # source and may take 10 minutes. torch comes first and alone: a range such as
 # "torch>=2.8" would replace it by whatever is newest.
 # Environment: MENGER_SYSTEM_PYTHON is the interpreter to make them with (3.11 or 3.12; EnvPool 1.2.5 needs 3.11).
@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 readonly python=${MENGER_SYSTEM_PYTHON:-python3}
-readonly names="gymnasium envpool ale sb3 cleanrl puffer atari_training sample_factory rllib replay_buffers torchrl reverb ray plots"
+readonly names="gymnasium envpool ale sb3 sbx cleanrl puffer atari_training sample_factory rllib replay_buffers torchrl reverb ray plots"
 
 fail() {
   printf '*** %s\n' "$1" >&2
