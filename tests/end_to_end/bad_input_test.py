@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from program import PATIENCE_S, PROGRAM, ProgramTest
+from program import PATIENCE_S, PROGRAM, QUICK, ProgramTest
 
 
 class BadInputTest(ProgramTest):
@@ -25,6 +25,11 @@ class BadInputTest(ProgramTest):
         with open(self.folder / "quick.toml", "a") as file:
             file.write("evry = 3\n")
         self.refuse("train", "quick.toml", saying=["quick.toml:24", "progress.evry", "'progress.every'"])
+
+    def test_a_section_that_the_environment_has_no_use_for_is_refused_with_whose_it_is(self):
+        (self.folder / "own.toml").write_text(QUICK + "[host]\npython = 'python3'\n")
+        for command in (("train", "quick.toml", "--set", "host.python=python3"), ("train", "own.toml")):
+            self.refuse(*command, saying=["[host] does nothing for environment CartPole-v1", "Python environments"])
 
     def test_a_section_of_another_algorithm_is_refused(self):
         self.refuse_setting("a2c.discount=0.9", "a2c", "another algorithm", "ppo")
