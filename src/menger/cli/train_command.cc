@@ -33,7 +33,8 @@ Examples:
   menger train --resume runs/cartpole_ppo-1 --set steps=200000   and train longer
 
 --seed and --device win over --set, and --set over the recipe. Ctrl-C finishes the slab, or leaves
-the evaluation for later, saves, and says how to resume; a second one stops at once. `menger
+the evaluation for later, saves, and says how to resume; where that takes a while it says for
+what it waits, and a second one stops at once, as of the last checkpoint. `menger
 describe experiment` lists the top-level options, `menger describe collector` those of a section:
 collector, network, optimiser, transforms, evaluation, checkpoint, progress, ppo, a2c, dqn,
 sac, td3, replay, es, runtime.)";

@@ -93,9 +93,9 @@ RunOutcome OutcomeOf(const Json& summary) {
 
 // Measures, where something is left open: with a slow environment that takes a while.
 void ResolveAloud(Experiment& experiment, const EnvironmentEntry& environment,
-                  ProgressReporter& progress) {
+                  const RunContext& context) {
   const std::function<std::int64_t()> unknown;
-  Heartbeat heartbeat(progress);
+  Heartbeat heartbeat(context.progress, context.stop_requested);
   const Heartbeat::Phase phase(heartbeat, "measuring how to collect", unknown);
   Resolve(experiment, environment);
 }
@@ -149,7 +149,7 @@ void VerifyReplay(const ArchiveReader& archive) {
 RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& make_folder,
                     const std::string& init_from, const RunContext& context) {
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
-  ResolveAloud(experiment, environment, context.progress);
+  ResolveAloud(experiment, environment, context);
   TrainingParts parts = MakeParts(experiment, environment, /*attempt=*/0);
   if (!init_from.empty()) {
     const ArchiveReader checkpoint = RunFolder::Open(init_from).NewestWholeCheckpoint();
@@ -172,7 +172,7 @@ RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunC
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   const ArchiveReader checkpoint = folder.NewestWholeCheckpoint(VerifyReplay);
   const FileDescriptor lock = folder.Lock();
-  ResolveAloud(experiment, environment, context.progress);
+  ResolveAloud(experiment, environment, context);
   if (checkpoint.Read<bool>(SynchronousLoop::kCollectorLost)) {
     LogWarning("'{}' was saved after an error of collection: environments start anew, other seeds",
                checkpoint.path());
