@@ -24,6 +24,8 @@
 namespace menger {
 namespace {
 
+constexpr const char* kRuns = "runs";  // The folder of runs that nobody named one for.
+
 constexpr const char* kFooter = R"(
 Examples:
   menger train cartpole_ppo
@@ -142,6 +144,7 @@ class Trainer {
     if (arguments_.seeds > 0) return TrainSeeds(recipe);
     const auto experiment = Read(recipe);
     NameTuned(recipe, *experiment);
+    CheckPlace();
     Finished(StartRun(
         *experiment, [&] { return MakeFolder(recipe); }, arguments_.init_from, run_));
   }
@@ -162,10 +165,16 @@ class Trainer {
             fmt::join(tuned, ", "));
   }
 
+  // Before a user waits for what comes first.
+  void CheckPlace() const {
+    if (arguments_.out.empty()) return CheckCanKeepRuns(kRuns);
+    RunFolder::CheckPlace(arguments_.out);
+  }
+
   RunFolder MakeFolder(const Recipe& recipe) const { return RunFolder::Create(FolderPath(recipe)); }
 
   std::string FolderPath(const Recipe& recipe) const {
-    return arguments_.out.empty() ? MakeNumberedFolder("runs", recipe.name) : arguments_.out;
+    return arguments_.out.empty() ? MakeNumberedFolder(kRuns, recipe.name) : arguments_.out;
   }
 
   void Resume() {
@@ -189,6 +198,7 @@ class Trainer {
   void TrainSeeds(const Recipe& recipe) {
     const auto common = Read(recipe);
     NameTuned(recipe, *common);
+    CheckPlace();
     const std::string folder = FolderPath(recipe);
     // Those that begin late read what the first have read, whatever is written to it meanwhile.
     const std::string copy = folder + "/recipe.toml";
