@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "menger/algorithms/action_scaling.h"
 #include "menger/base/build_identity.h"
 #include "menger/base/error.h"
 #include "menger/base/files.h"
@@ -100,6 +101,14 @@ void ResolveAloud(Experiment& experiment, const EnvironmentEntry& environment,
   Resolve(experiment, environment);
 }
 
+// Those that learn from batches act between the bounds anyway.
+void WarnOfBounds(const Experiment& experiment, const EnvironmentSpec& environment) {
+  if (experiment.transforms.scale_actions) return;
+  if (experiment.algorithm_entry().data_rule() == DataRule::kBatches) return;
+  const std::string text = UnfitBoundsText(environment);
+  if (!text.empty()) LogWarning("{}", text);
+}
+
 RunOutcome Finish(const Experiment& experiment, const RunFolder& folder, SynchronousLoop& loop) {
   const LoopEnd end = loop.Run();
   RunOutcome outcome{.folder = folder.path(),
@@ -134,6 +143,7 @@ void CheckSameRun(const std::string& run, const Experiment& was, const Experimen
   };
   check("environment", was.environment, now.environment);
   check("seed", was.seed, now.seed);
+  check("transforms.scale_actions", was.transforms.scale_actions, now.transforms.scale_actions);
   check("network.activation", was.network.activation, now.network.activation);
   check("optimiser.kind", was.optimiser.kind, now.optimiser.kind);
 }
@@ -149,6 +159,7 @@ void VerifyReplay(const ArchiveReader& archive) {
 RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& make_folder,
                     const std::string& init_from, const RunContext& context) {
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
+  WarnOfBounds(experiment, environment.spec);
   ResolveAloud(experiment, environment, context);
   TrainingParts parts = MakeParts(experiment, environment, /*attempt=*/0);
   if (!init_from.empty()) {
