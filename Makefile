@@ -58,7 +58,7 @@ ladder: mujoco  ## Train the longer learning tiers and print a table (about an h
 	@tools/setup.sh python test
 	@tests/ladder/run.sh $(ARGS)
 
-bench: setup-benchmarks atari mujoco  ## Run every benchmark, peers included (an hour and a half); one alone: make bench-NAME
+bench: setup-benchmarks atari mujoco  ## Run every benchmark, peers included (bench/README.md: how long); one alone: make bench-NAME
 	@tools/bench.sh
 
 bench-all: atari mujoco

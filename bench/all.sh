@@ -3,9 +3,8 @@
 # named (classic, pixels, mujoco, continuous, hosting, runtime), and prints Markdown ready to paste; FILE (default
 # runs/benchmarks.md) gets the same as it goes, FILE.jsonl every single result.
 #
-# At most 95 minutes: 25 for classic, most of it SB3's 20 seeds, 20 for continuous, 25 for runtime, most of it Ray's. Each part has
-# a limit of its own; a part that fails or is cut short says so and the others still run. Leave the machine alone meanwhile: the
-# column "other" says how much else was running.
+# bench/README.md says how long it takes. Each part has a limit of its own; a part that fails or is cut short says so and the
+# others still run. Leave the machine alone meanwhile: the column "other" says how much else was running.
 # docs/performance.md says how to put FILE into it. `make bench-all` builds first. The peers' environments are made if
 # they are missing (not counted; 5 minutes, with PufferLib 10).
 set -uo pipefail

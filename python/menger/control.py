@@ -77,10 +77,9 @@ class Control:
 
     def take_restart(self):
         """Whether one more environment that failed may begin a fresh episode instead."""
-        if self._library.menger_host_restarts_left() <= 0:
-            return False
-        self._library.menger_host_use_restarts(1)
-        return True
+        left = self._library.menger_host_restarts_left()
+        self._library.menger_host_use_restarts(1)  # Also where none is left: so menger knows what it lacked.
+        return left > 0
 
 
 def _library():

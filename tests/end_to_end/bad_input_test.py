@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from program import PATIENCE_S, PROGRAM, ProgramTest
+from program import PATIENCE_S, PROGRAM, QUICK, ProgramTest
 
 
 class BadInputTest(ProgramTest):
@@ -25,6 +25,33 @@ class BadInputTest(ProgramTest):
         with open(self.folder / "quick.toml", "a") as file:
             file.write("evry = 3\n")
         self.refuse("train", "quick.toml", saying=["quick.toml:24", "progress.evry", "'progress.every'"])
+
+    def test_a_section_that_the_environment_has_no_use_for_is_refused_with_whose_it_is(self):
+        (self.folder / "own.toml").write_text(QUICK + "[host]\npython = 'python3'\n")
+        for command in (("train", "quick.toml", "--set", "host.python=python3"), ("train", "own.toml")):
+            self.refuse(*command, saying=["[host] does nothing for environment CartPole-v1", "Python environments"])
+
+    def test_a_place_where_no_run_can_be_kept_is_refused_before_anything_is_measured(self):
+        (self.folder / "file").write_text("in the way")
+        (self.folder / "taken").mkdir()
+        (self.folder / "taken" / "experiment.toml").write_text("")
+        for out, code, *saying in (("file", 2, "no run can be kept in 'file'", "/file' is no folder", "--out"),
+                                   ("file/run", 2, "no run can be kept in 'file/run'", "/file' is no folder"),
+                                   ("taken", 1, "'taken' already holds a run")):  # fmt: skip
+            for more in ((), ("--seeds", "2")):
+                finished = self.run_program("train", "cartpole_ppo", "--out", out, *more)
+                self.assertEqual(finished.returncode, code, finished.stderr)
+                self.assertEqual(len(finished.stderr.splitlines()), 1, finished.stderr)  # Nothing was measured.
+                for text in saying:
+                    self.assertIn(text, finished.stderr)
+        (self.folder / "runs").write_text("in the way")
+        self.refuse("train", "cartpole_ppo", saying=["no run can be kept in 'runs'"])
+
+    @unittest.skipIf(os.geteuid() == 0, "the superuser may write everywhere")
+    def test_a_folder_that_must_not_be_written_is_refused_before_anything_is_measured(self):
+        (self.folder / "locked").mkdir(mode=0o500)
+        self.refuse("train", "cartpole_ppo", "--out", "locked/run", code=None,
+                    saying=["no run can be kept in 'locked/run'", "/locked' must not be written"])  # fmt: skip
 
     def test_a_section_of_another_algorithm_is_refused(self):
         self.refuse_setting("a2c.discount=0.9", "a2c", "another algorithm", "ppo")
@@ -73,10 +100,6 @@ class BadInputTest(ProgramTest):
             self.skipTest("this machine has a CUDA device")
         self.refuse("train", "quick.toml", "--device", "cuda", "--out", "run", code=1, saying=["cuda"])
         self.assertFalse((self.folder / "run").exists())
-
-    def test_a_folder_that_cannot_be_made_is_named(self):
-        (self.folder / "file").write_text("")
-        self.refuse("train", "quick.toml", "--out", "file/run", code=1, saying=["file/run"])
 
     def test_a_folder_that_holds_a_run_is_not_overwritten(self):
         self.succeed("train", "quick.toml", "--out", "run")

@@ -3,8 +3,10 @@
 import importlib.util
 import os
 import pty
+import signal
 import subprocess
 import sys
+import time
 import unittest
 
 from program import PATIENCE_S, PROGRAM, ProgramTest
@@ -292,7 +294,29 @@ class CheckingTest(ProgramTest):
     def test_who_waits_for_a_slow_environment_is_told_what_is_going_on(self):
         said = self.train("environment=mine:Slow", "steps=48", "collector.environments=1", "collector.horizon=48",
                           "evaluation.episodes=1", "ppo.minibatch_size=16").stderr  # fmt: skip
-        self.assertRegex(said, r"collecting: \d+ steps in \d+ s \(\d+ steps/s\)")
+        self.assertRegex(said, r"collecting: \d+ steps in \d+ s \([\d.]+ steps/s\), about \d:\d\d left of 48 steps")
+
+    def test_a_slow_run_confirms_a_stop_at_once_and_ends_at_a_second_one(self):
+        settings = ("environment=mine:Slow", "collector.environments=1", "collector.horizon=256", "collector.kind=serial")
+        train = self.start("train", "mine.toml", "--out", "run", *(word for each in settings for word in ("--set", each)))
+        self.wait_for_lines(train, "training ppo")
+        time.sleep(2)  # Some steps.
+        asked = time.monotonic()
+        train.send_signal(signal.SIGINT)
+        said = self.wait_for_lines(train, "stopping, once this is done and saved")
+        self.assertLess(time.monotonic() - asked, 10)  # A slab takes 100.
+        self.assertRegex(said, r"collecting: \d+ steps in \d+ s \([\d.]+ steps/s\), about \d:\d\d left of 256 steps; a second Ctrl-C ends "
+                               r"the run at once, as of its last checkpoint\n$")  # fmt: skip
+        train.send_signal(signal.SIGINT)
+        train.communicate(timeout=10)
+        self.assertEqual(train.returncode, 128 + signal.SIGINT)
+
+    def wait_for_lines(self, process, text):
+        """The first line on standard error that has the text."""
+        while line := process.stderr.readline():
+            if text in line:
+                return line
+        self.fail(f"ended without saying {text}")
 
     def test_evaluate_says_how_it_acts_and_prints_digits_enough(self):
         self.train()

@@ -48,6 +48,10 @@ class ResetRaises(Good):
     def reset(self, *, seed=None, options=None):
         raise RuntimeError("the gate is shut")
 
+class ResetVanishes(Good):
+    def reset(self, *, seed=None, options=None):
+        os._exit(3)
+
 class StepRaises(Good):
     def fail(self):
         raise RuntimeError("the wheel came off")
@@ -80,6 +84,15 @@ class StepIsNan(Good):
     def step(self, action):
         seen, *rest = super().step(action)
         return (seen * (numpy.nan if self.failing else 1), *rest)
+
+class Refused(Good):
+    """Seldom gives a reward that can be taken, or an observation of its shape."""
+    def __init__(self, how):
+        self.how = how
+
+    def step(self, action):
+        seen, reward, *rest = super().step(action)
+        return {"nan": (seen, numpy.nan, *rest), "shape": (seen[:1], reward, *rest), "raise": None}[self.how] or {}["nothing"]
 
 class CloseRaises(Good):
     def close(self):
@@ -116,9 +129,9 @@ class FailingEnvironmentsTest(ProgramTest):
         os.environ["MENGER_PYTHON"] = sys.executable
         self.addCleanup(os.environ.pop, "MENGER_PYTHON")
 
-    def train(self, name, *settings, code=1):
+    def train(self, name, *settings, code=1, run=None):
         words = [word for each in (f"environment=mine:{name}", *settings) for word in ("--set", each)]
-        done = self.run_program("train", "mine.toml", *words, "--out", name + str(len(settings)))
+        done = self.run_program("train", "mine.toml", *words, "--out", run or name + str(len(settings)))
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stderr
 
@@ -157,6 +170,20 @@ class FailingEnvironmentsTest(ProgramTest):
                                 r"collector\.on_environment_error = restart would go on with fresh episodes\. Nothing was learned yet, "
                                 r"but the run is there: `menger train --resume StepVanishes0` goes on from there with fresh "
                                 r"environments, under other seeds$")  # fmt: skip
+
+    def test_a_budget_that_is_used_up_is_named_with_what_used_it_up(self):
+        for how, text in (("nan", "its reward is nan; it must be a finite number"), ("raise", "KeyError: 'nothing'"),
+                          ("shape", "its 'observation' has shape (1,); its observation space says (2,)")):  # fmt: skip
+            said = self.train("Refused", f'host.arguments={{"how": "{how}"}}', "collector.on_environment_error=restart",
+                              "collector.restart_budget=3", run=how)  # fmt: skip
+            error = said[said.index("menger: error: ") :]
+            self.assertRegex(error, r"mine:Refused environment \d \(seed \d\), step \d: ")
+            for each in (text, "collector.restart_budget = 3 is used up."):
+                self.assertEqual(error.count(each), 1, error)
+            self.assertNotRegex(said, RUN_TOGETHER)
+            self.assertGreaterEqual(said.count("A fresh episode takes its place."), 2, said)
+        said = self.train("ResetVanishes", "collector.on_environment_error=restart", "collector.restart_budget=1")
+        self.assertEqual(said.count("collector.restart_budget = 1 is used up."), 1, said)
 
     def test_what_was_not_seen_is_told_with_the_error(self):
         done = self.run_program("--log", "warning", "check", "mine:StepTalksAndVanishes")

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import signal
 import time
 import unittest
@@ -75,9 +76,35 @@ class SeedsTest(ProgramTest):
         self.assertIn("train --resume runs/seed-8\n", output)
         self.assertFalse((self.folder / "runs" / "seed-9").exists())
         self.assertFalse((self.folder / "runs" / "seeds.json").exists())
-        self.refuse("train", "--resume", "runs", saying=["there are runs in it: runs/seed-7, runs/seed-8"])
+        self.refuse("evaluate", "runs", saying=["there are runs in it: runs/seed-7, runs/seed-8"])
+        self.assertIn("train --resume runs\n", output)
         steps = self.summaries("runs", [8])[0]["steps"]
         self.succeed("train", "--resume", "runs/seed-8", "--set", f"steps={steps + 256}")
+        # All of them, with the one that had not begun.
+        finished = self.succeed("train", "--resume", "runs/", "--set", f"steps={steps + 512}", "--side-by-side", "2")
+        self.assertIn("3 seeds: mean ", finished.stdout)
+        self.assertEqual([summary["status"] for summary in self.summaries("runs", (7, 8, 9))], ["completed"] * 3)
+        self.assertEqual([row["seed"] for row in json.loads((self.folder / "runs" / "seeds.json").read_text())], [7, 8, 9])
+
+    def test_a_seed_that_had_not_begun_learns_what_it_had_been_asked_to(self):
+        self.succeed("train", "quick.toml", "--seeds", "2", "--seed", "7", "--out", "runs", "--set", "ppo.clip=0.1")
+        before = self.parameters("runs/seed-8")
+        shutil.rmtree(self.folder / "runs" / "seed-8")  # As if it had not begun.
+        (self.folder / "quick.toml").unlink()
+        finished = self.succeed("train", "--resume", "runs")
+        self.assertEqual(self.parameters("runs/seed-8"), before)
+        self.assertIn("2 seeds: mean ", finished.stdout)
+
+    def test_seeds_that_cannot_go_on_together_are_named(self):
+        self.succeed("train", "quick.toml", "--seeds", "2", "--seed", "7", "--out", "runs")
+        self.refuse("train", "quick.toml", "--seeds", "2", "--seed", "8", "--out", "runs", code=1,
+                    saying=["'runs/seed-8' already holds a run"])  # fmt: skip
+        self.refuse("train", "--resume", "runs", "--seed", "7", saying=["--seed 7", "runs of several seeds"])
+        self.refuse("train", "--resume", "runs", "--seeds", "2", saying=["--resume", "--seeds"])
+        shutil.rmtree(self.folder / "runs/seed-8/checkpoints")
+        self.refuse("train", "--resume", "runs", code=1, saying=["'runs/seed-8' has no checkpoint", "seed 8 begins anew"])
+        (self.folder / "runs" / "seeds_plan.json").write_text("{}")
+        self.refuse("train", "--resume", "runs", code=1, saying=["runs/seeds_plan.json", "--seeds"])
 
     def test_they_end_with_the_program(self):
         process = self.start_long("--seeds", "2", "--side-by-side", "2")

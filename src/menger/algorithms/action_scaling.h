@@ -1,8 +1,13 @@
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "menger/algorithms/transforms.h"
 #include "menger/environments/environment.h"
+#include "menger/networks/distribution.h"
+#include "menger/networks/network_layers.h"
 
 namespace menger {
 
@@ -11,8 +16,11 @@ namespace menger {
 class ActionScaling {
  public:
   // Throws InvalidArgument unless the environment's only action is a Box of float32 whose every
-  // element has two finite bounds.
-  explicit ActionScaling(const EnvironmentSpec& environment);
+  // element has two finite bounds; `remedy` is what it says then.
+  explicit ActionScaling(const EnvironmentSpec& environment,
+                         std::string_view remedy =
+                             "this algorithm needs two finite bounds, ppo "
+                             "and a2c do not");
 
   int elements() const { return static_cast<int>(middle_.size()); }
   const std::vector<float>& middle() const { return middle_; }
@@ -28,5 +36,16 @@ class ActionScaling {
   std::vector<float> low_;
   std::vector<float> high_;
 };
+
+// The range of a policy's actions: that of the bounds where transforms.scale_actions says so, else
+// none. Throws InvalidArgument where it says so of actions that are choices or have no bounds.
+ActionRange RangeOf(const EnvironmentSpec& environment, const TransformOptions& transforms);
+
+// Appends the layer that takes what the first head gives to the range.
+void AddRange(const ActionRange& range, NetworkLayers& network);
+
+// A sentence about an action whose bounds do not fit a policy that begins around 0 with noise of 1
+// (they are far apart, close together, or on one side of 0), and what to do; "" where all fit.
+std::string UnfitBoundsText(const EnvironmentSpec& environment);
 
 }  // namespace menger

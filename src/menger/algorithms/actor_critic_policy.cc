@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/algorithms/action_scaling.h"
 #include "menger/algorithms/action_space.h"
 #include "menger/algorithms/network_policy.h"
 #include "menger/base/counter_random.h"
@@ -62,7 +63,8 @@ class ActorCriticPolicy final : public NetworkPolicy {
 }  // namespace
 
 ActorCriticPolicies::ActorCriticPolicies(const AlgorithmContext& context, double initial_log_std)
-    : distribution_(MakeDistribution(OnlyAction(context.environment), initial_log_std)),
+    : range_(RangeOf(context.environment, context.transforms)),
+      distribution_(MakeDistribution(OnlyAction(context.environment), initial_log_std, range_)),
       model_(context, {.heads = HeadsOf(*distribution_), .noisy_sigma = {}, .extra = {}}),
       spec_(model_.Spec()) {
   spec_.columns = Spec({LeafSpec::Scalar("log_probability", DataType::kFloat32),
@@ -80,6 +82,7 @@ PolicyDescription ActorCriticPolicies::Describe(std::span<const float> version) 
   // The first head of every distribution decides what is most likely.
   const std::string head = distribution_->heads().front().name;
   PolicyDescription description = model_.Describe(version, {&head, 1});
+  AddRange(range_, description.network);
   description.rule =
       description.action.space == Space::kBox ? ActionRule::kMean : ActionRule::kLargestLogit;
   return description;

@@ -36,6 +36,7 @@ class ActorCriticPolicies final : public PolicyMaker {
   PolicyDescription Describe(std::span<const float> version) const override;
 
  private:
+  const ActionRange range_;
   const std::unique_ptr<const Distribution> distribution_;
   const PolicyModel model_;
   PolicySpec spec_;

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "menger/algorithms/action_scaling.h"
 #include "menger/algorithms/action_space.h"
 #include "menger/base/error.h"
 
@@ -30,7 +31,8 @@ const AlgorithmContext& Checked(const AlgorithmContext& context) {
 
 EsPolicies::EsPolicies(const AlgorithmContext& context, double action_noise)
     : action_noise_(action_noise),
-      distribution_(MakeDistribution(OnlyAction(context.environment))),
+      range_(RangeOf(context.environment, context.transforms)),
+      distribution_(MakeDistribution(OnlyAction(context.environment), 0.0, range_)),
       model_(Checked(context),
              {.heads = {distribution_->heads().front()}, .noisy_sigma = {}, .extra = {}}),
       spec_(model_.Spec()) {
@@ -55,6 +57,7 @@ std::unique_ptr<EsPolicy> EsPolicies::MakeForWorker() const {
 PolicyDescription EsPolicies::Describe(std::span<const float> version) const {
   const std::string head = distribution_->heads().front().name;
   PolicyDescription description = model_.Describe(version, {&head, 1});
+  AddRange(range_, description.network);
   description.rule =
       description.action.space == Space::kBox ? ActionRule::kMean : ActionRule::kLargestLogit;
   return description;
@@ -64,6 +67,7 @@ EsPolicy::EsPolicy(const EsPolicies& maker, const ParameterSource* source, doubl
                    std::uint64_t seed)
     : NetworkPolicy(maker.model(), maker.spec(), source),
       distribution_(maker.distribution()),
+      range_(maker.range()),
       action_noise_(static_cast<float>(action_noise)),
       random_(seed, kActionStream) {}
 
@@ -91,7 +95,8 @@ void EsPolicy::AddNoise(const ActSlice& slice) const {
       const auto words = random_.Draw(static_cast<std::uint64_t>(environments[i]),
                                       static_cast<std::uint64_t>(slice.step()), k / 2);
       const auto normals = CounterRandom::Normals(words[0], words[1]);
-      values[k] += action_noise_ * (k % 2 == 0 ? normals.first : normals.second);
+      const float scale = range_.half.empty() ? action_noise_ : action_noise_ * range_.half[k];
+      values[k] += scale * (k % 2 == 0 ? normals.first : normals.second);
     }
   }
 }

@@ -25,6 +25,7 @@ class EsPolicies final : public PolicyMaker {
 
   const PolicyModel& model() const { return model_; }
   const Distribution& distribution() const { return *distribution_; }
+  const ActionRange& range() const { return range_; }
 
   const PolicySpec& spec() const override { return spec_; }
   int history() const override { return model_.encoder().history(); }
@@ -38,6 +39,7 @@ class EsPolicies final : public PolicyMaker {
 
  private:
   const double action_noise_;
+  const ActionRange range_;
   const std::unique_ptr<const Distribution> distribution_;
   const PolicyModel model_;
   const PolicySpec spec_;
@@ -57,6 +59,7 @@ class EsPolicy final : public NetworkPolicy {
   void AddNoise(const ActSlice& slice) const;
 
   const Distribution& distribution_;
+  const ActionRange& range_;
   const float action_noise_;
   CounterRandom random_;
 };

@@ -115,14 +115,7 @@ void AddSquashAndScale(const ActionScaling& scaling, NetworkLayers& network) {
   last.weight.resize(last.inputs * elements);
   last.bias.resize(elements);
   last.activation = NetworkLayer::Activation::kTanh;
-  NetworkLayer scale{.source = network.heads[0],
-                     .inputs = scaling.elements(),
-                     .outputs = scaling.elements(),
-                     .weight = std::vector<float>(elements * elements),
-                     .bias = scaling.middle()};
-  for (std::size_t i = 0; i < elements; ++i) scale.weight[i * elements + i] = scaling.half()[i];
-  network.heads[0] = static_cast<int>(network.layers.size());
-  network.layers.push_back(std::move(scale));
+  AddRange({.middle = scaling.middle(), .half = scaling.half()}, network);
 }
 
 }  // namespace

@@ -36,6 +36,10 @@ void TransformOptions::Declare(Options& options) {
       "actions", &actions,
       {.choices = {"clip", "none"},
        .consequence = "clip: bounded actions are clipped to their bounds before the environment"});
+  options.Add("scale_actions", &scale_actions,
+              {.consequence = "real actions of ppo, a2c and es run from -1 to 1 between their "
+                              "bounds, as those of sac and td3 do anyway: noise and first actions "
+                              "then fit bounds that are wide, narrow or far from 0"});
 }
 
 bool TransformOptions::Has(const std::string& name) const {

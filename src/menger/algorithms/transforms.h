@@ -20,6 +20,7 @@ struct TransformOptions {
   double reward_clip = 10;         // Normalised or clipped rewards are clipped to +- this.
   std::int64_t frame_stack = 1;    // Observations that a network sees at once, the newest last.
   std::string actions = "clip";    // How bounded actions reach the environment: clip or none.
+  bool scale_actions = false;      // Policies act from -1 to 1 between the bounds.
 
   void Declare(Options& options);
   bool Has(const std::string& name) const;

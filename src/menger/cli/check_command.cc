@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "menger/algorithms/action_scaling.h"
 #include "menger/algorithms/algorithm.h"
 #include "menger/base/error.h"
 #include "menger/cli/commands.h"
@@ -93,12 +94,15 @@ void CheckCommand(const CheckArguments& arguments, CommandContext& context) {
     context.exit_code = 1;
     return;
   }
-  PrintUse(
+  const EnvironmentSpec spec =
       context.environments.Open(arguments.environment, EnvironmentUse::kEvaluation, family.get())
-          .spec);
+          .spec;
+  const std::string bounds = UnfitBoundsText(spec);
+  if (!bounds.empty()) fmt::print("note: {}\n", bounds);
+  PrintUse(spec);
   fmt::print("speed: {:.0f} steps/s of one alone\n", report.steps_per_second);
   fmt::print("{} can be trained on{}\n", arguments.environment,
-             report.notes.empty() ? "" : "; the notes above may matter");
+             report.notes.empty() && bounds.empty() ? "" : "; the notes above may matter");
 }
 
 }  // namespace

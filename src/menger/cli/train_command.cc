@@ -18,22 +18,26 @@
 #include "menger/cli/commands.h"
 #include "menger/cli/recipes.h"
 #include "menger/training/run.h"
+#include "menger/training/seed_plan.h"
 #include "menger/training/seed_runs.h"
 #include "menger/training/stop_signals.h"
 
 namespace menger {
 namespace {
 
+constexpr const char* kRuns = "runs";  // The folder of runs that nobody named one for.
+
 constexpr const char* kFooter = R"(
 Examples:
   menger train cartpole_ppo
   menger train my_recipe.toml --set steps=50000 --set ppo.learning_rate=1e-3 --seed 7
   menger train cartpole_ppo --seeds 5            five seeds side by side, their mean and spread
-  menger train --resume runs/cartpole_ppo-1      go on where it stopped
+  menger train --resume runs/cartpole_ppo-1      go on where it stopped; with --seeds, all of them
   menger train --resume runs/cartpole_ppo-1 --set steps=200000   and train longer
 
 --seed and --device win over --set, and --set over the recipe. Ctrl-C finishes the slab, or leaves
-the evaluation for later, saves, and says how to resume; a second one stops at once. `menger
+the evaluation for later, saves, and says how to resume; where that takes a while it says for
+what it waits, and a second one stops at once, as of the last checkpoint. `menger
 describe experiment` lists the top-level options, `menger describe collector` those of a section:
 collector, network, optimiser, transforms, evaluation, checkpoint, progress, ppo, a2c, dqn,
 sac, td3, replay, es, runtime.)";
@@ -66,14 +70,23 @@ void CheckTogether(const TrainArguments& arguments) {
   if (arguments.recipe.empty() && arguments.resume.empty()) {
     throw InvalidArgument("train needs a RECIPE or --resume RUN; `menger list recipes` shows them");
   }
-  if (arguments.side_by_side > 0 && arguments.seeds == 0) {
+  const bool resumes_seeds = !arguments.resume.empty() && SeedPlan::IsIn(arguments.resume);
+  if (arguments.side_by_side > 0 && arguments.seeds == 0 && !resumes_seeds) {
     throw InvalidArgument("--side-by-side is about several seeds: say how many with --seeds");
   }
   if (arguments.resume.empty()) return;
+  if (resumes_seeds && arguments.seed) {
+    throw InvalidArgument(
+        "--seed {} is not for '{}', which holds runs of several seeds: resume one of them, for "
+        "example {}",
+        *arguments.seed, arguments.resume, SeedFolder(arguments.resume, 2));
+  }
   for (const auto& [given, name] : {std::pair{!arguments.out.empty(), "--out"},
                                     std::pair{!arguments.init_from.empty(), "--init-from"},
                                     std::pair{arguments.seeds > 0, "--seeds"}}) {
-    if (given) throw InvalidArgument("--resume goes on with one run, so {} makes no sense", name);
+    if (given) {
+      throw InvalidArgument("--resume goes on with what there is, so {} makes no sense", name);
+    }
   }
 }
 
@@ -82,13 +95,6 @@ const char* LogLevelNow() {
     if (IsLogged(LogLevelFromName(name))) return name;
   }
   return "off";
-}
-
-// What there is where nothing was trained.
-void RemoveUnused(const std::string& folder, const std::string& copy) {
-  std::error_code error;
-  std::filesystem::remove(copy, error);
-  std::filesystem::remove(folder, error);  // Unless somebody has put something into it.
 }
 
 // A variable that a script left unset must not mean the default.
@@ -141,6 +147,7 @@ class Trainer {
     if (arguments_.seeds > 0) return TrainSeeds(recipe);
     const auto experiment = Read(recipe);
     NameTuned(recipe, *experiment);
+    CheckPlace();
     Finished(StartRun(
         *experiment, [&] { return MakeFolder(recipe); }, arguments_.init_from, run_));
   }
@@ -161,13 +168,20 @@ class Trainer {
             fmt::join(tuned, ", "));
   }
 
+  // Before a user waits for what comes first.
+  void CheckPlace() const {
+    if (arguments_.out.empty()) return CheckCanKeepRuns(kRuns);
+    RunFolder::CheckPlace(arguments_.out);
+  }
+
   RunFolder MakeFolder(const Recipe& recipe) const { return RunFolder::Create(FolderPath(recipe)); }
 
   std::string FolderPath(const Recipe& recipe) const {
-    return arguments_.out.empty() ? MakeNumberedFolder("runs", recipe.name) : arguments_.out;
+    return arguments_.out.empty() ? MakeNumberedFolder(kRuns, recipe.name) : arguments_.out;
   }
 
   void Resume() {
+    if (SeedPlan::IsIn(arguments_.resume)) return ResumeSeeds();
     const RunFolder folder = RunFolder::Open(arguments_.resume);
     const auto experiment = ExperimentOf(folder, assignments_, command_.environments);
     if (!arguments_.recipe.empty()) CheckSameTask(*experiment);
@@ -188,18 +202,60 @@ class Trainer {
   void TrainSeeds(const Recipe& recipe) {
     const auto common = Read(recipe);
     NameTuned(recipe, *common);
+    SeedPlan plan{.seeds = std::vector<std::int64_t>(static_cast<std::size_t>(arguments_.seeds)),
+                  .written_as = std::filesystem::absolute(recipe.path).string(),
+                  .assignments = arguments_.assignments,
+                  .device = arguments_.device,
+                  .init_from = arguments_.init_from.empty()
+                                   ? ""
+                                   : std::filesystem::absolute(arguments_.init_from).string()};
+    std::iota(plan.seeds.begin(), plan.seeds.end(), common->seed);
+    CheckPlace();
     const std::string folder = FolderPath(recipe);
+    for (const std::int64_t seed : plan.seeds) RunFolder::CheckPlace(SeedFolder(folder, seed));
+    plan.Write(folder);
     // Those that begin late read what the first have read, whatever is written to it meanwhile.
-    const std::string copy = folder + "/recipe.toml";
-    std::filesystem::create_directories(folder);
-    WriteFileAtomically(copy, ReadFile(recipe.path));
-    SeedRuns runs{.program = TrainingOf(copy, recipe.path),
-                  .folder = folder,
-                  .seeds = std::vector<std::int64_t>(static_cast<std::size_t>(arguments_.seeds)),
-                  .steps = common->steps,
-                  .side_by_side = SideBySide(*common)};
-    std::iota(runs.seeds.begin(), runs.seeds.end(), common->seed);
+    WriteFileAtomically(SeedRecipe(folder), ReadFile(recipe.path));
+    TrainPlanned(plan, folder, *common);
+  }
 
+  void ResumeSeeds() {
+    std::string folder = arguments_.resume;
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    SeedPlan plan = SeedPlan::Read(folder);
+    // What is set now is set for those that begin now, too.
+    plan.assignments.insert(plan.assignments.end(), arguments_.assignments.begin(),
+                            arguments_.assignments.end());
+    if (arguments_.device) plan.device = arguments_.device;
+    std::unique_ptr<Experiment> common;
+    for (const std::int64_t seed : plan.seeds) {
+      if (!IsBegun(folder, seed)) continue;
+      const RunFolder run = RunFolder::Open(SeedFolder(folder, seed));
+      if (run.Checkpoints().empty() && !run.ContainsCheckpoint("best")) {
+        throw FailedPrecondition(
+            "'{}' has no checkpoint: it ended before the first one; remove it, and resume again: "
+            "then seed {} begins anew",
+            run.path(), seed);
+      }
+      if (common == nullptr) common = ExperimentOf(run, assignments_, command_.environments);
+    }
+    if (common == nullptr) common = Read({.path = SeedRecipe(folder)});
+    if (!arguments_.recipe.empty()) CheckSameTask(*common);
+    plan.Write(folder);
+    TrainPlanned(plan, folder, *common);
+  }
+
+  static bool IsBegun(const std::string& folder, std::int64_t seed) {
+    return std::filesystem::exists(SeedFolder(folder, seed) + "/experiment.toml");
+  }
+
+  void TrainPlanned(const SeedPlan& plan, const std::string& folder, const Experiment& common) {
+    const SeedRuns runs{
+        .program = [&](std::int64_t seed) { return TrainingOf(plan, folder, seed); },
+        .folder = folder,
+        .seeds = plan.seeds,
+        .steps = common.steps,
+        .side_by_side = SideBySide(common, plan.seeds.size())};
     std::map<std::int64_t, RunOutcome> outcomes;
     const auto ended = [&](std::int64_t seed, const RunOutcome& outcome) {
       fmt::print("seed {}: ", seed);
@@ -208,31 +264,50 @@ class Trainer {
       outcomes[seed] = outcome;
     };
     const std::vector<SeedFailure> failures = TrainSideBySide(runs, ended, run_);
-    if (outcomes.empty()) RemoveUnused(folder, copy);
+    const bool begun =
+        std::ranges::any_of(plan.seeds, [&](std::int64_t seed) { return IsBegun(folder, seed); });
+    if (!begun) RemoveUnusedPlan(folder);
     if (!failures.empty()) ThrowFailures(failures, folder);
-    if (command_.exit_code == 0) SumUp(outcomes, folder);
+    if (outcomes.size() == plan.seeds.size() && command_.exit_code == 0) {
+      return SumUp(outcomes, folder);
+    }
+    command_.exit_code = 128 + signals_.received();
+    if (!begun) return;
+    fmt::print("all seeds go on side by side with:\n  {} train --resume {}\n", command_.program,
+               folder);
   }
 
-  // The command that trains one seed of the recipe that was copied from `path`.
-  ChildProgram TrainingOf(const std::string& copy, const std::string& path) const {
+  // The command that begins one seed, or goes on with it.
+  ChildProgram TrainingOf(const SeedPlan& plan, const std::string& folder,
+                          std::int64_t seed) const {
     ChildProgram program{
-        .arguments = {command_.program, "--log", LogLevelNow(), "train", copy, "--written-as",
-                      std::filesystem::absolute(path).string(), "--quiet"},
+        .arguments = {command_.program, "--log", LogLevelNow(), "train", "--quiet"},
         .file = "/proc/self/exe"};
     const auto add = [&](const std::string& name, const std::string& value) {
       program.arguments.insert(program.arguments.end(), {name, value});
     };
-    for (const std::string& assignment : arguments_.assignments) add("--set", assignment);
-    if (arguments_.device) add("--device", *arguments_.device);
-    if (!arguments_.init_from.empty()) add("--init-from", arguments_.init_from);
+    const std::string run = SeedFolder(folder, seed);
+    if (IsBegun(folder, seed)) {
+      add("--resume", run);
+      for (const std::string& assignment : arguments_.assignments) add("--set", assignment);
+      if (arguments_.device) add("--device", *arguments_.device);
+      return program;
+    }
+    program.arguments.push_back(SeedRecipe(folder));
+    add("--written-as", plan.written_as);
+    for (const std::string& assignment : plan.assignments) add("--set", assignment);
+    if (plan.device) add("--device", *plan.device);
+    if (!plan.init_from.empty()) add("--init-from", plan.init_from);
+    add("--seed", std::to_string(seed));
+    add("--out", run);
     return program;
   }
 
-  int SideBySide(const Experiment& experiment) const {
+  int SideBySide(const Experiment& experiment, std::size_t seeds) const {
     // Several on one GPU may not fit into its memory.
     const int fitting = experiment.device == "cpu" ? AvailableCpus() : 1;
     const auto most = arguments_.side_by_side > 0 ? arguments_.side_by_side : fitting;
-    return static_cast<int>(std::min<std::int64_t>(most, arguments_.seeds));
+    return static_cast<int>(std::min(most, static_cast<std::int64_t>(seeds)));
   }
 
   [[noreturn]] static void ThrowFailures(const std::vector<SeedFailure>& failures,
@@ -243,9 +318,9 @@ class Trainer {
       if (failure.refused) throw InvalidArgument("{}; see above", texts.back());
     }
     throw FailedPrecondition(
-        "not trained to the end: {}; see above. One that has a checkpoint goes on with --resume, "
-        "for example {}/seed-{}",
-        fmt::join(texts, ", "), folder, failures.front().seed);
+        "not trained to the end: {}; see above. `menger train --resume {}` goes on with all that "
+        "have a checkpoint",
+        fmt::join(texts, ", "), folder);
   }
 
   static void SumUp(const std::map<std::int64_t, RunOutcome>& outcomes, const std::string& folder) {
@@ -293,7 +368,9 @@ void AddTrainCommand(CLI::App& app, CommandContext& context) {
       ->default_str("")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--resume", arguments->resume, "Go on with a run from its newest checkpoint")
+  command
+      ->add_option("--resume", arguments->resume,
+                   "Go on with a run from its newest checkpoint, or with all seeds of --seeds")
       ->type_name("RUN")
       ->check(RefuseEmpty, "");
   command->add_option("--init-from", arguments->init_from, "Start with the parameters of a run")

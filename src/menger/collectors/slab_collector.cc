@@ -163,7 +163,11 @@ Slab& SlabCollector::Collect(int rows_max) {
     wall_nanoseconds_ += MonotonicNanoseconds() - begin;
   } catch (...) {
     failed_ = true;
-    throw;
+    if (!errors_ || !errors_->exceeded()) throw;
+    const Error error = TranslateCurrentException();
+    throw Error(error.code(),
+                WithSentence(error.what(), fmt::format("collector.restart_budget = {} is used up.",
+                                                       plan_.restart_budget)));
   }
   for (std::size_t block = 0; block < groups_.size(); ++block) {
     if (fresh_[block] == 0) continue;

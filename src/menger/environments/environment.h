@@ -40,11 +40,15 @@ enum class ResetMode : std::uint8_t {
 class ErrorBudget {
  public:
   explicit ErrorBudget(std::int64_t restarts = 0) : left_(restarts) {}
-  // Takes one restart; false when none is left, then the error ends the run.
-  bool Take() { return left_.fetch_sub(1, std::memory_order_relaxed) > 0; }
+  // Takes one restart, or so many; false when fewer are left, then the error ends the run.
+  bool Take(std::int64_t count = 1) {
+    return left_.fetch_sub(count, std::memory_order_relaxed) >= count;
+  }
   std::int64_t left() const {
     return std::max<std::int64_t>(0, left_.load(std::memory_order_relaxed));
   }
+  // Whether somebody wanted more than there were.
+  bool exceeded() const { return left_.load(std::memory_order_relaxed) < 0; }
 
  private:
   std::atomic<std::int64_t> left_;

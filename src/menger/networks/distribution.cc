@@ -20,7 +20,8 @@ void CheckDataType(const LeafSpec& action, DataType dtype) {
 
 }  // namespace
 
-std::unique_ptr<Distribution> MakeDistribution(const LeafSpec& action, double initial_log_std) {
+std::unique_ptr<Distribution> MakeDistribution(const LeafSpec& action, double initial_log_std,
+                                               ActionRange range) {
   if (action.elements() < 1) throw InvalidArgument("action '{}' has no elements", action.name);
   if (action.space == Space::kDiscrete || action.space == Space::kMultiDiscrete) {
     CheckDataType(action, DataType::kInt64);
@@ -43,7 +44,7 @@ std::unique_ptr<Distribution> MakeDistribution(const LeafSpec& action, double in
                             initial_log_std);
     }
     return std::make_unique<GaussianDistribution>(static_cast<int>(action.elements()),
-                                                  initial_log_std);
+                                                  initial_log_std, std::move(range));
   }
   throw InvalidArgument(
       "action '{}' is neither Discrete, MultiDiscrete nor Box: no distribution fits it",

@@ -48,10 +48,17 @@ class Distribution {
                         std::span<const Matrix> output_gradients) const = 0;
 };
 
+// Where real actions lie that a network gives as numbers around 0: at middle + half * x, one of
+// each an element. Empty: they are x.
+struct ActionRange {
+  std::vector<float> middle;
+  std::vector<float> half;
+};
+
 // Categorical for Discrete, independent categoricals for MultiDiscrete, a Gaussian with a
-// state-independent standard deviation (initially exp(`initial_log_std`)) for Box. Throws
-// InvalidArgument on any other space.
-std::unique_ptr<Distribution> MakeDistribution(const LeafSpec& action,
-                                               double initial_log_std = 0.0);
+// state-independent standard deviation (initially exp(`initial_log_std`)) for Box, of x where the
+// actions have a `range`. Throws InvalidArgument on any other space.
+std::unique_ptr<Distribution> MakeDistribution(const LeafSpec& action, double initial_log_std = 0.0,
+                                               ActionRange range = {});
 
 }  // namespace menger

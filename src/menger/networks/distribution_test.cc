@@ -202,6 +202,47 @@ TEST(DistributionTest, GaussianGradientsEqualFiniteDifferences) {
                {g[0].data[0], g[0].data[1], g[1].data[0], g[1].data[1]});
 }
 
+TEST(DistributionTest, ActionsWithARangeAreThoseWithoutWhichItMoves) {
+  const LeafSpec action = LeafSpec::Box("action", DataType::kFloat32, {2}, {-100}, {100});
+  const auto plain = MakeDistribution(action, 0.0);
+  const auto ranged = MakeDistribution(action, 0.0, {.middle = {24, -3}, .half = {16, 0.5}});
+  Outputs outputs;
+  outputs.Add({0.25f, -0.5f}, 1, 2);
+  outputs.Add({-1.0f, 0.5f}, 1, 2);
+  const CounterRandom random(7, 1);
+  const int environments[] = {0};
+  float x[2], moved[2], log_p = 0, moved_log_p = 0, seen = 0, entropy = 0, moved_entropy = 0;
+  plain->Sample(outputs.matrices, nullptr, random, environments, 5, x, &log_p);
+  ranged->Sample(outputs.matrices, nullptr, random, environments, 5, moved, &moved_log_p);
+  EXPECT_FLOAT_EQ(moved[0], 24 + 16 * x[0]);
+  EXPECT_FLOAT_EQ(moved[1], -3 + 0.5f * x[1]);
+  EXPECT_NEAR(moved_log_p, log_p, 1e-5);
+  ranged->Evaluate(outputs.matrices, nullptr, moved, &seen, &moved_entropy);
+  plain->Evaluate(outputs.matrices, nullptr, x, &log_p, &entropy);
+  EXPECT_EQ(seen, moved_log_p);  // Bit for bit: what acting has recorded.
+  EXPECT_EQ(moved_entropy, entropy);
+
+  float best[2];
+  ranged->Mode(outputs.matrices, nullptr, best);
+  EXPECT_FLOAT_EQ(best[0], 24 + 16 * 0.25f);
+  EXPECT_FLOAT_EQ(best[1], -3 - 0.5f * 0.5f);
+
+  Outputs gradients, moved_gradients;
+  for (Outputs* const each : {&gradients, &moved_gradients}) {
+    each->Add({0, 0}, 1, 2);
+    each->Add({0, 0}, 1, 2);
+  }
+  const std::vector<float> of_log_p = {0.7f}, of_entropy = {-0.3f};
+  plain->Gradient(outputs.matrices, nullptr, x, of_log_p, of_entropy, gradients.matrices);
+  ranged->Gradient(outputs.matrices, nullptr, moved, of_log_p, of_entropy,
+                   moved_gradients.matrices);
+  for (int head = 0; head < 2; ++head) {
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_NEAR(moved_gradients.matrices[head].data[i], gradients.matrices[head].data[i], 1e-5);
+    }
+  }
+}
+
 TEST(DistributionTest, DrawsFollowTheProbabilitiesAndNeverTheMask) {
   const auto distribution = MakeDistribution(LeafSpec::MultiDiscrete("action", {3, 2, 2, 2, 4}));
   constexpr int kRows = 20000;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "menger/base/error.h"
 #include "menger/networks/kernels/elementary.h"
@@ -19,20 +20,27 @@ void CheckUnmasked(const std::uint8_t* mask) {
 // How many standard deviations the action lies above the mean.
 float Score(float action, float mean, float log_std) { return (action - mean) * Exp(-log_std); }
 
-// Used by Sample too, so that the learner finds the very log-probability that acting recorded.
-float LogProbability(const float* action, const float* mean, const float* log_std, int elements) {
+}  // namespace
+
+GaussianDistribution::GaussianDistribution(int elements, double initial_log_std, ActionRange range)
+    : elements_(elements), initial_log_std_(initial_log_std), range_(std::move(range)) {
+  range_.middle.resize(elements, 0.0F);
+  range_.half.resize(elements, 1.0F);
+}
+
+void GaussianDistribution::ToRange(float* action) const {
+  for (int i = 0; i < elements_; ++i) action[i] = range_.middle[i] + range_.half[i] * action[i];
+}
+
+float GaussianDistribution::LogProbability(const float* action, const float* mean,
+                                           const float* log_std) const {
   float sum = 0;
-  for (int i = 0; i < elements; ++i) {
-    const float score = Score(action[i], mean[i], log_std[i]);
+  for (int i = 0; i < elements_; ++i) {
+    const float score = Score(FromRange(action, i), mean[i], log_std[i]);
     sum += -0.5f * score * score - log_std[i] - kHalfLogTwoPi;
   }
   return sum;
 }
-
-}  // namespace
-
-GaussianDistribution::GaussianDistribution(int elements, double initial_log_std)
-    : elements_(elements), initial_log_std_(initial_log_std) {}
 
 std::vector<HeadSpec> GaussianDistribution::heads() const {
   return {{.name = "policy", .width = elements_, .gain = 0.01},
@@ -57,7 +65,8 @@ void GaussianDistribution::Sample(std::span<const Matrix> outputs, const std::ui
         if (i + 1 < elements_) action[i + 1] += second * Exp(log_std[i + 1]);
       }
     }
-    log_probability[row] = LogProbability(action, mean, log_std, elements_);
+    ToRange(action);
+    log_probability[row] = LogProbability(action, mean, log_std);
   }
 }
 
@@ -67,6 +76,7 @@ void GaussianDistribution::Mode(std::span<const Matrix> outputs, const std::uint
   auto* action = static_cast<float*>(actions);
   for (int row = 0; row < outputs[0].rows; ++row, action += elements_) {
     std::copy_n(outputs[0].row(row), elements_, action);
+    ToRange(action);
   }
 }
 
@@ -77,7 +87,7 @@ void GaussianDistribution::Evaluate(std::span<const Matrix> outputs, const std::
   const auto* action = static_cast<const float*>(actions);
   for (int row = 0; row < outputs[0].rows; ++row, action += elements_) {
     const float* const log_std = outputs[1].row(row);
-    log_probability[row] = LogProbability(action, outputs[0].row(row), log_std, elements_);
+    log_probability[row] = LogProbability(action, outputs[0].row(row), log_std);
     entropy[row] = 0;
     for (int i = 0; i < elements_; ++i) entropy[row] += 0.5f + kHalfLogTwoPi + log_std[i];
   }
@@ -97,7 +107,7 @@ void GaussianDistribution::Gradient(std::span<const Matrix> outputs, const std::
     float* const of_log_std = output_gradients[1].row(row);
     const float of_probability = log_probability_gradient[row];
     for (int i = 0; i < elements_; ++i) {
-      const float score = Score(action[i], mean[i], log_std[i]);
+      const float score = Score(FromRange(action, i), mean[i], log_std[i]);
       of_mean[i] = of_probability * score * Exp(-log_std[i]);
       of_log_std[i] = of_probability * (score * score - 1.0f) + entropy_gradient[row];
     }

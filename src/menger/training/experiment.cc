@@ -335,6 +335,11 @@ Options& Experiment::Section(const std::string& name, const std::string& origin)
         "'{}', with section [{}]",
         origin, name, algorithm, algorithm);
   }
+  for (const auto& family : environments_.Families()) {
+    if (name != family->name()) continue;
+    throw InvalidArgument("{}: section [{}] does nothing for environment {}; it belongs to {}",
+                          origin, name, environment, family->description());
+  }
   const std::vector<std::string> names = SectionNames();
   throw InvalidArgument("{}: there is no section [{}]{}; there are: {}", origin, name,
                         DidYouMean(name, names), fmt::join(names, ", "));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "menger/algorithms/action_scaling.h"
 #include "menger/base/build_identity.h"
 #include "menger/base/error.h"
 #include "menger/base/files.h"
@@ -93,11 +94,19 @@ RunOutcome OutcomeOf(const Json& summary) {
 
 // Measures, where something is left open: with a slow environment that takes a while.
 void ResolveAloud(Experiment& experiment, const EnvironmentEntry& environment,
-                  ProgressReporter& progress) {
+                  const RunContext& context) {
   const std::function<std::int64_t()> unknown;
-  Heartbeat heartbeat(progress);
+  Heartbeat heartbeat(context.progress, context.stop_requested);
   const Heartbeat::Phase phase(heartbeat, "measuring how to collect", unknown);
   Resolve(experiment, environment);
+}
+
+// Those that learn from batches act between the bounds anyway.
+void WarnOfBounds(const Experiment& experiment, const EnvironmentSpec& environment) {
+  if (experiment.transforms.scale_actions) return;
+  if (experiment.algorithm_entry().data_rule() == DataRule::kBatches) return;
+  const std::string text = UnfitBoundsText(environment);
+  if (!text.empty()) LogWarning("{}", text);
 }
 
 RunOutcome Finish(const Experiment& experiment, const RunFolder& folder, SynchronousLoop& loop) {
@@ -134,6 +143,7 @@ void CheckSameRun(const std::string& run, const Experiment& was, const Experimen
   };
   check("environment", was.environment, now.environment);
   check("seed", was.seed, now.seed);
+  check("transforms.scale_actions", was.transforms.scale_actions, now.transforms.scale_actions);
   check("network.activation", was.network.activation, now.network.activation);
   check("optimiser.kind", was.optimiser.kind, now.optimiser.kind);
 }
@@ -149,7 +159,8 @@ void VerifyReplay(const ArchiveReader& archive) {
 RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& make_folder,
                     const std::string& init_from, const RunContext& context) {
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
-  ResolveAloud(experiment, environment, context.progress);
+  WarnOfBounds(experiment, environment.spec);
+  ResolveAloud(experiment, environment, context);
   TrainingParts parts = MakeParts(experiment, environment, /*attempt=*/0);
   if (!init_from.empty()) {
     const ArchiveReader checkpoint = RunFolder::Open(init_from).NewestWholeCheckpoint();
@@ -172,7 +183,7 @@ RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunC
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   const ArchiveReader checkpoint = folder.NewestWholeCheckpoint(VerifyReplay);
   const FileDescriptor lock = folder.Lock();
-  ResolveAloud(experiment, environment, context.progress);
+  ResolveAloud(experiment, environment, context);
   if (checkpoint.Read<bool>(SynchronousLoop::kCollectorLost)) {
     LogWarning("'{}' was saved after an error of collection: environments start anew, other seeds",
                checkpoint.path());

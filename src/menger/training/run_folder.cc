@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -49,14 +50,19 @@ void Remove(const std::string& path) {
 
 }  // namespace
 
-RunFolder RunFolder::Create(const std::string& path) {
-  RunFolder folder(path);
-  if (folder.Contains("experiment.toml")) {
+void RunFolder::CheckPlace(const std::string& path) {
+  if (RunFolder(path).Contains("experiment.toml")) {
     throw FailedPrecondition(
         "'{}' already holds a run: go on with it by `menger train --resume {}`, or give another "
         "folder to --out",
         path, path);
   }
+  CheckCanKeepRuns(path);
+}
+
+RunFolder RunFolder::Create(const std::string& path) {
+  CheckPlace(path);
+  RunFolder folder(path);
   CreateFolders(folder.path_ + "/checkpoints");
   return folder;
 }
@@ -168,6 +174,21 @@ void RunFolder::Prune(std::int64_t keep, std::int64_t newest) const {
 bool IsTrainedNow(const std::string& path) {
   const FileDescriptor lock(open((path + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
   return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+void CheckCanKeepRuns(const std::string& folder) {
+  std::error_code error;
+  fs::path there = fs::absolute(folder);
+  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  if (!fs::is_directory(there, error)) {
+    throw InvalidArgument(
+        "no run can be kept in '{}': '{}' is no folder; give another one with --out", folder,
+        there.string());
+  }
+  if (access(there.c_str(), W_OK | X_OK) == 0) return;
+  throw FromErrno(
+      fmt::format("no run can be kept in '{}': '{}' must not be written", folder, there.string()),
+      errno);
 }
 
 std::string MakeNumberedFolder(const std::string& parent, const std::string& name) {

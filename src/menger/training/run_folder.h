@@ -28,6 +28,10 @@ class RunFolder {
   // Makes the folder, or takes an empty one; throws FailedPrecondition if it holds a run already.
   static RunFolder Create(const std::string& path);
 
+  // Throws what is known to be wrong with a folder for Create before anything is done for the run:
+  // it holds one already, there is a file in the way, it must not be written. Makes nothing.
+  static void CheckPlace(const std::string& path);
+
   // An existing run; throws NotFound if the folder holds none. Removes what a killed writer left.
   static RunFolder Open(const std::string& path);
 
@@ -68,6 +72,10 @@ class RunFolder {
 
 // Whether some process trains in the run folder.
 bool IsTrainedNow(const std::string& path);
+
+// Throws InvalidArgument where a file is in the way of the folder, FailedPrecondition or what the
+// system says where it must not be made or written. Makes nothing.
+void CheckCanKeepRuns(const std::string& folder);
 
 // Makes <parent>/<name>-1, or the next number that is free, and returns its path. Two processes get
 // two folders.

@@ -18,6 +18,7 @@
 #include "menger/base/error.h"
 #include "menger/base/thread.h"
 #include "menger/training/run_table.h"
+#include "menger/training/seed_plan.h"
 
 namespace menger {
 namespace {
@@ -48,7 +49,11 @@ class Trainer {
         ended_(ended),
         context_(context),
         waiting_(runs.seeds.begin(), runs.seeds.end()),
-        free_(SharesOfCpus(runs.side_by_side)) {}
+        free_(SharesOfCpus(runs.side_by_side)) {
+    for (const std::int64_t seed : runs.seeds) {
+      if (IsThere(seed)) steps_before_[seed] = DescribeRun(FolderOf(seed)).steps;
+    }
+  }
 
   std::vector<SeedFailure> Train() {
     while (true) {
@@ -69,20 +74,19 @@ class Trainer {
     bool signalled = false;
   };
 
-  std::string FolderOf(std::int64_t seed) const {
-    return fmt::format("{}/seed-{}", runs_.folder, seed);
+  std::string FolderOf(std::int64_t seed) const { return SeedFolder(runs_.folder, seed); }
+  bool IsThere(std::int64_t seed) const {
+    return std::filesystem::exists(FolderOf(seed) + "/experiment.toml");
   }
 
   void StartThoseThatFit() {
     while (!waiting_.empty() && !free_.empty()) {
       const std::int64_t seed = waiting_.front();
       waiting_.pop_front();
-      ChildProgram program = runs_.program;
+      ChildProgram program = runs_.program(seed);
       program.heeds_signals = true;
       program.cpus = std::move(free_.back());
       free_.pop_back();
-      program.arguments.insert(program.arguments.end(),
-                               {"--seed", std::to_string(seed), "--out", FolderOf(seed)});
       Running& running = running_[seed];
       running.cpus = program.cpus;
       running.child = children_.Start(std::move(program), EventsOf(seed));
@@ -150,16 +154,22 @@ class Trainer {
     if (refused) waiting_.clear();
   }
 
+  std::int64_t StepsBefore(std::int64_t seed) const {
+    const auto found = steps_before_.find(seed);
+    return found == steps_before_.end() ? 0 : found->second;
+  }
+
   // Steps of all, and the mean return of those that have one.
   void ShowProgress() {
     if (since_shown_.seconds() < kProgressSeconds) return;
     since_shown_.Restart();
     ProgressState state{.steps = steps_done_,
                         .steps_total = runs_.steps * static_cast<std::int64_t>(runs_.seeds.size())};
+    for (const std::int64_t seed : waiting_) state.steps += StepsBefore(seed);
     double sum = 0;
     int known = 0;
     for (const auto& [seed, running] : running_) {
-      if (!std::filesystem::exists(FolderOf(seed) + "/experiment.toml")) continue;
+      if (!IsThere(seed)) continue;
       const RunRow row = DescribeRun(FolderOf(seed));
       state.steps += row.steps;
       if (!row.last_return) continue;
@@ -167,8 +177,10 @@ class Trainer {
       ++known;
     }
     if (known > 0) state.return_mean = sum / known;
-    if (state.steps > 0) {
-      state.steps_per_second = static_cast<double>(state.steps) / since_start_.seconds();
+    std::int64_t done = state.steps;
+    for (const auto& [seed, steps] : steps_before_) done -= steps;
+    if (done > 0) {
+      state.steps_per_second = static_cast<double>(done) / since_start_.seconds();
       state.seconds_left =
           static_cast<double>(state.steps_total - state.steps) / state.steps_per_second;
     }
@@ -184,7 +196,8 @@ class Trainer {
   std::map<std::int64_t, Running> running_;
   std::vector<SeedFailure> failures_;
   bool stopping_ = false;
-  std::int64_t steps_done_ = 0;  // Of those that have ended.
+  std::map<std::int64_t, std::int64_t> steps_before_;  // Of those that go on.
+  std::int64_t steps_done_ = 0;                        // Of those that have ended.
   Stopwatch since_start_;
   Stopwatch since_shown_;
 

@@ -12,8 +12,8 @@ namespace menger {
 
 // Runs of one recipe that differ in nothing but their seed.
 struct SeedRuns {
-  ChildProgram program;  // Trains one of them, with `--seed N --out FOLDER` behind its arguments.
-  std::string folder;    // There is one; a run's is <folder>/seed-<seed>.
+  std::function<ChildProgram(std::int64_t seed)> program;  // Trains one of them in its folder,
+  std::string folder;                                      // SeedFolder(folder, seed).
   std::vector<std::int64_t> seeds;
   std::int64_t steps = 0;  // Planned for each.
   int side_by_side = 1;    // So many at a time.

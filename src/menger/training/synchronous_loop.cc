@@ -64,7 +64,7 @@ SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry 
       folder_(folder),
       progress_(progress),
       stop_requested_(std::move(stop_requested)),
-      heartbeat_(progress),
+      heartbeat_(progress, stop_requested_),
       greedy_(GreedyPolicies(*parts.algorithm, static_cast<std::uint64_t>(experiment.seed),
                              PlayingThreads(experiment))),
       table_(folder.file("progress.csv")),
@@ -140,6 +140,12 @@ std::string SynchronousLoop::UpdateText() const {
                      collector.environments, collector.horizon);
 }
 
+std::int64_t SynchronousLoop::StepsOfAnUpdate() const {
+  if (experiment_.algorithm_entry().data_rule() == DataRule::kEpisodes) return 0;  // Unknown.
+  const CollectorOptions& collector = experiment_.collector;
+  return std::min(collector.environments * collector.horizon, experiment_.steps - counters_.steps);
+}
+
 void SynchronousLoop::CollectAndLearn() {
   const Stopwatch watch;
   Collect();
@@ -177,7 +183,7 @@ ProgressTable::Row SynchronousLoop::TakeTimes() {
 }
 
 void SynchronousLoop::Collect() {
-  const Heartbeat::Phase phase(heartbeat_, "collecting", collected_);
+  const Heartbeat::Phase phase(heartbeat_, "collecting", collected_, StepsOfAnUpdate());
   try {
     parts_.algorithm->BeforeCollection(*parts_.update);
     cycle_.Collect(experiment_.steps - counters_.steps);

@@ -81,6 +81,7 @@ class SynchronousLoop {
   bool CheckpointIsDue(std::int64_t last) const;
   bool solved() const { return counters_.reached_in_a_row >= 2; }
   std::int64_t ReportEvery() const;
+  std::int64_t StepsOfAnUpdate() const;  // 0: nobody knows before.
   ProgressState Progress() const;
   double Seconds() const { return seconds_before_ + sitting_.seconds(); }
 

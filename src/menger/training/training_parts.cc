@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "menger/algorithms/action_scaling.h"
 #include "menger/algorithms/episode_algorithm.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
@@ -63,6 +64,7 @@ std::unique_ptr<Algorithm> MakeAlgorithmOn(const SharedWorkerPool& threads,
                                            const Experiment& experiment,
                                            const EnvironmentEntry& environment) {
   experiment.algorithm_entry().Check(environment.spec);
+  (void)RangeOf(environment.spec, experiment.transforms);  // Throws where none can be had.
   const AlgorithmContext context = {
       .environment = environment.spec,
       .network = experiment.network,

@@ -107,8 +107,25 @@ class Server {
   }
 
   std::string Step(HostCommand command) {
-    EnvironmentGroup& group = Group();
+    try {
+      StepGroup(command);
+    } catch (...) {
+      NoteRestarts();
+      throw;
+    }
+    NoteRestarts();
+    return NewsOf(Group());
+  }
+
+  // One that was wanted and was not left counts as well: so menger knows why the error came.
+  void NoteRestarts() {
     HostControl& control = end_.control();
+    control.restarts_used = control.restarts_left - errors_->left() + (errors_->exceeded() ? 1 : 0);
+  }
+
+  void StepGroup(HostCommand command) {
+    EnvironmentGroup& group = Group();
+    const HostControl& control = end_.control();
     switch (command) {
       case HostCommand::kReset:
         group.Reset(*slab_, control.row);
@@ -128,7 +145,10 @@ class Server {
       default:
         throw InvalidArgument("a host cannot do command {}", static_cast<int>(command));
     }
-    control.restarts_used = control.restarts_left - errors_->left();
+  }
+
+  // What it has to say besides its answer: a text for the reply.
+  std::string NewsOf(EnvironmentGroup& group) {
     const std::vector<EnvironmentMetric> metrics = group.TakeMetrics();
     std::vector<std::string> warnings = warnings_.Take();
     if (metrics.empty() && warnings.empty()) return {};

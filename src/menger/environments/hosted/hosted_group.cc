@@ -30,6 +30,8 @@ constexpr double kSaveSeconds = 60;
 constexpr double kMarginSeconds = 20;         // To kill a host that hangs, and to start another.
 constexpr std::size_t kShownBytes = 200;      // Of a text that is not understood.
 constexpr double kSecondsARandomStep = 0.05;  // Where a host reports no progress among them.
+constexpr const char* kRestartAdvice =
+    " collector.on_environment_error = restart would go on with fresh episodes.";
 
 // A folder of its own, removed with all that is in it.
 class TemporaryFolder {
@@ -236,16 +238,20 @@ class HostedGroup final : public EnvironmentGroup {
       control.restarts_left = options_.errors == nullptr ? 0 : options_.errors->left();
       control.seed = random_seed_;
       const std::string said = process_->Call(command, deadline, text);
-      for (std::int64_t i = 0; i < control.restarts_used && options_.errors != nullptr; ++i) {
-        options_.errors->Take();  // Hosts of one run may share the last one: a bound all the same.
-      }
+      TakeUsedRestarts();
       if (!said.empty()) Hear(said);
     } catch (const HostLost&) {
       process_.reset();
       throw;
     } catch (...) {
+      TakeUsedRestarts();
       throw TranslateCurrentException();
     }
+  }
+
+  void TakeUsedRestarts() {  // Hosts of one run may share the last one: a bound all the same.
+    if (process_ == nullptr || options_.errors == nullptr) return;
+    options_.errors->Take(std::exchange(process_->control().restarts_used, 0));
   }
 
   void CheckBeginning(Slab& slab, int row) {
@@ -308,11 +314,8 @@ class HostedGroup final : public EnvironmentGroup {
                                                       options_.errors->left())));
       return;
     }
-    throw Unavailable(
-        "{} {}", WithSentence(text, kind_->program.advice),
-        options_.errors == nullptr
-            ? "collector.on_environment_error = restart would go on with fresh episodes."
-            : "collector.restart_budget is used up.");
+    throw Unavailable("{}{}", WithSentence(text, kind_->program.advice),
+                      options_.errors != nullptr ? "" : kRestartAdvice);
   }
 
   void Clear(Slab& slab, int row) const {

@@ -97,7 +97,7 @@ struct HostControl {
   // The reply.
   alignas(64) HostStatus status = HostStatus::kDone;
   std::int32_t error_code = 0;
-  std::int64_t restarts_used = 0;
+  std::int64_t restarts_used = 0;  // One more than were left, where the error is for want of one.
 
   // Both ways: what came in is overwritten by what goes out.
   alignas(64) std::uint64_t text_bytes = 0;

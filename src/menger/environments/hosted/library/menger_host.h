@@ -45,8 +45,9 @@ const char* menger_host_text(uint64_t* bytes);
 int64_t menger_host_first_step(void);
 int64_t menger_host_restarts_left(void);
 uint64_t menger_host_seed(void);
-int menger_host_use_restarts(int64_t count);  // Of those left; in the reply to come.
-int menger_host_progress(void);               // A long request goes on.
+// In the reply to come; one more than are left says that the error is for want of one.
+int menger_host_use_restarts(int64_t count);
+int menger_host_progress(void);  // A long request goes on.
 
 // A check goes on, with what the text says: with a step (`playing`), or with making an environment.
 // The request's text is gone.
