@@ -23,7 +23,7 @@ class MemoryTest(ProgramTest):
 
     def test_a_network_that_cannot_be_is_refused_before_it_is_made(self):
         self.refuse_in(2_000, ["network.hidden=[65536, 65536]"], "out of memory for a network of 8590", "network.hidden = [65536, 65536]",
-                       "it takes 128.0 GiB", "can have 2.0 GiB")  # fmt: skip
+                       "it takes 96.0 GiB", "can have 2.0 GiB")  # fmt: skip
         self.assertFalse((self.folder / "run").exists())
 
     def test_a_slab_that_cannot_be_is_refused_before_it_is_made(self):
