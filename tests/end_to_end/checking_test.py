@@ -300,15 +300,15 @@ class CheckingTest(ProgramTest):
         settings = ("environment=mine:Slow", "collector.environments=1", "collector.horizon=256", "collector.kind=serial")
         train = self.start("train", "mine.toml", "--out", "run", *(word for each in settings for word in ("--set", each)))
         self.wait_for_lines(train, "training ppo")
-        time.sleep(2)  # Some steps.
+        time.sleep(2)  # Some steps, unless the machine is busy.
         asked = time.monotonic()
         train.send_signal(signal.SIGINT)
         said = self.wait_for_lines(train, "stopping, once this is done and saved")
-        self.assertLess(time.monotonic() - asked, 10)  # A slab takes 100.
-        self.assertRegex(said, r"collecting: \d+ steps in \d+ s \([\d.]+ steps/s\), about \d:\d\d left of 256 steps; a second Ctrl-C ends "
-                               r"the run at once, as of its last checkpoint\n$")  # fmt: skip
+        self.assertLess(time.monotonic() - asked, 80)  # A slab takes 100.
+        self.assertRegex(said, r"collecting: (\d+ s so far|\d+ steps in \d+ s \([\d.]+ steps/s\), about \d:\d\d left of 256 steps); "
+                               r"a second Ctrl-C ends the run at once, as of its last checkpoint\n$")  # fmt: skip
         train.send_signal(signal.SIGINT)
-        train.communicate(timeout=10)
+        train.communicate(timeout=80)
         self.assertEqual(train.returncode, 128 + signal.SIGINT)
 
     def wait_for_lines(self, process, text):
