@@ -19,18 +19,24 @@ bool IsImage(const LeafSpec& leaf) {
   return leaf.space == Space::kBox && leaf.dtype == DataType::kUint8 && leaf.shape.size() >= 2;
 }
 
-// An image alone, of a size that convolutions can read. Smaller ones and those beside other leaves
-// are read as numbers.
+// One image, of a size that convolutions can read, alone or beside numbers. Smaller ones are read
+// as numbers themselves, and so are several.
 bool ShowsFrames(const EnvironmentSpec& environment) {
   const LeafSpec* only = nullptr;
   for (const LeafSpec& leaf : environment.observation.leaves()) {
-    if (leaf.name == kActionMask) continue;
+    if (!IsImage(leaf)) continue;
     if (only != nullptr) return false;
     only = &leaf;
   }
-  return only != nullptr && IsImage(*only) &&
-         std::min(only->shape[only->shape.size() - 1], only->shape[only->shape.size() - 2]) >=
-             kFrameSideMin;
+  return only != nullptr && std::min(only->shape[only->shape.size() - 1],
+                                     only->shape[only->shape.size() - 2]) >= kFrameSideMin;
+}
+
+// Where frames are shown, whether numbers are that nobody has scaled.
+bool ShowsNumbersBeside(const EnvironmentSpec& environment) {
+  return std::ranges::any_of(environment.observation.leaves(), [](const LeafSpec& leaf) {
+    return leaf.space == Space::kBox && !IsImage(leaf);
+  });
 }
 
 bool ShowsAnyImage(const EnvironmentSpec& environment) {
@@ -91,6 +97,9 @@ std::vector<OptionDefault> PpoDefaults(const EnvironmentSpec& environment, std::
                       {"ppo", "minibatch_size", std::int64_t{256}},
                       {"ppo", "clip", 0.1},
                       {"ppo", "entropy_coefficient", 0.01}});
+    if (ShowsNumbersBeside(environment)) {
+      defaults.push_back({"transforms", "apply", Names{"normalise_observation", "clip_reward"}});
+    }
     return defaults;
   }
   std::vector<OptionDefault> defaults = Collection(8, 256, steps);
