@@ -59,11 +59,15 @@ void Append(std::vector<OptionDefault>& to, const std::vector<OptionDefault>& mo
 }
 
 // Huang et al. 2022, as everybody has trained Atari since Mnih et al. 2015.
-std::vector<OptionDefault> ForFrames() {
+std::vector<OptionDefault> ForFrames(const EnvironmentSpec& environment) {
+  // Pixels count 0 to 1: numbers beside them should not be hundreds.
+  const Names transforms = ShowsNumbersBeside(environment)
+                               ? Names{"normalise_observation", "clip_reward"}
+                               : Names{"clip_reward"};
   return {{"network", "kind", std::string("nature_cnn")},
           {"network", "activation", std::string("relu")},
           {"network", "shared_trunk", true},
-          {"transforms", "apply", Names{"clip_reward"}},
+          {"transforms", "apply", transforms},
           {"transforms", "reward_clip", 1.0},
           {"transforms", "frame_stack", std::int64_t{4}}};
 }
@@ -91,15 +95,12 @@ void LookAhead(const EnvironmentSpec& environment, std::vector<OptionDefault>& d
 
 std::vector<OptionDefault> PpoDefaults(const EnvironmentSpec& environment, std::int64_t steps) {
   if (ShowsFrames(environment)) {
-    std::vector<OptionDefault> defaults = ForFrames();
+    std::vector<OptionDefault> defaults = ForFrames(environment);
     Append(defaults, Collection(8, 128, steps));
     Append(defaults, {{"ppo", "epochs", std::int64_t{4}},
                       {"ppo", "minibatch_size", std::int64_t{256}},
                       {"ppo", "clip", 0.1},
                       {"ppo", "entropy_coefficient", 0.01}});
-    if (ShowsNumbersBeside(environment)) {
-      defaults.push_back({"transforms", "apply", Names{"normalise_observation", "clip_reward"}});
-    }
     return defaults;
   }
   std::vector<OptionDefault> defaults = Collection(8, 256, steps);
@@ -122,7 +123,7 @@ std::vector<OptionDefault> PpoDefaults(const EnvironmentSpec& environment, std::
 std::vector<OptionDefault> A2cDefaults(const EnvironmentSpec& environment, std::int64_t steps) {
   std::vector<OptionDefault> defaults = {{"optimiser", "kind", std::string("rmsprop")}};
   if (ShowsFrames(environment)) {
-    Append(defaults, ForFrames());
+    Append(defaults, ForFrames(environment));
     Append(defaults, Collection(16, 5, steps));
     Append(defaults, {{"a2c", "value_coefficient", 0.5}, {"a2c", "entropy_coefficient", 0.01}});
     return defaults;
@@ -140,7 +141,7 @@ std::vector<OptionDefault> DqnDefaults(const EnvironmentSpec& environment, std::
                                          {"optimiser", "max_gradient_norm", 10.0},
                                          {"dqn", "double", true}};
   if (ShowsFrames(environment)) {
-    Append(defaults, ForFrames());
+    Append(defaults, ForFrames(environment));
     Append(defaults, Collection(1, 4, steps));
     Append(defaults, {{"replay", "capacity", std::clamp<std::int64_t>(steps, 10'000, 1'000'000)},
                       {"replay", "min_size", std::clamp<std::int64_t>(steps / 20, 100, 50'000)},
