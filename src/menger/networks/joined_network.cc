@@ -68,7 +68,8 @@ void JoinedNetwork::Backward(std::span<const Matrix> output_gradients,
   if (request.inputs == nullptr && request.vector == nullptr) {
     return inner_->Backward(output_gradients, request);
   }
-  const auto width = static_cast<std::size_t>(observation_elements_ + vector_elements_);
+  const auto width =
+      static_cast<std::size_t>(observation_elements_) + static_cast<std::size_t>(vector_elements_);
   input_gradient_.resize(forward_rows_ * width);
   GradientRequest of_joined = request;
   of_joined.inputs = input_gradient_.data();
