@@ -120,8 +120,8 @@ def gaussian():
             array("kGaussianEntropy", normal.entropy().sum(1))]
 
 
-def write(name, lines):
-    head = ["#pragma once", "", f"// Written by tools/record_networks.py with torch {torch.__version__}; not for editing.", "",
+def write(name, lines, tool="record_networks.py"):
+    head = ["#pragma once", "", f"// Written by tools/{tool} with torch {torch.__version__}; not for editing.", "",
             "namespace menger::recorded {", ""]  # fmt: skip
     with open(os.path.join(FOLDER, name), "w", encoding="utf-8") as file:
         file.write("\n".join(head + lines + ["", "}  // namespace menger::recorded", ""]))
@@ -142,4 +142,5 @@ def main():
     write("layer_norm_test_values.h", tanh + relu)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -8,12 +8,12 @@ import zlib
 import numpy
 
 _MAGIC = b"MENGERPO"
-_VERSION = 1
+_VERSION, _BESIDE_VERSION = 1, 2  # The second: of an image with numbers beside it.
 _HEADER = struct.Struct("<8sIIQ")
 
 _DTYPES = ("uint8", "int32", "int64", "float32", "float64")
 _SPACES = ("box", "discrete", "multi_discrete", "mask", "length")
-_KINDS = ("dense", "convolution", "lstm", "layer_norm")
+_KINDS = ("dense", "convolution", "lstm", "layer_norm", "join")
 _ACTIVATIONS = ("none", "tanh", "relu")
 _RULES = ("largest_logit", "mean", "largest_value")
 _MODELS = ("mean", "categorical", "quantiles")
@@ -51,6 +51,8 @@ class Layer:
         weight, recurrent, self.bias = reader.floats(), reader.floats(), reader.floats()
         if self.kind == "convolution":
             self.weight = weight.reshape(-1, self.channels, self.kernel, self.kernel)
+        elif self.kind == "join":
+            self.weight = None
         elif self.kind == "layer_norm":
             self.weight = weight.reshape(self.outputs)
         else:
@@ -75,8 +77,8 @@ class Bundle:
         if len(content) < _HEADER.size or not content.startswith(_MAGIC):
             raise ValueError("not a bundle of `menger export`")
         _, version, checksum, size = _HEADER.unpack_from(content)
-        if version != _VERSION:
-            raise ValueError(f"the bundle is of version {version}; this package reads {_VERSION}")
+        if version not in (_VERSION, _BESIDE_VERSION):
+            raise ValueError(f"the bundle is of version {version}; this package reads {_VERSION} and {_BESIDE_VERSION}")
         body = content[_HEADER.size:]
         if size != len(body) or zlib.crc32(body) != checksum:
             raise ValueError("the bundle is cut short or altered")
@@ -85,6 +87,7 @@ class Bundle:
         self.observation = [Leaf(reader) for _ in range(reader.number())]
         self.mask_leaf = reader.number()
         self.frame_stack = reader.number()
+        self.beside = reader.number() if version == _BESIDE_VERSION else 0
         self.scale, self.shift, self.clip = reader.floats(), reader.floats(), numpy.float32(reader.real())
         self.layers = [Layer(reader) for _ in range(reader.number())]
         self.rule = reader.choice(_RULES)

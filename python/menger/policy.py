@@ -103,20 +103,30 @@ class Policy:
                 self._frames = numpy.zeros((len(encoded), bundle.frame_stack * encoded.shape[1]), numpy.float32)
             self._frames = numpy.concatenate([self._frames[:, encoded.shape[1]:], encoded], axis=1)
             encoded = self._frames
+        if bundle.beside:  # Of a stack all images come first.
+            frames = encoded.reshape(len(encoded), bundle.frame_stack, -1)
+            parts = (frames[:, :, :-bundle.beside], frames[:, :, -bundle.beside:])
+            encoded = numpy.concatenate([part.reshape(len(encoded), -1) for part in parts], axis=1)
         if bundle.scale.size:
-            encoded = numpy.clip(encoded * bundle.scale + bundle.shift, -bundle.clip, bundle.clip)
+            pixels = encoded.shape[1] - bundle.scale.size  # Beside numbers.
+            normalised = numpy.clip(encoded[:, pixels:] * bundle.scale + bundle.shift, -bundle.clip, bundle.clip)
+            encoded = numpy.concatenate([encoded[:, :pixels], normalised], axis=1) if pixels else normalised
         return encoded
 
     # The network.
 
     def _run(self, rows):
         results = []
+        beside = self._bundle.beside * self._bundle.frame_stack
+        images = rows[:, :rows.shape[1] - beside]
         for index, layer in enumerate(self._bundle.layers):
-            given = rows if layer.source < 0 else results[layer.source]
+            given = images if layer.source < 0 else results[layer.source]
             if layer.kind == "convolution":
                 result = _convolve(layer, given, channels_first=layer.source < 0)
             elif layer.kind == "lstm":
                 result = self._remember(index, layer, given)
+            elif layer.kind == "join":
+                result = numpy.concatenate([given, rows[:, images.shape[1]:]], axis=1)
             elif layer.kind == "layer_norm":
                 result = _normalise(layer, given)
             else:

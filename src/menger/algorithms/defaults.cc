@@ -19,18 +19,24 @@ bool IsImage(const LeafSpec& leaf) {
   return leaf.space == Space::kBox && leaf.dtype == DataType::kUint8 && leaf.shape.size() >= 2;
 }
 
-// An image alone, of a size that convolutions can read. Smaller ones and those beside other leaves
-// are read as numbers.
+// One image, of a size that convolutions can read, alone or beside numbers. Smaller ones are read
+// as numbers themselves, and so are several.
 bool ShowsFrames(const EnvironmentSpec& environment) {
   const LeafSpec* only = nullptr;
   for (const LeafSpec& leaf : environment.observation.leaves()) {
-    if (leaf.name == kActionMask) continue;
+    if (!IsImage(leaf)) continue;
     if (only != nullptr) return false;
     only = &leaf;
   }
-  return only != nullptr && IsImage(*only) &&
-         std::min(only->shape[only->shape.size() - 1], only->shape[only->shape.size() - 2]) >=
-             kFrameSideMin;
+  return only != nullptr && std::min(only->shape[only->shape.size() - 1],
+                                     only->shape[only->shape.size() - 2]) >= kFrameSideMin;
+}
+
+// Where frames are shown, whether numbers are that nobody has scaled.
+bool ShowsNumbersBeside(const EnvironmentSpec& environment) {
+  return std::ranges::any_of(environment.observation.leaves(), [](const LeafSpec& leaf) {
+    return leaf.space == Space::kBox && !IsImage(leaf);
+  });
 }
 
 bool ShowsAnyImage(const EnvironmentSpec& environment) {
@@ -53,11 +59,15 @@ void Append(std::vector<OptionDefault>& to, const std::vector<OptionDefault>& mo
 }
 
 // Huang et al. 2022, as everybody has trained Atari since Mnih et al. 2015.
-std::vector<OptionDefault> ForFrames() {
+std::vector<OptionDefault> ForFrames(const EnvironmentSpec& environment) {
+  // Pixels count 0 to 1: numbers beside them should not be hundreds.
+  const Names transforms = ShowsNumbersBeside(environment)
+                               ? Names{"normalise_observation", "clip_reward"}
+                               : Names{"clip_reward"};
   return {{"network", "kind", std::string("nature_cnn")},
           {"network", "activation", std::string("relu")},
           {"network", "shared_trunk", true},
-          {"transforms", "apply", Names{"clip_reward"}},
+          {"transforms", "apply", transforms},
           {"transforms", "reward_clip", 1.0},
           {"transforms", "frame_stack", std::int64_t{4}}};
 }
@@ -85,7 +95,7 @@ void LookAhead(const EnvironmentSpec& environment, std::vector<OptionDefault>& d
 
 std::vector<OptionDefault> PpoDefaults(const EnvironmentSpec& environment, std::int64_t steps) {
   if (ShowsFrames(environment)) {
-    std::vector<OptionDefault> defaults = ForFrames();
+    std::vector<OptionDefault> defaults = ForFrames(environment);
     Append(defaults, Collection(8, 128, steps));
     Append(defaults, {{"ppo", "epochs", std::int64_t{4}},
                       {"ppo", "minibatch_size", std::int64_t{256}},
@@ -113,7 +123,7 @@ std::vector<OptionDefault> PpoDefaults(const EnvironmentSpec& environment, std::
 std::vector<OptionDefault> A2cDefaults(const EnvironmentSpec& environment, std::int64_t steps) {
   std::vector<OptionDefault> defaults = {{"optimiser", "kind", std::string("rmsprop")}};
   if (ShowsFrames(environment)) {
-    Append(defaults, ForFrames());
+    Append(defaults, ForFrames(environment));
     Append(defaults, Collection(16, 5, steps));
     Append(defaults, {{"a2c", "value_coefficient", 0.5}, {"a2c", "entropy_coefficient", 0.01}});
     return defaults;
@@ -131,7 +141,7 @@ std::vector<OptionDefault> DqnDefaults(const EnvironmentSpec& environment, std::
                                          {"optimiser", "max_gradient_norm", 10.0},
                                          {"dqn", "double", true}};
   if (ShowsFrames(environment)) {
-    Append(defaults, ForFrames());
+    Append(defaults, ForFrames(environment));
     Append(defaults, Collection(1, 4, steps));
     Append(defaults, {{"replay", "capacity", std::clamp<std::int64_t>(steps, 10'000, 1'000'000)},
                       {"replay", "min_size", std::clamp<std::int64_t>(steps / 20, 100, 50'000)},

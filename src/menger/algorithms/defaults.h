@@ -11,8 +11,8 @@ namespace menger {
 
 // What a recipe that names an environment and an algorithm is given in all sections: settings with
 // which the algorithm learns tasks of that kind (docs/performance.md, "Defaults", measures them).
-// They depend on the kind of observation (frames: one uint8 leaf of two dimensions and more, 36
-// pixels high and wide at least; or numbers), the kind of action and the steps of the run, and on
+// They depend on the kind of observation (frames: among the leaves one uint8 image, 36 pixels high
+// and wide at least; or numbers), the kind of action and the steps of the run, and on
 // nothing of the machine. A slab is at most a twentieth of the run, so that short ones learn, too.
 //
 // Sources: Schulman et al. 2017 and Stable-Baselines3's defaults (PPO, numbers), Huang et al. 2022

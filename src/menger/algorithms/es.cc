@@ -201,7 +201,7 @@ Metrics Es::Learn(std::span<const PairOutcome> outcomes, const PairStream& strea
 
 void Es::UpdateStatistics(std::span<const PairOutcome> outcomes, UpdateRule& update) {
   if (!policies_.model().normalises()) return;
-  const auto elements = static_cast<std::size_t>(policies_.model().encoder().elements());
+  const auto elements = static_cast<std::size_t>(policies_.model().encoder().numbers());
   std::vector<double> sums(2 * elements + 1);
   for (const auto& [returns, lengths, observed] : outcomes) {
     if (observed.count == 0) continue;

@@ -48,7 +48,7 @@ EsWorker::EsWorker(Runtime& runtime, const EsWorkerSpec& spec, const ObjectRef<T
              .columns = ColumnLayout::Single(1)}),
       version_(static_cast<std::size_t>(policies_.manifest().size())) {
   if (policies_.model().normalises()) {
-    observation_.resize(policies_.model().encoder().elements());
+    observation_.resize(policies_.model().encoder().numbers());
   }
 }
 
@@ -101,7 +101,7 @@ void EsWorker::PlayEpisode(const PairDraws& draws, int sign, PairOutcome& outcom
 
 void EsWorker::Observe(int row, ObservationSums& sums) {
   policies_.model().encoder().Encode(slab_, row, /*position=*/0, /*count=*/1,
-                                     reinterpret_cast<std::byte*>(observation_.data()));
+                                     {.numbers = observation_.data()});
   sums.sum.resize(observation_.size());
   sums.squares.resize(observation_.size());
   for (std::size_t i = 0; i < observation_.size(); ++i) {

@@ -19,7 +19,11 @@ int RowsOf(std::span<const ActSlice> slices) {
 
 NetworkPolicy::NetworkPolicy(const PolicyModel& model, const PolicySpec& spec,
                              const ParameterSource* source)
-    : model_(model), spec_(spec), source_(source), network_(model.network().Clone(/*threads=*/1)) {
+    : model_(model),
+      spec_(spec),
+      source_(source),
+      network_(model.network().Clone(/*threads=*/1)),
+      encoded_(model.encoder()) {
   if (source != nullptr) {
     model.manifest().CheckEqual(source->manifest(), "the source of parameters");
   }
@@ -69,13 +73,13 @@ void NetworkPolicy::FinalValues(const Slab& slab, std::span<const int> slots,
                                 std::span<float> values) {
   if (slots.empty()) return;
   const ObservationEncoder& encoder = model_.encoder();
-  std::byte* const encoded = encoded_.Reserve(*network_, encoder.bytes() * slots.size());
+  encoded_.Reserve(*network_, static_cast<int>(slots.size()));
   const int width = network_->state_width();
   state_.clear();
   masks_.clear();
   is_first_.assign(slots.size(), 0);
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    encoder.EncodeFinal(slab, slots[i], encoded + i * encoder.bytes());
+    encoder.EncodeFinal(slab, slots[i], encoded_.At(static_cast<int>(i)));
     if (width > 0) {  // What the policy carried out of the row before.
       const int row = slots[i] / slab.positions();
       const float* const state = slab.state<float>(0, row + 1, slots[i] % slab.positions());
@@ -86,15 +90,13 @@ void NetworkPolicy::FinalValues(const Slab& slab, std::span<const int> slots,
       masks_.insert(masks_.end(), mask, mask + slab.spec().observation[leaf].elements());
     }
   }
-  if (model_.normalises()) {
-    model_.Normalise({reinterpret_cast<float*>(encoded), slots.size() * encoder.elements()},
-                     version_);
+  model_.Normalise(encoded_.numbers(), version_);
+  NetworkInput input = encoded_.input();
+  if (width > 0) {
+    input.state = state_.data();
+    input.is_first = is_first_.data();
   }
-  const auto outputs = network_->Infer({.observations = encoded,
-                                        .rows = static_cast<int>(slots.size()),
-                                        .state = width > 0 ? state_.data() : nullptr,
-                                        .is_first = width > 0 ? is_first_.data() : nullptr});
-  ValuesOf(outputs, masks_.empty() ? nullptr : masks_.data(), values);
+  ValuesOf(network_->Infer(input), masks_.empty() ? nullptr : masks_.data(), values);
 }
 
 void NetworkPolicy::ValuesOf(std::span<const Matrix> /*outputs*/, const std::uint8_t* /*masks*/,
@@ -127,8 +129,7 @@ void NetworkPolicy::ActOn(std::span<const ActSlice> slices) {
 }
 
 NetworkInput NetworkPolicy::InputOf(std::span<const ActSlice> slices) {
-  const int rows = RowsOf(slices);
-  NetworkInput input{.observations = ObservationsOf(slices, rows), .rows = rows};
+  NetworkInput input = ObservationsOf(slices);
   const int width = network_->state_width();
   if (width == 0) return input;
   const ActSlice& only = slices.front();
@@ -151,23 +152,35 @@ NetworkInput NetworkPolicy::InputOf(std::span<const ActSlice> slices) {
   return input;
 }
 
-const void* NetworkPolicy::ObservationsOf(std::span<const ActSlice> slices, int rows) {
+// One slice may be read where it lies.
+NetworkInput NetworkPolicy::ObservationsOf(std::span<const ActSlice> slices) {
   const ObservationEncoder& encoder = model_.encoder();
-  if (slices.size() == 1 && encoder.identity() && !model_.normalises()) {
+  const int rows = RowsOf(slices);
+  encoded_.Reserve(*network_, rows);
+  EncodedRows parts = encoded_.At(0);
+  const void* images = parts.image;
+  const float* numbers = parts.numbers;
+  if (slices.size() == 1) {
     const ActSlice& only = slices.front();
-    return only.slab->observation(encoder.identity_leaf(), only.row, only.positions.first);
+    if (const int leaf = encoder.image_in_place(); leaf >= 0) {
+      images = only.slab->observation(leaf, only.row, only.positions.first);
+      parts.image = nullptr;
+    }
+    if (const int leaf = encoder.numbers_in_place(); leaf >= 0 && !model_.normalises()) {
+      numbers = only.slab->observation<float>(leaf, only.row, only.positions.first);
+      parts.numbers = nullptr;
+    }
   }
-  std::byte* const encoded = encoded_.Reserve(*network_, encoder.bytes() * rows);
-  std::byte* next = encoded;
+  int first = 0;
   for (const auto& [slab, row, positions] : slices) {
-    encoder.Encode(*slab, row, positions.first, positions.count, next);
-    next += encoder.bytes() * positions.count;
+    EncodedRows to = encoded_.At(first);
+    if (parts.image == nullptr) to.image = nullptr;
+    if (parts.numbers == nullptr) to.numbers = nullptr;
+    encoder.Encode(*slab, row, positions.first, positions.count, to);
+    first += positions.count;
   }
-  if (model_.normalises()) {
-    const std::size_t elements = static_cast<std::size_t>(encoder.elements()) * rows;
-    model_.Normalise({reinterpret_cast<float*>(encoded), elements}, version_);
-  }
-  return encoded;
+  if (model_.normalises()) model_.Normalise(encoded_.numbers(), version_);
+  return EncodedInput(encoder, images, numbers, rows);
 }
 
 void NetworkPolicy::WriteState(std::span<const ActSlice> slices) const {

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "menger/algorithms/encoded_batch.h"
 #include "menger/algorithms/policy_model.h"
 #include "menger/collectors/policy.h"
-#include "menger/networks/batch_memory.h"
 #include "menger/networks/network.h"
 #include "menger/parameters/parameter_source.h"
 
@@ -60,7 +60,7 @@ class NetworkPolicy : public Policy {
 
   void ActOn(std::span<const ActSlice> slices);
   NetworkInput InputOf(std::span<const ActSlice> slices);
-  const void* ObservationsOf(std::span<const ActSlice> slices, int rows);
+  NetworkInput ObservationsOf(std::span<const ActSlice> slices);
   void WriteState(std::span<const ActSlice> slices) const;
 
   const PolicyModel& model_;
@@ -72,7 +72,7 @@ class NetworkPolicy : public Policy {
   std::span<const float> version_;             // The values in use, wherever they are.
 
   // Scratch; grows to the largest batch once.
-  BatchMemory encoded_;
+  EncodedBatch encoded_;
   std::vector<float> state_;
   std::vector<std::uint8_t> is_first_;
   std::vector<std::uint8_t> masks_;

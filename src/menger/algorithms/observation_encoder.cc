@@ -29,64 +29,71 @@ void Convert(const std::byte* item, std::int64_t elements, float* out) {
 
 ObservationEncoder::ObservationEncoder(const Spec& observation, int frame_stack, bool reads_frames)
     : observation_(observation), frame_stack_(frame_stack) {
-  int elements = 0;
+  if (reads_frames) TakeImage();
   for (int i = 0; i < observation.size(); ++i) {
     const LeafSpec& leaf = observation[i];
     if (leaf.name == kActionMask) {
       mask_leaf_ = i;
-      continue;
+    } else if (leaf.space != Space::kLength && i != image_leaf_) {
+      AddPart(i);
     }
-    if (leaf.space == Space::kLength) continue;
-    Part part{.leaf = i, .offset = elements};
-    part.elements = static_cast<int>(leaf.elements());
-    if (IsCode(leaf)) {
-      part.elements = 0;
-      for (const std::int64_t count : leaf.counts) part.elements += static_cast<int>(count);
-    }
-    elements += part.elements;
-    parts_.push_back(part);
   }
-  if (parts_.empty())
+  if (parts_.empty() && !has_image())
     throw InvalidArgument("the observation has no leaf that a network could read");
-  const LeafSpec& first = observation[parts_[0].leaf];
-  const bool frames = reads_frames && parts_.size() == 1 && IsImage(first);
-  if (parts_.size() == 1 && (frames || (first.dtype == DataType::kFloat32 && !IsCode(first)))) {
-    identity_leaf_ = parts_[0].leaf;
+  if (parts_.size() == 1) {
+    const LeafSpec& only = observation[parts_[0].leaf];
+    if (only.dtype == DataType::kFloat32 && !IsCode(only)) number_leaf_ = parts_[0].leaf;
   }
-  frame_bytes_ = first.bytes();
-  if (frames) {
-    encoded_ = first;
+  if (has_image()) {
+    encoded_ = observation[image_leaf_];
+    frame_bytes_ = encoded_.bytes();
     encoded_.shape[0] *= frame_stack;
     encoded_.low = {0};
     encoded_.high = {255};
     return;
   }
-  if (frame_stack > 1 && identity_leaf_ < 0) {
+  if (frame_stack > 1 && number_leaf_ < 0) {
     throw InvalidArgument(
         "transforms.frame_stack = {}, but the observation is neither pixels for a convolutional "
         "network nor one float32 leaf; set it to 1",
         frame_stack);
   }
-  for (const Part& part : parts_) {
-    if (reads_frames && IsImage(observation[part.leaf])) {
-      throw InvalidArgument(
-          "leaf '{}' is an image beside other leaves, of which a convolutional network reads "
-          "nothing; network.kind = \"mlp\" reads all of them",
-          observation[part.leaf].name);
-    }
-  }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  encoded_ = LeafSpec::Box("encoded", DataType::kFloat32, {elements * frame_stack}, {-kInfinity},
-                           {kInfinity});
+  encoded_ = LeafSpec::Box("encoded", DataType::kFloat32, {numbers()}, {-kInfinity}, {kInfinity});
+}
+
+// Of a network that reads frames.
+void ObservationEncoder::TakeImage() {
+  for (int i = 0; i < observation_.size(); ++i) {
+    if (!IsImage(observation_[i])) continue;
+    if (has_image()) {
+      throw InvalidArgument(
+          "leaves '{}' and '{}' are images, and a convolutional network reads one; network.kind = "
+          "\"mlp\" reads all of them",
+          observation_[image_leaf_].name, observation_[i].name);
+    }
+    image_leaf_ = i;
+  }
+}
+
+void ObservationEncoder::AddPart(int leaf) {
+  const LeafSpec& spec = observation_[leaf];
+  Part part{.leaf = leaf, .offset = frame_numbers_, .elements = static_cast<int>(spec.elements())};
+  if (IsCode(spec)) {
+    part.elements = 0;
+    for (const std::int64_t count : spec.counts) part.elements += static_cast<int>(count);
+  }
+  frame_numbers_ += part.elements;
+  parts_.push_back(part);
 }
 
 bool ObservationEncoder::Reads(int leaf) const {
+  if (leaf == image_leaf_) return true;
   return std::ranges::any_of(parts_, [leaf](const Part& part) { return part.leaf == leaf; });
 }
 
 std::vector<float> ObservationEncoder::scales() const {
   std::vector<float> scales;
-  if (identity_leaf_ >= 0) return scales;
   bool any = false;
   for (const Part& part : parts_) {
     const bool image = IsImage(observation_[part.leaf]);
@@ -125,57 +132,84 @@ void ObservationEncoder::EncodeLeaf(const LeafSpec& leaf, const std::byte* item,
   }
 }
 
-// Writes the newest `count` frames of a stack: `row` and the rows before it, back to the start of
-// its episode. `out` begins at the oldest of them.
-void ObservationEncoder::StackFrames(const Slab& slab, int row, int position, int count,
+void ObservationEncoder::EncodeOne(const Slab& slab, int row, int position, float* out) const {
+  for (const Part& part : parts_) {
+    EncodeLeaf(observation_[part.leaf], slab.observation(part.leaf, row, position),
+               out + part.offset);
+  }
+}
+
+void ObservationEncoder::StackImages(const Slab& slab, int row, int position, int count,
                                      std::byte* out) const {
   int frame = count - 1;
   for (; frame >= 0; --frame, --row) {
-    std::memcpy(out + frame * frame_bytes_, slab.observation(identity_leaf_, row, position),
+    std::memcpy(out + frame * frame_bytes_, slab.observation(image_leaf_, row, position),
                 frame_bytes_);
     if (slab.is_first(row)[position] != 0) break;
   }
   if (frame > 0) std::memset(out, 0, frame * frame_bytes_);
 }
 
+void ObservationEncoder::StackNumbers(const Slab& slab, int row, int position, int count,
+                                      float* out) const {
+  int frame = count - 1;
+  for (; frame >= 0; --frame, --row) {
+    EncodeOne(slab, row, position, out + static_cast<std::ptrdiff_t>(frame) * frame_numbers_);
+    if (slab.is_first(row)[position] != 0) break;
+  }
+  if (frame > 0) std::fill_n(out, static_cast<std::ptrdiff_t>(frame) * frame_numbers_, 0.0F);
+}
+
 void ObservationEncoder::Encode(const Slab& slab, int row, int position, int count,
-                                std::byte* out) const {
-  if (identity()) {
-    std::memcpy(out, slab.observation(identity_leaf_, row, position), count * bytes());
+                                const EncodedRows& out) const {
+  if (out.image != nullptr && has_image()) EncodeImages(slab, row, position, count, out.image);
+  if (out.numbers != nullptr && !parts_.empty()) {
+    EncodeNumbers(slab, row, position, count, out.numbers);
+  }
+}
+
+void ObservationEncoder::EncodeImages(const Slab& slab, int row, int position, int count,
+                                      std::byte* out) const {
+  if (frame_stack_ == 1) {
+    std::memcpy(out, slab.observation(image_leaf_, row, position), count * frame_bytes_);
     return;
   }
-  if (frame_stack_ > 1) {
-    for (int i = 0; i < count; ++i) {
-      StackFrames(slab, row, position + i, frame_stack_, out + i * bytes());
-    }
+  for (int i = 0; i < count; ++i) {
+    StackImages(slab, row, position + i, frame_stack_, out + i * image_bytes());
+  }
+}
+
+void ObservationEncoder::EncodeNumbers(const Slab& slab, int row, int position, int count,
+                                       float* out) const {
+  if (const int leaf = numbers_in_place(); leaf >= 0) {
+    std::memcpy(out, slab.observation(leaf, row, position),
+                sizeof(float) * static_cast<std::size_t>(count) * frame_numbers_);
     return;
   }
-  auto* const rows = reinterpret_cast<float*>(out);
-  for (const Part& part : parts_) {
-    const LeafSpec& leaf = observation_[part.leaf];
-    for (int i = 0; i < count; ++i) {
-      EncodeLeaf(leaf, slab.observation(part.leaf, row, position + i),
-                 rows + i * elements() + part.offset);
+  for (int i = 0; i < count; ++i, out += numbers()) {
+    if (frame_stack_ > 1) {
+      StackNumbers(slab, row, position + i, frame_stack_, out);
+    } else {
+      EncodeOne(slab, row, position + i, out);
     }
   }
 }
 
-void ObservationEncoder::EncodeFinal(const Slab& slab, int slot, std::byte* out) const {
-  if (identity()) {
-    std::memcpy(out, slab.final_observation(identity_leaf_, slot), bytes());
-    return;
+void ObservationEncoder::EncodeFinal(const Slab& slab, int slot, const EncodedRows& out) const {
+  const int row = slot / slab.positions();
+  const int position = slot % slab.positions();
+  const int before = frame_stack_ - 1;
+  if (out.image != nullptr && has_image()) {
+    if (before > 0) StackImages(slab, row, position, before, out.image);
+    std::memcpy(out.image + before * frame_bytes_, slab.final_observation(image_leaf_, slot),
+                frame_bytes_);
   }
-  if (frame_stack_ > 1) {
-    const int row = slot / slab.positions();
-    const int position = slot % slab.positions();
-    StackFrames(slab, row, position, frame_stack_ - 1, out);
-    std::memcpy(out + (frame_stack_ - 1) * frame_bytes_,
-                slab.final_observation(identity_leaf_, slot), frame_bytes_);
-    return;
-  }
+  if (out.numbers == nullptr) return;
+  if (before > 0) StackNumbers(slab, row, position, before, out.numbers);
+  float* const newest = out.numbers + static_cast<std::ptrdiff_t>(before) * frame_numbers_;
   for (const Part& part : parts_) {
     EncodeLeaf(observation_[part.leaf], slab.final_observation(part.leaf, slot),
-               reinterpret_cast<float*>(out) + part.offset);
+               newest + part.offset);
   }
 }
 

@@ -23,9 +23,10 @@ PolicyDescription DescribeObservation(const Spec& observation, const Observation
                                       const TransformOptions& transforms,
                                       std::span<const float> statistics, const LeafSpec& action) {
   PolicyDescription description;
+  if (encoder.has_image()) description.observation.push_back(observation[encoder.image_leaf()]);
   for (int leaf = 0; leaf < observation.size(); ++leaf) {
     const bool mask = leaf == encoder.mask_leaf();
-    if (!mask && !encoder.Reads(leaf)) continue;
+    if (leaf == encoder.image_leaf() || (!mask && !encoder.Reads(leaf))) continue;
     if (mask) description.mask_leaf = static_cast<int>(description.observation.size());
     description.observation.push_back(observation[leaf]);
   }

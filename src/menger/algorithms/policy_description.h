@@ -23,14 +23,16 @@ enum class ActionRule : std::uint8_t {
 // and what it is given. What `menger evaluate` plays, without the random actions that
 // dqn.evaluation_epsilon may mix in. Value type.
 struct PolicyDescription {
-  // What is read, in the order of the encoding: numbers and codes as ObservationEncoder takes them.
-  // The action mask may be among them.
+  // What is read, in the order of the encoding: numbers and codes as ObservationEncoder takes them,
+  // after the image that they stand beside if there is one. The action mask may be among them.
   std::vector<LeafSpec> observation;
   int mask_leaf = -1;   // Among them.
-  int frame_stack = 1;  // Encodings that the network sees at once, the newest last.
+  int frame_stack = 1;  // Encodings that the network sees at once, the newest last: images in one
+                        // stack, then the numbers beside them in one of their own.
 
-  // clamp(x * scale + shift, -clip, clip) of every element of the stack. Empty: as it is. What the
-  // encoding multiplies by (pixels by 1/255) is in the scale.
+  // clamp(x * scale + shift, -clip, clip) of every element of the stack; where network.beside is
+  // not 0, of the numbers' alone. Empty: as it is. What the encoding multiplies by (pixels by
+  // 1/255) is in the scale.
   std::vector<float> scale;
   std::vector<float> shift;
   float observation_clip = 0;

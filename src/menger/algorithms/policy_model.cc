@@ -29,6 +29,7 @@ PolicyModel::PolicyModel(const AlgorithmContext& context, const PolicyModelOptio
                context.network.reads_frames()),
       spec_{.options = context.network,
             .observation = encoder_.encoded(),
+            .vector_elements = encoder_.vector_elements(),
             .heads = options.heads,
             .device = context.device,
             .precision = context.precision},
@@ -37,13 +38,13 @@ PolicyModel::PolicyModel(const AlgorithmContext& context, const PolicyModelOptio
       manifest_(network_->manifest()) {
   CheckMask(context.environment, encoder_.mask_leaf());
   if (context.transforms.Has("normalise_observation")) {
-    if (encoder_.is_image()) {
+    if (encoder_.numbers() == 0) {
       throw InvalidArgument(
           "transforms.apply has normalise_observation, but {} shows pixels; leave it out",
           context.environment.name);
     }
-    statistics_ = 2 * static_cast<std::size_t>(encoder_.elements());
-    manifest_.Add("transforms/observation", {2, encoder_.elements()});
+    statistics_ = 2 * static_cast<std::size_t>(encoder_.numbers());
+    manifest_.Add("transforms/observation", {2, encoder_.numbers()});
   }
   if (!options.extra.empty()) manifest_.Add(options.extra, {1});
 }

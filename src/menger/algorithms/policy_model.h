@@ -26,7 +26,7 @@ struct PolicyModelOptions {
 // act. Immutable; any thread.
 //
 // A version's values are the network's parameters; then, with normalise_observation, a scale and a
-// shift of each element; then the extra number.
+// shift of each number; then the extra number.
 class PolicyModel {
  public:
   // The network's first parameters are functions of the context's seed. Throws InvalidArgument for
@@ -51,7 +51,8 @@ class PolicyModel {
     return version.subspan(parameters_, statistics_);
   }
 
-  // Normalises encoded rows in place; nothing where normalises() is false.
+  // Normalises encoded rows of numbers in place; nothing where normalises() is false. Pixels stay
+  // as they are.
   void Normalise(std::span<float> rows, std::span<const float> version) const;
 
   // A description with everything but the rule; its network has the outputs of these heads.

@@ -10,7 +10,7 @@ PublishedModel::PublishedModel(const PolicyModel& model, SharedWorkerPool thread
       network_(model.network().Clone(std::move(threads))),
       publication_(std::make_unique<Publication>(model.manifest())),
       blob_(static_cast<std::size_t>(model.manifest().size())) {
-  if (model.normalises()) normaliser_.emplace(model.encoder().elements());
+  if (model.normalises()) normaliser_.emplace(model.encoder().numbers());
   Publish(extra);
 }
 
@@ -32,11 +32,11 @@ void PublishedModel::Observe(const Slab& slab, UpdateRule& update) {
   if (!normaliser_) return;
   const ObservationEncoder& encoder = model_.encoder();
   const auto positions = static_cast<std::size_t>(slab.positions());
-  std::vector<float> rows(positions * slab.horizon() * encoder.elements());
+  std::vector<float> rows(positions * slab.horizon() * encoder.numbers());
   std::vector<float> weights;
   for (int row = 0; row < slab.horizon(); ++row) {
-    float* const to = rows.data() + row * positions * encoder.elements();
-    encoder.Encode(slab, row, /*position=*/0, slab.positions(), reinterpret_cast<std::byte*>(to));
+    float* const to = rows.data() + row * positions * encoder.numbers();
+    encoder.Encode(slab, row, /*position=*/0, slab.positions(), {.numbers = to});
     weights.insert(weights.end(), slab.valid(row), slab.valid(row) + positions);
   }
   normaliser_->Update(rows, weights, update);

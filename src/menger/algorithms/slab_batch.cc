@@ -31,10 +31,8 @@ void GatherItems(std::span<const T> from, std::span<const std::int32_t> rows, st
 }  // namespace
 
 void SlabBatch::CopyRow(const Slab& slab, int row, int position, int index) {
-  if (!observations_.empty()) {
-    model_.encoder().Encode(slab, row, position, 1,
-                            observations_.data() + index * model_.encoder().bytes());
-  }
+  const std::ptrdiff_t first_number = std::ptrdiff_t{index} * model_.encoder().numbers();
+  model_.encoder().Encode(slab, row, position, 1, {.numbers = numbers_.data() + first_number});
   const std::size_t action_bytes = slab.spec().action[0].bytes();
   std::memcpy(actions_.data() + index * action_bytes, slab.action(0, row, position), action_bytes);
   const int mask_leaf = model_.encoder().mask_leaf();
@@ -87,28 +85,25 @@ void SlabBatch::AddFinalValues(const Slab& slab, int first_column) {
     }
   }
   if (scratch_rows_.empty()) return;
-  const std::size_t bytes = model_.encoder().bytes();
   const int state_width = model_.network().state_width();
   const int count = static_cast<int>(scratch_rows_.size());
-  scratch_observations_.resize(bytes * count);
+  scratch_.Reserve(model_.network(), count);
   scratch_state_.resize(static_cast<std::size_t>(state_width) * count);
   scratch_is_first_.assign(count, 0);
   for (int i = 0; i < count; ++i) {
     const int row = scratch_rows_[i] / columns_;
     const int position = layout.PositionOf(scratch_rows_[i] % columns_ - first_column);
-    model_.encoder().EncodeFinal(slab, slab.final_index(row)[position],
-                                 scratch_observations_.data() + i * bytes);
+    model_.encoder().EncodeFinal(slab, slab.final_index(row)[position], scratch_.At(i));
     if (state_width > 0) {
       std::memcpy(scratch_state_.data() + static_cast<std::size_t>(i) * state_width,
                   slab.state(0, row + 1, position), sizeof(float) * state_width);
     }
   }
-  model_.published().NormaliseRows({reinterpret_cast<float*>(scratch_observations_.data()),
-                                    scratch_observations_.size() / sizeof(float)});
-  const auto outputs = model_.network().Infer({.observations = scratch_observations_.data(),
-                                               .rows = count,
-                                               .state = scratch_state_.data(),
-                                               .is_first = scratch_is_first_.data()});
+  model_.published().NormaliseRows(scratch_.numbers());
+  NetworkInput input = scratch_.input();
+  input.state = scratch_state_.data();
+  input.is_first = scratch_is_first_.data();
+  const auto outputs = model_.network().Infer(input);
   for (int i = 0; i < count; ++i) next_values_[scratch_rows_[i]] = *outputs.back().row(i);
 }
 
@@ -118,18 +113,16 @@ void SlabBatch::ComputeNextValues(std::span<Slab* const> slabs) {
   for (const Slab* const slab : slabs) {
     const ColumnLayout& layout = slab->columns();
     // Row T: what the last action of each column led to.
-    const std::size_t bytes = model_.encoder().bytes();
     const int positions = slab->positions();
-    scratch_observations_.resize(bytes * positions);
-    model_.encoder().Encode(*slab, steps_, 0, positions, scratch_observations_.data());
-    model_.published().NormaliseRows({reinterpret_cast<float*>(scratch_observations_.data()),
-                                      scratch_observations_.size() / sizeof(float)});
-    const bool recurrent = model_.network().state_width() > 0;
-    const auto outputs =
-        model_.network().Infer({.observations = scratch_observations_.data(),
-                                .rows = positions,
-                                .state = recurrent ? slab->state<float>(0, steps_) : nullptr,
-                                .is_first = recurrent ? slab->is_first(steps_) : nullptr});
+    scratch_.Reserve(model_.network(), positions);
+    model_.encoder().Encode(*slab, steps_, 0, positions, scratch_.At(0));
+    model_.published().NormaliseRows(scratch_.numbers());
+    NetworkInput input = scratch_.input();
+    if (model_.network().state_width() > 0) {
+      input.state = slab->state<float>(0, steps_);
+      input.is_first = slab->is_first(steps_);
+    }
+    const auto outputs = model_.network().Infer(input);
     for (int environment = 0; environment < layout.columns(); ++environment) {
       next_values_[(steps_ - 1) * columns_ + first_column + environment] =
           *outputs.back().row(layout.PositionOf(environment));
@@ -156,7 +149,7 @@ void SlabBatch::Prepare(std::span<Slab* const> slabs, UpdateRule& update) {
   }
   const auto size = static_cast<std::size_t>(rows());
   const Spec& observation = slabs[0]->spec().observation;
-  if (!model_.encoder().is_image()) observations_.resize(size * model_.encoder().bytes());
+  numbers_.resize(size * model_.encoder().numbers());
   actions_.resize(size * slabs[0]->spec().action[0].bytes());
   const int mask_leaf = model_.encoder().mask_leaf();
   masks_.resize(mask_leaf < 0 ? 0 : size * observation[mask_leaf].bytes());
@@ -174,10 +167,8 @@ void SlabBatch::Prepare(std::span<Slab* const> slabs, UpdateRule& update) {
     first_column += slab->columns().columns();
   }
   if (model_.normalises_observations()) {
-    const auto* const rows = reinterpret_cast<const float*>(observations_.data());
-    raw_observations_.assign(rows, rows + observations_.size() / sizeof(float));
-    model_.published().NormaliseRows(
-        {reinterpret_cast<float*>(observations_.data()), raw_observations_.size()});
+    raw_numbers_ = numbers_;
+    model_.published().NormaliseRows(numbers_);
   }
   ComputeNextValues(slabs);
   valid_rows_.clear();
@@ -215,15 +206,18 @@ void Minibatch::Weigh(UpdateRule& update) const {
 }
 
 void SlabBatch::GatherObservations(std::span<const std::int32_t> rows) {
-  const std::size_t bytes = model_.encoder().bytes();
-  std::byte* target = batch_observations_.Reserve(model_.network(), rows.size() * bytes);
-  if (!model_.encoder().is_image()) {
-    return GatherItems<std::byte>(observations_, rows, bytes, target);
+  const ObservationEncoder& encoder = model_.encoder();
+  batch_observations_.Reserve(model_.network(), static_cast<int>(rows.size()));
+  const EncodedRows target = batch_observations_.At(0);
+  if (encoder.numbers() > 0) {
+    GatherItems<float>(numbers_, rows, encoder.numbers(), target.numbers);
   }
+  if (!encoder.has_image()) return;
+  std::byte* image = target.image;
   for (const std::int32_t row : rows) {
     const Column& source = sources_[row % columns_];
-    model_.encoder().Encode(*source.slab, row / columns_, source.position, 1, target);
-    target += bytes;
+    encoder.Encode(*source.slab, row / columns_, source.position, 1, {.image = image});
+    image += encoder.image_bytes();
   }
 }
 
@@ -240,7 +234,7 @@ void SlabBatch::Collect(std::span<const std::int32_t> rows) {
 }
 
 Minibatch SlabBatch::View(int rows) {
-  return {.input = {.observations = batch_observations_.data(), .rows = rows},
+  return {.input = batch_observations_.input(),
           .actions = batch_actions_.data(),
           .mask = masks_.empty() ? nullptr : batch_masks_.data(),
           .log_probabilities = batch_log_probabilities_,
@@ -272,7 +266,7 @@ Minibatch SlabBatch::GatherSequences(std::span<const std::int32_t> columns) {
 }
 
 void SlabBatch::UpdateObservationStatistics(UpdateRule& update) {
-  model_.published().Observe(raw_observations_, weights_, update);
+  model_.published().Observe(raw_numbers_, weights_, update);
 }
 
 double SlabBatch::mean_value() const {

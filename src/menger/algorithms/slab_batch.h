@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "menger/algorithms/actor_critic.h"
+#include "menger/algorithms/encoded_batch.h"
 #include "menger/algorithms/returns.h"
-#include "menger/networks/batch_memory.h"
 #include "menger/networks/network.h"
 #include "menger/networks/update_rule.h"
 #include "menger/tensor/slab.h"
@@ -36,7 +36,8 @@ struct Minibatch {
 // gather them, stacks of frames too, from the slabs, which must stay as they are meanwhile.
 class SlabBatch {
  public:
-  explicit SlabBatch(ActorCritic& model) : model_(model) {}
+  explicit SlabBatch(ActorCritic& model)
+      : model_(model), batch_observations_(model.encoder()), scratch_(model.encoder()) {}
 
   // Encodes and normalises observations, transforms rewards, and computes values of what followed
   // each step with the model's present parameters. All slabs must be as long as the first. Of
@@ -90,8 +91,8 @@ class SlabBatch {
   std::vector<Column> sources_;  // By column.
 
   // [T, C] each.
-  std::vector<std::byte> observations_;  // Encoded and normalised; empty for images.
-  std::vector<float> raw_observations_;  // Encoded only; kept when statistics need them.
+  std::vector<float> numbers_;      // Of encoded observations, normalised.
+  std::vector<float> raw_numbers_;  // Encoded only; kept when statistics need them.
   std::vector<std::byte> actions_;
   std::vector<std::uint8_t> masks_;
   std::vector<float> log_probabilities_, values_, next_values_, rewards_, advantages_, returns_,
@@ -101,7 +102,7 @@ class SlabBatch {
   std::vector<std::int32_t> valid_rows_;
 
   // The gathered minibatch.
-  BatchMemory batch_observations_;
+  EncodedBatch batch_observations_;
   std::vector<std::byte> batch_actions_;
   std::vector<std::uint8_t> batch_masks_, batch_is_first_;
   std::vector<float> batch_log_probabilities_, batch_values_, batch_advantages_, batch_returns_,
@@ -109,7 +110,7 @@ class SlabBatch {
   std::vector<std::int32_t> sequence_rows_;
 
   // Scratch for values of rows T and of final observations.
-  std::vector<std::byte> scratch_observations_;
+  EncodedBatch scratch_;
   std::vector<float> scratch_state_;
   std::vector<std::uint8_t> scratch_is_first_;
   std::vector<std::int32_t> scratch_rows_;

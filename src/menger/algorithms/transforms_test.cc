@@ -148,9 +148,9 @@ TEST(ObservationEncoderTest, LeavesAreJoinedAndCodesAreOneHot) {
   const ObservationEncoder encoder(spec.observation);
   EXPECT_EQ(encoder.elements(), 5);
   EXPECT_EQ(encoder.mask_leaf(), 2);
-  EXPECT_FALSE(encoder.identity());
+  EXPECT_EQ(encoder.numbers_in_place(), -1);
   std::vector<float> row(5);
-  encoder.Encode(slab, 0, 0, 1, reinterpret_cast<std::byte*>(row.data()));
+  encoder.Encode(slab, 0, 0, 1, {.numbers = row.data()});
   EXPECT_EQ(row, (std::vector<float>{0.5, -0.25, 0, 0, 1}));
 }
 

@@ -38,8 +38,19 @@ void TransitionBatch::Take(const ReplayBatch& batch, double progress, UpdateRule
   ImportanceWeights(probabilities_, smallest,
                     importance_exponent_ + progress * (1 - importance_exponent_), weights_);
   for (float& weight : weights_) weight /= static_cast<float>(rows_of_all_);
-  observations_ = Normalised(TransitionFormat::kObservation, normalised_);
-  next_observations_ = Normalised(TransitionFormat::kNextObservation, next_normalised_);
+  Show(TransitionFormat::kObservation, format_.vector_column(), shown_);
+  Show(TransitionFormat::kNextObservation, format_.next_vector_column(), shown_next_);
+}
+
+void TransitionBatch::Show(int observations, int vector, Shown& shown) const {
+  if (!format_.frame().has_image()) {
+    shown.observations = Normalised(observations, shown.normalised);
+    return;
+  }
+  shown.observations = batch_.columns[observations].data;
+  if (format_.has_vector()) {
+    shown.vector = static_cast<const float*>(Normalised(vector, shown.normalised));
+  }
 }
 
 const std::uint8_t* TransitionBatch::next_mask() const {

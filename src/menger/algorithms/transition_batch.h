@@ -30,10 +30,8 @@ class TransitionBatch {
   std::int64_t rows_before() const { return rows_before_; }  // Those of learners before this one.
   double rows_of_all() const { return rows_of_all_; }
 
-  NetworkInput observations() const { return {.observations = observations_, .rows = rows()}; }
-  NetworkInput next_observations() const {
-    return {.observations = next_observations_, .rows = rows()};
-  }
+  NetworkInput observations() const { return InputOf(shown_); }
+  NetworkInput next_observations() const { return InputOf(shown_next_); }
   template <typename T>
   const T* actions() const {
     return batch_.column<T>(TransitionFormat::kAction);
@@ -46,7 +44,19 @@ class TransitionBatch {
   std::span<const float> weights() const { return weights_; }
 
  private:
+  // What was seen, image or numbers, and the numbers beside an image; the latter only where there
+  // are some.
+  struct Shown {
+    const void* observations = nullptr;
+    const float* vector = nullptr;
+    BatchMemory normalised;
+  };
+
+  void Show(int observations, int vector, Shown& shown) const;
   const void* Normalised(int column, BatchMemory& memory) const;
+  NetworkInput InputOf(const Shown& shown) const {
+    return {.observations = shown.observations, .vector = shown.vector, .rows = rows()};
+  }
 
   const TransitionFormat& format_;
   const PublishedModel& model_;
@@ -55,10 +65,8 @@ class TransitionBatch {
   ReplayBatch batch_;
   std::int64_t rows_before_ = 0;
   double rows_of_all_ = 0;
-  const void* observations_ = nullptr;
-  const void* next_observations_ = nullptr;
-  BatchMemory normalised_;
-  BatchMemory next_normalised_;
+  Shown shown_;
+  Shown shown_next_;
   std::vector<double> probabilities_;
   std::vector<float> returns_, bootstraps_, weights_;
 };

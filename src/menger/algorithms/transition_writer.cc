@@ -62,6 +62,17 @@ TransitionFormat::TransitionFormat(const EnvironmentSpec& environment,
     leaves.push_back(environment.observation[frame_.mask_leaf()]);
     items_.columns.push_back({.name = "next_mask", .leaf = std::string(kActionMask)});
   }
+  if (has_vector()) {
+    LeafSpec vector = LeafSpec::Scalar("vector", DataType::kFloat32);
+    vector.shape = {frame_.vector_elements()};
+    leaves.push_back(std::move(vector));
+    for (const char* const name : {"vector", "next_vector"}) {
+      items_.columns.push_back({.name = name,
+                                .leaf = "vector",
+                                .rows = options.frame_stack,
+                                .padding = Padding::kFront});
+    }
+  }
   items_.steps = Spec(std::move(leaves));
   items_.Check();
 }
@@ -70,7 +81,8 @@ TransitionWriter::TransitionWriter(const TransitionFormat& format, const SlabWri
     : format_(format),
       table_(context.table),
       streams_(context.environments),
-      frame_(format.frame().bytes()),
+      image_(format.frame().image_bytes()),
+      numbers_(static_cast<std::size_t>(format.frame().numbers())),
       no_action_(format.items().steps[1].bytes()) {
   const WriterOptions options{.chunk_steps = context.chunk_steps,
                               .history = format.options().n_step + format.options().frame_stack,
@@ -147,7 +159,7 @@ std::int64_t TransitionWriter::AppendDecision(const Slab& slab, int row, int pos
     const double clip = *format_.options().reward_clip;
     reward = std::clamp(reward, -clip, clip);
   }
-  format_.frame().Encode(slab, row, position, 1, frame_.data());
+  format_.frame().Encode(slab, row, position, 1, frame());
   const int mask_leaf = format_.frame().mask_leaf();
   return Append({.action = slab.action(0, row, position),
                  .reward = static_cast<float>(reward),
@@ -159,7 +171,7 @@ std::int64_t TransitionWriter::AppendDecision(const Slab& slab, int row, int pos
 std::int64_t TransitionWriter::AppendFinal(const Slab& slab, int row, int position,
                                            TrajectoryWriter& writer) {
   const int slot = slab.final_index(row)[position];
-  format_.frame().EncodeFinal(slab, slot, frame_.data());
+  format_.frame().EncodeFinal(slab, slot, frame());
   const int mask_leaf = format_.frame().mask_leaf();
   return Append({.action = no_action_.data(),
                  .mask = mask_leaf < 0 ? nullptr : slab.final_observation(mask_leaf, slot)},
@@ -168,7 +180,7 @@ std::int64_t TransitionWriter::AppendFinal(const Slab& slab, int row, int positi
 
 std::int64_t TransitionWriter::AppendObservation(const Slab& slab, int row, int position,
                                                  TrajectoryWriter& writer) {
-  format_.frame().Encode(slab, row, position, 1, frame_.data());
+  format_.frame().Encode(slab, row, position, 1, frame());
   const int mask_leaf = format_.frame().mask_leaf();
   return Append({.action = no_action_.data(),
                  .mask = mask_leaf < 0 ? nullptr : slab.observation(mask_leaf, row, position)},
@@ -177,11 +189,15 @@ std::int64_t TransitionWriter::AppendObservation(const Slab& slab, int row, int 
 
 std::int64_t TransitionWriter::Append(const Caused& caused, std::int64_t version,
                                       TrajectoryWriter& writer) {
-  const std::array<const std::byte*, 5> leaves = {
-      frame_.data(), caused.action, reinterpret_cast<const std::byte*>(&caused.reward),
-      reinterpret_cast<const std::byte*>(&caused.terminated), caused.mask};
-  return writer.Append(std::span(leaves).first(caused.mask == nullptr ? 4 : 5),
-                       static_cast<std::uint64_t>(version));
+  const auto* const numbers = reinterpret_cast<const std::byte*>(numbers_.data());
+  std::array<const std::byte*, 6> leaves = {format_.frame().has_image() ? image_.data() : numbers,
+                                            caused.action,
+                                            reinterpret_cast<const std::byte*>(&caused.reward),
+                                            reinterpret_cast<const std::byte*>(&caused.terminated)};
+  std::size_t count = 4;
+  if (caused.mask != nullptr) leaves[count++] = caused.mask;
+  if (format_.has_vector()) leaves[count++] = numbers;
+  return writer.Append(std::span(leaves).first(count), static_cast<std::uint64_t>(version));
 }
 
 void TransitionWriter::EndEpisode(Stream& stream, std::int64_t final_step, double priority,
@@ -199,14 +215,17 @@ void TransitionWriter::AddItem(Stream& stream, std::int64_t last, double priorit
         std::max(stream.episode_begin, newest - format_.options().frame_stack + 1);
     return StepRange{.first = oldest, .count = static_cast<int>(newest - oldest + 1)};
   };
-  const std::array<StepRange, 6> ranges = {
-      stack(decision),
-      StepRange{.first = decision, .count = 1},
+  std::array<StepRange, 8> ranges = {
+      stack(decision), StepRange{.first = decision, .count = 1},
       StepRange{.first = decision, .count = static_cast<int>(next - decision)},
-      StepRange{.first = next - 1, .count = 1},
-      stack(next),
-      StepRange{.first = next, .count = 1}};
-  writer.Add(table_, priority, std::span(ranges).first(format_.has_mask() ? 6 : 5));
+      StepRange{.first = next - 1, .count = 1}, stack(next)};
+  std::size_t count = 5;
+  if (format_.has_mask()) ranges[count++] = StepRange{.first = next, .count = 1};
+  if (format_.has_vector()) {
+    ranges[count++] = stack(decision);
+    ranges[count++] = stack(next);
+  }
+  writer.Add(table_, priority, std::span(ranges).first(count));
 }
 
 }  // namespace menger

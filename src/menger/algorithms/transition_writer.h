@@ -26,9 +26,10 @@ TransitionOptions TransitionsFor(int n_step, const AlgorithmContext& context);
 // Steps and items of n-step transitions, for algorithms that learn from single decisions (the DQN
 // family, SAC, TD3). Immutable; any thread.
 //
-// A step holds one encoded observation (not stacked), the action taken on it, and the reward and
-// `terminated` that the action caused. At an episode's end the final observation follows as one
-// more step without an action, so every frame is stored once.
+// A step holds one encoded observation (not stacked; the numbers beside an image are a leaf of
+// their own), the action taken on it, and the reward and `terminated` that the action caused. At an
+// episode's end the final observation follows as one more step without an action, so every frame is
+// stored once.
 //
 // An item of a decision t is the stack of observations that it saw, the action, the k rewards from
 // it on, and what was seen after them: k = n, or fewer where the episode ended (each of its last n
@@ -42,6 +43,9 @@ class TransitionFormat {
   static constexpr int kTerminated = 3;       // uint8.
   static constexpr int kNextObservation = 4;  // As kObservation.
   static constexpr int kNextMask = 5;         // uint8 [actions]; only where has_mask().
+  // Only where has_vector(): the numbers beside the images, stacked as those are.
+  int vector_column() const { return has_mask() ? 6 : 5; }
+  int next_vector_column() const { return vector_column() + 1; }
 
   // Throws InvalidArgument for observations that cannot be encoded or stacked, and for more than
   // one action leaf.
@@ -50,6 +54,7 @@ class TransitionFormat {
   const ItemSpec& items() const { return items_; }
   const TransitionOptions& options() const { return options_; }
   bool has_mask() const { return frame_.mask_leaf() >= 0; }
+  bool has_vector() const { return frame_.vector_elements() > 0; }
   const ObservationEncoder& frame() const { return frame_; }  // One observation, not stacked.
 
  private:
@@ -105,7 +110,11 @@ class TransitionWriter final : public SlabWriter {
   std::vector<Stream> streams_;                             // By environment.
   std::vector<std::unique_ptr<TrajectoryWriter>> writers_;  // By environment.
 
-  std::vector<std::byte> frame_;      // The observation of the step that is being put together.
+  // What shows the observation of the step that is being put together.
+  EncodedRows frame() { return {.image = image_.data(), .numbers = numbers_.data()}; }
+
+  std::vector<std::byte> image_;
+  std::vector<float> numbers_;
   std::vector<std::byte> no_action_;  // Zeros, for final observations.
 };
 

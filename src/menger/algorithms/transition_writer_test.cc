@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "menger/base/random.h"
@@ -16,11 +17,18 @@ constexpr int kEnvironments = 3;
 constexpr int kHorizon = 7;
 constexpr int kActions = 3;
 
-EnvironmentSpec MaskedSpec() {
+// With an image of one pixel, which says the last byte of what the numbers say, or without.
+EnvironmentSpec MaskedSpec(bool image) {
+  std::vector<LeafSpec> leaves = {LeafSpec::Box("observation", DataType::kFloat32, {2}, {0}, {1e9}),
+                                  LeafSpec::Mask(std::string(kActionMask), kActions)};
+  if (image) leaves.push_back(LeafSpec::Box("image", DataType::kUint8, {1, 1, 1}, {0}, {255}));
   return {.name = "Random",
-          .observation = Spec({LeafSpec::Box("observation", DataType::kFloat32, {2}, {0}, {1e9}),
-                               LeafSpec::Mask(std::string(kActionMask), kActions)}),
+          .observation = Spec(leaves),
           .action = Spec({LeafSpec::Discrete("action", kActions)})};
+}
+
+std::uint8_t PixelOf(float observation) {
+  return static_cast<std::uint8_t>(static_cast<int>(observation) % 256);
 }
 
 // One row of one environment as a slab shows it, kept in plain sight.
@@ -128,6 +136,8 @@ class RandomEnvironments {
     observation[0] = static_cast<float>(environment);
     observation[1] = from.observation;
     slab.observation<std::uint8_t>(1, row, position)[0] = from.mask;
+    const bool image = slab.spec().observation.size() > 2;
+    if (image) *slab.observation<std::uint8_t>(2, row, position) = PixelOf(from.observation);
     slab.is_first(row)[position] = from.is_first;
     *slab.action<std::int64_t>(0, row, position) = from.action;
     slab.reward(row)[position] = from.reward;
@@ -143,6 +153,7 @@ class RandomEnvironments {
     last[0] = static_cast<float>(environment);
     last[1] = from.final_observation;
     slab.final_observation<std::uint8_t>(1, slot)[0] = from.final_mask;
+    if (image) *slab.final_observation<std::uint8_t>(2, slot) = PixelOf(from.final_observation);
   }
 
   Random random_;
@@ -150,15 +161,29 @@ class RandomEnvironments {
   float counter_ = 0;
 };
 
-Transition ItemOf(std::span<const BatchColumn> columns, int item, int n, int frames,
+Transition ItemOf(const TransitionFormat& format, std::span<const BatchColumn> columns, int item,
                   int* environment) {
+  const int n = format.options().n_step;
+  const int frames = format.options().frame_stack;
   const auto at = [&]<typename T>(int column, T*) {
     return reinterpret_cast<const T*>(columns[column].data +
                                       static_cast<std::size_t>(item) * columns[column].item_bytes);
   };
   Transition result;
-  const float* const observation = at(TransitionFormat::kObservation, static_cast<float*>(nullptr));
-  const float* const next = at(TransitionFormat::kNextObservation, static_cast<float*>(nullptr));
+  const bool image = format.has_vector();
+  const float* const observation =
+      at(image ? format.vector_column() : TransitionFormat::kObservation,
+         static_cast<float*>(nullptr));
+  const float* const next =
+      at(image ? format.next_vector_column() : TransitionFormat::kNextObservation,
+         static_cast<float*>(nullptr));
+  for (int frame = 0; image && frame < frames; ++frame) {
+    const auto pixel = [&](int column) {
+      return at(column, static_cast<std::uint8_t*>(nullptr))[frame];
+    };
+    EXPECT_EQ(pixel(TransitionFormat::kObservation), PixelOf(observation[2 * frame + 1]));
+    EXPECT_EQ(pixel(TransitionFormat::kNextObservation), PixelOf(next[2 * frame + 1]));
+  }
   for (int frame = 0; frame < frames; ++frame) {
     result.observation.push_back(observation[2 * frame + 1]);
     result.next_observation.push_back(next[2 * frame + 1]);
@@ -172,11 +197,17 @@ Transition ItemOf(std::span<const BatchColumn> columns, int item, int n, int fra
   return result;
 }
 
-class TransitionWriterTest : public testing::TestWithParam<std::pair<int, int>> {};
+struct Setting {
+  int n = 1;
+  int frames = 1;
+  bool image = false;
+};
+
+class TransitionWriterTest : public testing::TestWithParam<Setting> {};
 
 TEST_P(TransitionWriterTest, ItemsAreWhatTheRowsSayWhateverEndsEpisodesAndHoweverSlabsCutThem) {
-  const auto [n, frames] = GetParam();
-  const EnvironmentSpec environment = MaskedSpec();
+  const auto [n, frames, image] = GetParam();
+  const EnvironmentSpec environment = MaskedSpec(image);
   const TransitionFormat format(environment,
                                 {.n_step = n, .frame_stack = frames, .reward_clip = 1.0});
   constexpr int kItemsMax = 10'000;
@@ -209,7 +240,7 @@ TEST_P(TransitionWriterTest, ItemsAreWhatTheRowsSayWhateverEndsEpisodesAndHoweve
   std::vector<std::vector<Transition>> stored(kEnvironments);
   for (int item = 0; item < items; ++item) {
     int of = 0;
-    const Transition transition = ItemOf(columns, item, n, frames, &of);
+    const Transition transition = ItemOf(format, columns, item, &of);
     stored[of].push_back(transition);
   }
   for (int of = 0; of < kEnvironments; ++of) {
@@ -226,13 +257,16 @@ TEST_P(TransitionWriterTest, ItemsAreWhatTheRowsSayWhateverEndsEpisodesAndHoweve
   }
 }
 
+std::string NameOfSetting(const testing::TestParamInfo<Setting>& info) {
+  const Setting& setting = info.param;
+  return std::to_string(setting.n) + "Steps" + std::to_string(setting.frames) + "Frames" +
+         (setting.image ? "WithNumbersBesideAnImage" : "");
+}
+
 INSTANTIATE_TEST_SUITE_P(StepsAndFrames, TransitionWriterTest,
-                         testing::Values(std::pair(1, 1), std::pair(3, 1), std::pair(1, 4),
-                                         std::pair(5, 3)),
-                         [](const auto& info) {
-                           return std::to_string(info.param.first) + "Steps" +
-                                  std::to_string(info.param.second) + "Frames";
-                         });
+                         testing::Values(Setting{1, 1}, Setting{3, 1}, Setting{1, 4}, Setting{5, 3},
+                                         Setting{1, 1, true}, Setting{3, 4, true}),
+                         NameOfSetting);
 
 }  // namespace
 }  // namespace menger

@@ -1,74 +1,22 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "menger/algorithms/action_scaling.h"
-#include "menger/algorithms/algorithm.h"
 #include "menger/base/error.h"
 #include "menger/cli/commands.h"
+#include "menger/cli/observation_use.h"
 #include "menger/training/experiment.h"
 
 namespace menger {
 namespace {
 
-constexpr std::int64_t kUsualSteps = 100'000;
-
 struct CheckArguments {
   std::string environment;
   std::vector<std::string> assignments;
 };
-
-// The network of a recipe of two lines.
-std::string DefaultNetwork(const EnvironmentSpec& spec) {
-  for (const auto& algorithm : AllAlgorithms()) {
-    if (algorithm->name() != "ppo") continue;
-    for (const OptionDefault& value : algorithm->Defaults(spec, kUsualSteps)) {
-      if (value.section == "network" && value.name == "kind") return ToText(value.value);
-    }
-  }
-  return NetworkOptions().kind;
-}
-
-// What a leaf of an observation becomes on its way to a network.
-std::string UseOf(const LeafSpec& leaf, const std::string& network) {
-  if (leaf.name == kActionMask) return "says which actions are allowed";
-  if (leaf.space == Space::kMask) return fmt::format("{} flags, read as numbers", leaf.elements());
-  if (!leaf.counts.empty()) {
-    return fmt::format("{} code{}, read as {} numbers of which one each is 1", leaf.counts.size(),
-                       leaf.counts.size() == 1 ? "" : "s",
-                       std::accumulate(leaf.counts.begin(), leaf.counts.end(), std::int64_t{0}));
-  }
-  if (leaf.dtype == DataType::kUint8 && leaf.shape.size() == 3) {
-    return fmt::format(
-        "an image [channels, height, width], read as {}",
-        network.ends_with("cnn") ? "stacked frames by convolutions" : "numbers of 0 to 1");
-  }
-  return fmt::format("{} number{}", leaf.elements(), leaf.elements() == 1 ? "" : "s");
-}
-
-std::string UseOfAction(const LeafSpec& leaf) {
-  if (leaf.space == Space::kDiscrete) return fmt::format("one of {} choices", leaf.counts[0]);
-  if (leaf.space == Space::kMultiDiscrete) return fmt::format("{} choices", leaf.counts.size());
-  return fmt::format("{} continuous number{}", leaf.elements(), leaf.elements() == 1 ? "" : "s");
-}
-
-void PrintUse(const EnvironmentSpec& spec) {
-  const std::string network = DefaultNetwork(spec);
-  fmt::print("what menger makes of it:\n");
-  for (const LeafSpec& leaf : spec.observation.leaves()) {
-    fmt::print("  {} {} of {}: {}\n", leaf.name, ToString(leaf.shape), NameOf(leaf.dtype),
-               UseOf(leaf, network));
-  }
-  fmt::print("  {}: {}\n", spec.action[0].name, UseOfAction(spec.action[0]));
-  fmt::print("  network of a recipe of two lines: {}\n", network);
-  if (spec.max_episode_steps > 0) {
-    fmt::print("  an episode is truncated after {} steps\n", spec.max_episode_steps);
-  }
-}
 
 void CheckCommand(const CheckArguments& arguments, CommandContext& context) {
   const auto family = context.environments.FamilyOf(arguments.environment);
@@ -100,6 +48,9 @@ void CheckCommand(const CheckArguments& arguments, CommandContext& context) {
   const std::string bounds = UnfitBoundsText(spec);
   if (!bounds.empty()) fmt::print("note: {}\n", bounds);
   PrintUse(spec);
+  if (spec.max_episode_steps > 0) {
+    fmt::print("  an episode is truncated after {} steps\n", spec.max_episode_steps);
+  }
   fmt::print("speed: {:.0f} steps/s of one alone\n", report.steps_per_second);
   fmt::print("{} can be trained on{}\n", arguments.environment,
              report.notes.empty() && bounds.empty() ? "" : "; the notes above may matter");

@@ -7,6 +7,7 @@
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/cli/commands.h"
+#include "menger/cli/observation_use.h"
 #include "menger/cli/recipes.h"
 #include "menger/training/experiment.h"
 
@@ -114,7 +115,10 @@ bool DescribeFamily(const std::string& name, const EnvironmentCatalog& environme
       return true;
     }
     if (!family->Serves(name)) continue;
-    PrintEnvironment(environments.Open(name, EnvironmentUse::kTraining, family.get()).spec);
+    const EnvironmentSpec spec =
+        environments.Open(name, EnvironmentUse::kTraining, family.get()).spec;
+    PrintEnvironment(spec);
+    PrintUse(spec);
     fmt::print("  its options: `menger describe {}`\n", family->name());
     return true;
   }

@@ -46,7 +46,7 @@ CnnNetwork::CnnNetwork(const NetworkSpec& spec, SharedWorkerPool threads, Unset)
 
 void CnnNetwork::AddLayers() {
   const std::span<const LayerShape> shapes =
-      spec_.options.kind == "nature_cnn" ? std::span<const LayerShape>(kNature) : kA3c;
+      spec_.options.has_convolutions("nature_cnn") ? std::span<const LayerShape>(kNature) : kA3c;
   const Shape& shape = spec_.observation.shape;
   int channels = static_cast<int>(shape[0]);
   int height = static_cast<int>(shape[1]);
@@ -85,7 +85,7 @@ void CnnNetwork::AddLayers() {
     width = made.out_width();
   }
   inputs_ = static_cast<int>(layers_.back().convolution.output_size());
-  stream_features_ = spec_.options.kind == "nature_cnn" ? 512 : 256;
+  stream_features_ = spec_.options.has_convolutions("nature_cnn") ? 512 : 256;
   features_ = stream_features_ * spec_.streams();
   linear_weight_ = manifest_.Add("trunk/linear/weight", {inputs_, features_});
   linear_bias_ = manifest_.Add("trunk/linear/bias", {features_});

@@ -6,13 +6,15 @@
 
 #include "menger/base/error.h"
 #include "menger/networks/cnn.h"
+#include "menger/networks/joined_network.h"
 #include "menger/networks/mlp.h"
 #include "menger/networks/torch_library.h"
 
 namespace menger {
 namespace {
 
-const std::vector<std::string> kKinds = {"mlp", "nature_cnn", "a3c_cnn", "lstm"};
+const std::vector<std::string> kKinds = {"mlp",  "nature_cnn",      "a3c_cnn",
+                                         "lstm", "nature_cnn_lstm", "a3c_cnn_lstm"};
 const std::vector<std::string> kActivations = {"tanh", "relu"};
 
 void CheckChoice(const char* key, const std::string& value,
@@ -66,6 +68,10 @@ void CheckSpec(const NetworkSpec& spec) {
     throw InvalidArgument("observation '{}' of shape {} is empty: a network cannot read it",
                           spec.observation.name, ToString(spec.observation.shape));
   }
+  if (spec.vector_elements < 0) {
+    throw InvalidArgument("{} numbers beside observation '{}'; there are 0 or more",
+                          spec.vector_elements, spec.observation.name);
+  }
   CheckHeads(spec.heads);
   CheckLayerNorm(spec);
 }
@@ -75,7 +81,8 @@ void CheckSpec(const NetworkSpec& spec) {
 void NetworkOptions::Declare(Options& options) {
   options.Add("kind", &kind,
               {.choices = kKinds,
-               .consequence = "what reads the observation: vectors (mlp, lstm) or stacked frames"});
+               .consequence = "what reads the observation: vectors (mlp, lstm) or stacked frames "
+                              "(cnn); lstm remembers what it saw"});
   options.Add("hidden", &hidden,
               {.minimum = 1,
                .maximum = 65536,
@@ -97,17 +104,21 @@ void NetworkOptions::Declare(Options& options) {
               {.minimum = 1,
                .maximum = 65536,
                .unit = "units",
-               .consequence = "what kind = lstm can remember from step to step"});
+               .consequence = "what the kinds with an lstm can remember from step to step"});
 }
 
 std::unique_ptr<Network> MakeNetwork(const NetworkSpec& spec, Random& random,
                                      SharedWorkerPool threads) {
   CheckSpec(spec);
+  if (spec.vector_elements > 0 && !spec.options.reads_frames()) {
+    return std::make_unique<JoinedNetwork>(spec, random, std::move(threads));
+  }
   if (spec.options.kind == "mlp" && spec.device == "cpu" && spec.precision == "fp32") {
     return std::make_unique<MlpNetwork>(spec, random, std::move(threads));
   }
-  if (spec.options.kind.ends_with("cnn") && spec.device == "cpu" && spec.precision == "bf16" &&
-      HasAvx512Bf16()) {
+  const bool frames_alone =
+      spec.options.reads_frames() && !spec.options.remembers() && spec.vector_elements == 0;
+  if (frames_alone && spec.device == "cpu" && spec.precision == "bf16" && HasAvx512Bf16()) {
     return std::make_unique<CnnNetwork>(spec, random, std::move(threads));
   }
   return MakeTorchNetwork(spec, random, threads.threads());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "menger/base/options.h"
@@ -31,7 +32,7 @@ struct HeadSpec {
 
 // Options of section [network].
 struct NetworkOptions {
-  std::string kind = "mlp";  // mlp, nature_cnn, a3c_cnn, lstm.
+  std::string kind = "mlp";  // mlp, nature_cnn, a3c_cnn, lstm, nature_cnn_lstm, a3c_cnn_lstm.
   std::vector<std::int64_t> hidden = {64, 64};
   std::string activation = "tanh";  // tanh or relu.
   bool shared_trunk = false;        // false: every head has hidden layers of its own; those of
@@ -40,7 +41,12 @@ struct NetworkOptions {
   std::int64_t lstm_size = 64;
 
   // Whether it is convolutional: then it reads stacked frames, else vectors.
-  bool reads_frames() const { return kind.ends_with("cnn"); }
+  bool reads_frames() const { return kind.find("cnn") != std::string::npos; }
+  // Whether it has an LSTM layer: after the hidden layers of kind "lstm", after the convolutions
+  // and the dense layer of the others.
+  bool remembers() const { return kind.ends_with("lstm"); }
+  // Of one that reads frames: those convolutions, with or without an LSTM layer after them.
+  bool has_convolutions(std::string_view of_kind) const { return kind.starts_with(of_kind); }
 
   void Declare(Options& options);
 };
@@ -50,14 +56,22 @@ struct NetworkSpec {
   NetworkOptions options;
   LeafSpec
       observation;  // As given to Forward: [elements] float32, or uint8 [frames, height, width].
+  // The second part: how many float32 numbers come beside each observation, such as what an
+  // environment measures beside its camera, or the action that a critic values. 0: there is none.
+  //
+  // After convolutions they are joined to the last image's pixels, whose [height x width x
+  // channels] numbers come first: the dense layer "trunk/linear/weight" is [pixels + vector
+  // elements, units]. Any other network reads [observation, vector] as if that were one vector:
+  // first layers' weights are [observation + vector elements, units].
+  int vector_elements = 0;
   std::vector<HeadSpec> heads;
   std::string device = "cpu";
   std::string precision = "fp32";
 
   // How many hidden layers stand side by side after convolutions: one, or one for each head that is
-  // not constant.
+  // not constant. An LSTM layer reads one, whatever heads come after it.
   int streams() const {
-    if (!options.kind.ends_with("cnn") || options.shared_trunk) return 1;
+    if (!options.reads_frames() || options.remembers() || options.shared_trunk) return 1;
     const auto read = std::ranges::count(heads, false, &HeadSpec::constant);
     return std::max(1, static_cast<int>(read));
   }
@@ -73,14 +87,15 @@ struct Matrix {
   float* row(int index) const { return data + static_cast<std::ptrdiff_t>(index) * stride; }
 };
 
-// A batch for a network, in host memory, borrowed for the call; the observations given to Forward
-// must stay as they are until its Backward.
+// A batch for a network, in host memory, borrowed for the call; the observations and vectors given
+// to Forward must stay as they are until its Backward.
 //
 // Feed-forward: `rows` independent rows. Recurrent: rows = steps x sequences, step-major; `state`
 // is what each sequence carries into its first step, zeroed by the network where is_first says so,
 // at every step.
 struct NetworkInput {
   const void* observations = nullptr;  // [rows, observation elements] of the spec's dtype, dense.
+  const float* vector = nullptr;       // [rows, vector elements], dense; null where there are none.
   int rows = 0;
   int steps = 1;
   const float* state = nullptr;            // [rows / steps, state_width].
@@ -95,6 +110,7 @@ struct NetworkInput {
 struct GradientRequest {
   bool parameters = true;   // Into gradients(), overwritten; else they stay as they are.
   float* inputs = nullptr;  // [rows, observation elements], overwritten; null: not asked for.
+  float* vector = nullptr;  // [rows, vector elements], overwritten; null: not asked for.
 };
 
 // A function approximator with a flat parameter vector, known by its inputs, outputs and gradients
@@ -125,8 +141,9 @@ class Network {
   // Overwrites gradients() with d(loss)/d(parameters) of the last Forward, given
   // d(loss)/d(outputs), shaped as the outputs; or what else is asked for. At most once a Forward. A
   // device may still be at it when this returns: gradients() waits for it, so whatever else there
-  // is to do is best done before. Gradients of inputs are there when it returns; a network that
-  // reads pixels or remembers has none and throws InvalidArgument.
+  // is to do is best done before. Gradients of inputs are there when it returns. Pixels have none,
+  // a vector beside them has; a network that remembers gives neither. What is asked for and is
+  // not there is InvalidArgument.
   virtual void Backward(std::span<const Matrix> output_gradients,
                         const GradientRequest& request) = 0;
   void Backward(std::span<const Matrix> output_gradients) { Backward(output_gradients, {}); }

@@ -19,14 +19,17 @@ class LayerBuilder {
   LayerBuilder(const NetworkSpec& spec, const ParameterManifest& manifest,
                std::span<const float> parameters)
       : spec_(spec), manifest_(manifest), parameters_(parameters) {
-    result_.inputs = static_cast<int>(spec.observation.elements());
+    result_.beside = spec.vector_elements;
+    result_.inputs = static_cast<int>(spec.observation.elements()) + result_.beside;
   }
 
   NetworkLayers Build(std::span<const std::string> heads) {
-    const std::string& kind = spec_.options.kind;
-    if (kind.ends_with("cnn")) {
+    const NetworkOptions& options = spec_.options;
+    if (options.reads_frames()) {
       AddConvolutions();
-    } else if (kind == "lstm") {
+      if (result_.beside > 0) AddJoin();
+      if (options.remembers()) trunk_ = AddLstm(AddStream(/*head=*/""));
+    } else if (options.remembers()) {
       trunk_ = AddLstm(AddHidden("trunk"));
     } else if (spec_.options.shared_trunk) {
       trunk_ = AddHidden("trunk");
@@ -37,9 +40,11 @@ class LayerBuilder {
 
  private:
   int AddHead(const std::string& name) {
-    const std::string& kind = spec_.options.kind;
-    if (kind.ends_with("cnn")) return AddDense(name + "/0", AddStream(name), Activation::kNone);
-    if (kind == "lstm" || spec_.options.shared_trunk) {
+    const NetworkOptions& options = spec_.options;
+    if (options.reads_frames() && !options.remembers()) {
+      return AddDense(name + "/0", AddStream(name), Activation::kNone);
+    }
+    if (options.remembers() || options.shared_trunk) {
       return AddDense(name + "/0", trunk_, Activation::kNone);
     }
     const int source = AddHidden(name);
@@ -104,7 +109,7 @@ class LayerBuilder {
     int channels = static_cast<int>(shape[0]);
     int height = static_cast<int>(shape[1]);
     int width = static_cast<int>(shape[2]);
-    const std::size_t count = spec_.options.kind == "nature_cnn" ? 3 : 2;
+    const std::size_t count = spec_.options.has_convolutions("nature_cnn") ? 3 : 2;
     for (std::size_t i = 0; i < count; ++i) {
       const std::string name = fmt::format("trunk/conv{}", i);
       const ParameterEntry& weight = Entry(name + "/weight");
@@ -130,6 +135,14 @@ class LayerBuilder {
       layer.outputs = channels * height * width;
       trunk_ = Add(std::move(layer));
     }
+  }
+
+  void AddJoin() {
+    const int inputs = OutputsOf(trunk_);
+    trunk_ = Add({.kind = Kind::kJoin,
+                  .source = trunk_,
+                  .inputs = inputs,
+                  .outputs = inputs + result_.beside});
   }
 
   // The layer after the convolutions; of one with a part for each head, this head's.

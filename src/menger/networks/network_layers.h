@@ -13,7 +13,7 @@ namespace menger {
 // A network as plain data, for whoever computes it without this program: a list of layers, each
 // after the one that it reads, with float32 weights.
 struct NetworkLayer {
-  enum class Kind : std::uint8_t { kDense, kConvolution, kLstm, kLayerNorm };
+  enum class Kind : std::uint8_t { kDense, kConvolution, kLstm, kLayerNorm, kJoin };
   enum class Activation : std::uint8_t { kNone, kTanh, kRelu };
 
   // Every layer reads and gives one row of numbers. The rows of an image that the network is given
@@ -38,13 +38,15 @@ struct NetworkLayer {
   // values, then the cells, zero at an episode's start.
   // Layer normalisation: activation(normalised x weight + bias), [outputs] and [outputs]: a row
   // less its mean, over the root of its variance + 1e-5.
+  // Join: what it reads, then the numbers beside the image.
   std::vector<float> weight;
   std::vector<float> recurrent;
   std::vector<float> bias;
 };
 
 struct NetworkLayers {
-  int inputs = 0;
+  int inputs = 0;  // Of a row: an image or numbers,
+  int beside = 0;  // of which the last so many are the numbers beside an image.
   std::vector<NetworkLayer> layers;
   std::vector<int> heads;  // The layer that gives each.
 

@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "bundles are little-en
 // The codes of a bundle are those of our enumerations, in the same order.
 static_assert(static_cast<int>(DataType::kFloat64) == bundle_format::kFloat64);
 static_assert(static_cast<int>(Space::kLength) == bundle_format::kLength);
-static_assert(static_cast<int>(NetworkLayer::Kind::kLayerNorm) == bundle_format::kLayerNorm);
+static_assert(static_cast<int>(NetworkLayer::Kind::kJoin) == bundle_format::kJoin);
 static_assert(static_cast<int>(NetworkLayer::Activation::kRelu) == bundle_format::kRelu);
 static_assert(static_cast<int>(ActionRule::kLargestValue) == bundle_format::kLargestValue);
 static_assert(static_cast<int>(ReturnModel::kQuantiles) == bundle_format::kQuantiles);
@@ -72,12 +72,12 @@ class BundleWriter {
     }
   }
 
-  std::string File() const {
+  std::string File(std::uint32_t version) const {
     std::string file(bundle_format::kMagic);
     const auto append = [&file](const auto& value) {
       file.append(reinterpret_cast<const char*>(&value), sizeof(value));
     };
-    append(bundle_format::kVersion);
+    append(version);
     append(bundle_format::Checksum(body_.data(), body_.size()));
     append(static_cast<std::uint64_t>(body_.size()));
     return file + body_;
@@ -110,6 +110,8 @@ std::string BundleOf(const PolicyDescription& policy, const std::string& about) 
   for (const LeafSpec& leaf : policy.observation) writer.Write(leaf);
   writer.Write(std::int64_t{policy.mask_leaf});
   writer.Write(std::int64_t{policy.frame_stack});
+  const bool beside = policy.network.beside > 0;
+  if (beside) writer.Write(std::int64_t{policy.network.beside / policy.frame_stack});
   writer.Write(std::span<const float>(policy.scale));
   writer.Write(std::span<const float>(policy.shift));
   writer.Write(policy.observation_clip);
@@ -128,7 +130,7 @@ std::string BundleOf(const PolicyDescription& policy, const std::string& about) 
   const std::int64_t clipped = policy.clips_action ? policy.action.elements() : 0;
   writer.Write(std::span<const float>(BoundsOf(policy.action.low, clipped)));
   writer.Write(std::span<const float>(BoundsOf(policy.action.high, clipped)));
-  return writer.File();
+  return writer.File(beside ? bundle_format::kBesideVersion : bundle_format::kVersion);
 }
 
 }  // namespace menger

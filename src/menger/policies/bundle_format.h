@@ -19,7 +19,10 @@
 //                 uint32 dimensions, each a uint32 | uint32 counts, each a uint32
 //     int32     which of them is the action mask; -1: none
 //     uint32    frame stack
-//     floats    scales, floats shifts, float32 clip: of each number of the stack; no scales: none
+//     uint32    version 2 alone: of each encoding, how many numbers stand beside an image, which is
+//               the first leaf then: of a stack all images come before all numbers
+//     floats    scales, floats shifts, float32 clip: of each number of the stack, or of those
+//               beside images alone; no scales: none
 //     uint32    layers; each
 //                 uint32 kind | uint32 activation | int32 layer that it reads, -1: the observation
 //                 uint32 inputs, outputs, channels, height, width, kernel, stride
@@ -36,11 +39,12 @@ namespace menger::bundle_format {
 
 inline constexpr char kMagic[] = "MENGERPO";  // Without its ending zero.
 inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kBesideVersion = 2;  // Of an image with numbers beside it.
 inline constexpr std::size_t kHeaderBytes = 24;
 
 enum DataTypeCode : std::uint32_t { kUint8, kInt32, kInt64, kFloat32, kFloat64 };
 enum SpaceCode : std::uint32_t { kBox, kDiscrete, kMultiDiscrete, kMask, kLength };
-enum LayerCode : std::uint32_t { kDense, kConvolution, kLstm, kLayerNorm };
+enum LayerCode : std::uint32_t { kDense, kConvolution, kLstm, kLayerNorm, kJoin };
 enum ActivationCode : std::uint32_t { kNone, kTanh, kRelu };
 enum RuleCode : std::uint32_t { kLargestLogit, kMean, kLargestValue };
 enum ReturnModelCode : std::uint32_t { kOneNumber, kCategorical, kQuantiles };

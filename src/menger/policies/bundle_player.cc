@@ -74,7 +74,7 @@ std::size_t ScratchOf(const BundleLayer& layer) {
 
 BundlePlayer::BundlePlayer(const Bundle& bundle) : bundle_(bundle) {
   stack_.resize(static_cast<std::size_t>(bundle.frame_size) * bundle.frame_stack);
-  normalised_.resize(bundle.scale.size());
+  normalised_.resize(bundle.scale.empty() ? 0 : stack_.size());
   std::size_t state = 0;
   std::size_t scratch = 0;
   for (const BundleLayer& layer : bundle.layers) {
@@ -108,6 +108,8 @@ BundlePlayer::Result BundlePlayer::Act(const void* const* leaves, void* action) 
     if (layer.kind == format::kLstm) {
       RunLstm(layer, read, state, results_[i].data());
       state += 2 * static_cast<std::size_t>(layer.outputs);
+    } else if (layer.kind == format::kJoin) {
+      RunJoin(layer, input, read, results_[i].data());
     } else {
       Run(layer, read, results_[i].data());
     }
@@ -139,9 +141,13 @@ bool BundlePlayer::CodesAreInRange(const void* const* leaves) const {
 }
 
 void BundlePlayer::Encode(const void* const* leaves) {
-  std::copy(stack_.begin() + bundle_.frame_size, stack_.end(), stack_.begin());
-  float* out = stack_.data() + stack_.size() - bundle_.frame_size;
+  const auto images_end =
+      stack_.begin() + static_cast<std::ptrdiff_t>(bundle_.image_size()) * bundle_.frame_stack;
+  std::copy(stack_.begin() + bundle_.image_size(), images_end, stack_.begin());
+  std::copy(images_end + bundle_.beside, stack_.end(), images_end);
+  float* out = stack_.data() + (images_end - stack_.begin()) - bundle_.image_size();
   for (std::size_t i = 0; i < bundle_.observation.size(); ++i) {
+    if (i == 1 && bundle_.beside > 0) out = stack_.data() + stack_.size() - bundle_.beside;
     if (static_cast<int>(i) == bundle_.mask_leaf) continue;
     const BundleLeaf& leaf = bundle_.observation[i];
     if (!leaf.is_code()) {
@@ -161,9 +167,11 @@ void BundlePlayer::Encode(const void* const* leaves) {
 const float* BundlePlayer::NetworkInput() {
   if (normalised_.empty()) return stack_.data();
   const float clip = bundle_.clip;
-  for (std::size_t i = 0; i < normalised_.size(); ++i) {
-    const float value = stack_[i] * bundle_.scale[i] + bundle_.shift[i];
-    normalised_[i] = std::min(std::max(value, -clip), clip);
+  const std::size_t pixels = stack_.size() - bundle_.scale.size();  // Beside numbers.
+  std::copy_n(stack_.begin(), pixels, normalised_.begin());
+  for (std::size_t i = 0; i < bundle_.scale.size(); ++i) {
+    const float value = stack_[pixels + i] * bundle_.scale[i] + bundle_.shift[i];
+    normalised_[pixels + i] = std::min(std::max(value, -clip), clip);
   }
   return normalised_.data();
 }
@@ -178,6 +186,13 @@ void BundlePlayer::Run(const BundleLayer& layer, const float* input, float* outp
     MultiplyRow(input, layer.inputs, layer.weight, layer.bias.data(), layer.outputs, output);
   }
   Activate(layer.activation, output, layer.outputs);
+}
+
+void BundlePlayer::RunJoin(const BundleLayer& layer, const float* network_input, const float* input,
+                           float* output) const {
+  const int beside = layer.outputs - layer.inputs;
+  std::copy_n(network_input + stack_.size() - beside, beside,
+              std::copy_n(input, layer.inputs, output));
 }
 
 // As one product: each row is what the kernel sees of the image at one place.

@@ -33,6 +33,8 @@ class BundlePlayer {
   void Encode(const void* const* leaves);
   const float* NetworkInput();
   void Run(const BundleLayer& layer, const float* input, float* output);
+  void RunJoin(const BundleLayer& layer, const float* network_input, const float* input,
+               float* output) const;
   void RunConvolution(const BundleLayer& layer, const float* input, float* output);
   void RunLstm(const BundleLayer& layer, const float* input, float* state, float* output);
   void MakeOutputs();
@@ -41,7 +43,8 @@ class BundlePlayer {
   Result Choose(const std::uint8_t* mask, std::int64_t* action) const;
 
   const Bundle& bundle_;
-  std::vector<float> stack_;                 // Encodings, the newest last.
+  // Encodings, the newest last: images, then the numbers beside them.
+  std::vector<float> stack_;
   std::vector<float> normalised_;            // Of the stack, if it is.
   std::vector<std::vector<float>> results_;  // By layer, padded.
   std::vector<float> state_;                 // Of the LSTM layers in turn.

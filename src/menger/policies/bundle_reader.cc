@@ -145,14 +145,22 @@ void ReadLayerNorm(Reader& reader, BundleLayer& layer) {
                    layer.outputs);
 }
 
-BundleLayer ReadLayer(Reader& reader, const std::vector<BundleLayer>& before, int inputs) {
+void ReadJoin(Reader& reader, const Bundle& bundle, const BundleLayer& layer) {
+  Require(bundle.beside > 0 && layer.outputs == layer.inputs + bundle.beside * bundle.frame_stack,
+          "a join gives another number than what it reads and what is beside the image");
+  for (int i = 0; i < 3; ++i) reader.Floats(0, "a join has weights");
+}
+
+BundleLayer ReadLayer(Reader& reader, const Bundle& bundle) {
+  const std::vector<BundleLayer>& before = bundle.layers;
   BundleLayer layer;
-  layer.kind = reader.Number(0, format::kLayerNorm, "a kind of layer");
+  layer.kind = reader.Number(0, format::kJoin, "a kind of layer");
   layer.activation = reader.Number(0, format::kRelu, "an activation function");
   layer.source = reader.Number(-1, static_cast<std::int64_t>(before.size()) - 1,
                                "the layer that a layer reads");
   layer.inputs = reader.Number(1, kNumbersMax, "a layer's number of inputs");
   layer.outputs = reader.Number(1, kNumbersMax / 4, "a layer's number of outputs");
+  const int inputs = bundle.image_size() * bundle.frame_stack;
   const int given = layer.source < 0 ? inputs : before[layer.source].outputs;
   Require(layer.inputs == given, "a layer reads another number of inputs than there are");
   for (int* const number :
@@ -167,6 +175,10 @@ BundleLayer ReadLayer(Reader& reader, const std::vector<BundleLayer>& before, in
     ReadLayerNorm(reader, layer);
     return layer;
   }
+  if (layer.kind == format::kJoin) {
+    ReadJoin(reader, bundle, layer);
+    return layer;
+  }
   const bool lstm = layer.kind == format::kLstm;
   const int columns = lstm ? 4 * layer.outputs : layer.outputs;
   layer.weight = Pad(
@@ -179,7 +191,7 @@ BundleLayer ReadLayer(Reader& reader, const std::vector<BundleLayer>& before, in
   return layer;
 }
 
-void ReadObservation(Reader& reader, Bundle& bundle) {
+void ReadObservation(Reader& reader, bool has_beside, Bundle& bundle) {
   const int leaves = reader.Number(1, 1 << 16, "the number of observations");
   for (int i = 0; i < leaves; ++i) bundle.observation.push_back(ReadLeaf(reader));
   bundle.mask_leaf = reader.Number(-1, leaves - 1, "the action mask");
@@ -190,9 +202,15 @@ void ReadObservation(Reader& reader, Bundle& bundle) {
   }
   Require(size > 0 && size * bundle.frame_stack <= kNumbersMax, "an observation's size");
   bundle.frame_size = static_cast<int>(size);
+  if (has_beside) {
+    bundle.beside = reader.Number(1, size - 1, "the numbers beside an image");
+    Require(bundle.mask_leaf != 0 && bundle.observation[0].encoded_size() == bundle.image_size(),
+            "its first array is not the image that has numbers beside it");
+  }
+  const std::int64_t normalised = bundle.beside > 0 ? bundle.beside : size;
   bundle.scale = reader.Floats(-1, "");
   Require(bundle.scale.empty() ||
-              static_cast<std::int64_t>(bundle.scale.size()) == size * bundle.frame_stack,
+              static_cast<std::int64_t>(bundle.scale.size()) == normalised * bundle.frame_stack,
           "the normalisation is of another size than the observation");
   bundle.shift = reader.Floats(static_cast<std::int64_t>(bundle.scale.size()),
                                "the normalisation's shifts are not as many as its scales");
@@ -266,9 +284,9 @@ Bundle ReadBundle(const std::uint8_t* bytes, std::size_t size) {
   }
   Reader header(bytes + 8, format::kHeaderBytes - 8);
   const auto version = header.Value<std::uint32_t>();
-  if (version != format::kVersion) {
+  if (version != format::kVersion && version != format::kBesideVersion) {
     Fail("the bundle is of version " + std::to_string(version) + "; this library reads " +
-         std::to_string(format::kVersion));
+         std::to_string(format::kVersion) + " and " + std::to_string(format::kBesideVersion));
   }
   const auto checksum = header.Value<std::uint32_t>();
   const std::size_t body = size - format::kHeaderBytes;
@@ -279,11 +297,10 @@ Bundle ReadBundle(const std::uint8_t* bytes, std::size_t size) {
   Reader reader(bytes + format::kHeaderBytes, body);
   Bundle bundle;
   bundle.about = reader.Text();
-  ReadObservation(reader, bundle);
+  ReadObservation(reader, version == format::kBesideVersion, bundle);
   const int layers = reader.Number(1, 1 << 16, "the number of layers");
   for (int i = 0; i < layers; ++i) {
-    bundle.layers.push_back(
-        ReadLayer(reader, bundle.layers, bundle.frame_size * bundle.frame_stack));
+    bundle.layers.push_back(ReadLayer(reader, bundle));
   }
   ReadRule(reader, bundle);
   Require(reader.at_end(), "something follows its end");

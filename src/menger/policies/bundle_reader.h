@@ -53,7 +53,8 @@ struct Bundle {
   std::vector<BundleLeaf> observation;
   int mask_leaf = -1;
   int frame_stack = 1;
-  int frame_size = 0;  // Numbers of one encoding.
+  int frame_size = 0;  // Numbers of one encoding,
+  int beside = 0;      // of which the last so many stand beside an image.
   std::vector<float> scale;
   std::vector<float> shift;
   float clip = 0;
@@ -66,6 +67,8 @@ struct Bundle {
   bool duelling = false;
   float return_minimum = 0;
   float return_maximum = 0;
+  int image_size() const { return frame_size - beside; }
+
   BundleLeaf action;
   std::vector<float> low;  // Empty: not clipped.
   std::vector<float> high;

@@ -188,6 +188,45 @@ TEST(BundleTest, NetworksOfTheTorchLibraryActAlike) {
   pixels.network.kind = "nature_cnn";
   pixels.transforms.frame_stack = 2;
   EXPECT_LE(Compare(pixels, /*rows=*/50, /*columns=*/10).largest, 1e-4);
+  pixels.network.kind = "a3c_cnn_lstm";
+  EXPECT_LE(Compare(pixels, /*rows=*/50, /*columns=*/10).largest, 1e-4);
+}
+
+// An image between a code and numbers.
+PolicyCase NumbersBesideAnImage() {
+  PolicyCase setup{
+      .observation =
+          Spec({LeafSpec::Discrete("observation/gear", 3),
+                LeafSpec::Box("observation/camera", DataType::kUint8, {1, 40, 36}, {0}, {255}),
+                LeafSpec::Box("observation/speed", DataType::kFloat64, {2}, {-3}, {3})}),
+      .action = LeafSpec::Box("action", DataType::kFloat32, {2}, {-1}, {1})};
+  setup.network.kind = "a3c_cnn";
+  return setup;
+}
+
+TEST(BundleTest, NumbersBesideAnImageAreReadAsThePolicyReadsThem) {
+#ifdef MENGER_TORCH_LIBRARY_FILE
+  setenv("MENGER_TORCH_LIBRARY", MENGER_TORCH_LIBRARY_FILE, /*overwrite=*/1);
+#else
+  if (getenv("MENGER_TORCH_LIBRARY") == nullptr) GTEST_SKIP() << "built without torch";
+#endif
+  PolicyCase setup = NumbersBesideAnImage();
+  EXPECT_LE(Compare(setup, /*rows=*/50, /*columns=*/10).largest, 1e-4);
+  setup.transforms.apply = {"normalise_observation"};
+  setup.transforms.observation_clip = 1.5;
+  setup.transforms.frame_stack = 3;
+  EXPECT_LE(Compare(setup, /*rows=*/50, /*columns=*/10).largest, 1e-4);
+  setup.network.kind = "nature_cnn_lstm";
+  EXPECT_LE(Compare(setup, /*rows=*/50, /*columns=*/10).largest, 1e-4);
+  std::vector<LeafSpec> leaves = setup.observation.leaves();
+  leaves.insert(leaves.begin(), LeafSpec::Mask("action_mask", 4));
+  PolicyCase values{.algorithm = "dqn",
+                    .options = {{"duelling", "true"}},
+                    .observation = Spec(leaves),
+                    .action = LeafSpec::Discrete("action", 4)};
+  values.network.kind = "a3c_cnn";
+  const Difference choices = Compare(values, /*rows=*/50, /*columns=*/10);
+  EXPECT_LE(choices.others, 1);
 }
 
 TEST(BundleTest, WhatDoesNotFitIsSaidAndNothingIsRemembered) {
@@ -222,8 +261,8 @@ void ExpectNoChangeUnnoticedOrFatal(const PolicyCase& setup) {
   EXPECT_EQ(reason(""), "not a bundle of `menger export`");
   EXPECT_THAT(reason(bytes.substr(0, bytes.size() - 4)), HasSubstr("cut short or altered"));
   std::string newer = bytes;
-  newer[8] = 2;
-  EXPECT_EQ(reason(newer), "the bundle is of version 2; this library reads 1");
+  newer[8] = 3;
+  EXPECT_EQ(reason(newer), "the bundle is of version 3; this library reads 1 and 2");
   Random random = Random::FromSeed(3);
   for (int i = 0; i < 3000; ++i) {
     std::string changed = bytes;
@@ -244,6 +283,10 @@ void ExpectNoChangeUnnoticedOrFatal(const PolicyCase& setup) {
 TEST(BundleTest, NoChangeOfABundleGoesUnnoticedOrIsFatal) {
   ExpectNoChangeUnnoticedOrFatal({});
   ExpectNoChangeUnnoticedOrFatal({.network = {.hidden = {5}, .layer_norm = true}});
+#ifdef MENGER_TORCH_LIBRARY_FILE
+  setenv("MENGER_TORCH_LIBRARY", MENGER_TORCH_LIBRARY_FILE, /*overwrite=*/1);
+  ExpectNoChangeUnnoticedOrFatal(NumbersBesideAnImage());
+#endif
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class Translator {
   explicit Translator(const PolicyDescription& policy) : policy_(policy) {}
 
   std::string Translate(const std::vector<std::pair<std::string, std::string>>& about) {
-    const std::string given = Normalised(Stacked(Encoded()));
+    const std::string given = Parted(Stacked(Encoded()));
     if (policy_.network.state_width() > 0) {
       graph_.AddInput("state", DataType::kFloat32, {policy_.network.state_width()},
                       std::string("next_state of the step before") + kZeros);
@@ -86,6 +86,21 @@ class Translator {
     return stack;
   }
 
+  // What layers read that read no other: all of it, or the images alone.
+  std::string Parted(const std::string& stack) {
+    const std::int64_t beside = policy_.network.beside / policy_.frame_stack;
+    if (beside == 0) return Normalised(stack);
+    const std::int64_t size = policy_.network.inputs / policy_.frame_stack;
+    std::vector<std::string> images;
+    std::vector<std::string> numbers;
+    for (std::int64_t begin = 0; begin < policy_.network.inputs; begin += size) {
+      images.push_back(graph_.Columns(stack, begin, begin + size - beside));
+      numbers.push_back(graph_.Columns(stack, begin + size - beside, begin + size));
+    }
+    beside_ = Normalised(graph_.Join(numbers));
+    return graph_.Join(images);
+  }
+
   std::string Normalised(const std::string& values) {
     if (policy_.scale.empty()) return values;
     const std::string scaled =
@@ -120,6 +135,7 @@ class Translator {
   std::string Flat(const NetworkLayer& layer, const std::string& given) {
     if (layer.kind == NetworkLayer::Kind::kLstm) return Remember(layer, given);
     if (layer.kind == NetworkLayer::Kind::kLayerNorm) return Normalise(layer, given);
+    if (layer.kind == NetworkLayer::Kind::kJoin) return graph_.Join({given, beside_});
     return Dense(layer, given);
   }
 
@@ -253,6 +269,7 @@ class Translator {
   std::vector<std::string> results_;  // By layer.
   std::vector<std::string> states_;   // Of the LSTM layers, after the step.
   std::int64_t remembered_ = 0;       // Columns of "state" that have an owner.
+  std::string beside_;                // The numbers beside images; empty: there are none.
   std::string mask_;                  // Flags [batch, choices]; empty: there is none.
 };
 

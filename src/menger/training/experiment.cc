@@ -395,7 +395,7 @@ void Experiment::ResolveDefaults() {
     // fp32 takes and acting on 8 to 64 takes 22 to 40% (EPYC, 1 and 2 threads, bench_cnn), and each
     // layer's gradient points the same way: cosine above .99, as with libtorch's bf16. Without it
     // the CPU would have to emulate bf16.
-    const bool convolutional = network.kind.ends_with("cnn");
+    const bool convolutional = network.reads_frames();
     precision = convolutional && (device == "cuda" || HasAvx512Bf16()) ? "bf16" : "fp32";
     NoteChosen("", "precision");
   }

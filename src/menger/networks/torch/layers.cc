@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/conv2d.h>
 
 #include <cmath>
@@ -33,9 +34,9 @@ class MlpTrunk final : public Trunk {
     first_weight_ = layers_.empty() ? -1 : first;
   }
 
-  at::Tensor operator()(const Tensors& weights, const at::Tensor& observations) const override {
-    if (layers_.empty()) return observations;
-    at::Tensor features = observations.to(weights[first_weight_].scalar_type());
+  at::Tensor operator()(const Tensors& weights, const ModelInput& input) const override {
+    if (layers_.empty()) return input.observations;
+    at::Tensor features = input.observations.to(weights[first_weight_].scalar_type());
     for (const Dense& layer : layers_) {
       features = layer(weights, features);
       relu_ ? features.relu_()
@@ -67,9 +68,10 @@ struct Convolution {
 
 class ConvolutionTrunk final : public Trunk {
  public:
-  ConvolutionTrunk(ParameterPlan& plan, const std::string& name, const LeafSpec& observation,
-                   const std::string& kind, std::span<const ConvolutionShape> shapes, int outputs)
+  ConvolutionTrunk(ParameterPlan& plan, const std::string& name, const NetworkSpec& spec,
+                   std::span<const ConvolutionShape> shapes, int outputs)
       : outputs_(outputs) {
+    const LeafSpec& observation = spec.observation;
     const int first = plan.size();
     std::int64_t channels = observation.shape[0];
     std::int64_t height = observation.shape[1];
@@ -78,7 +80,7 @@ class ConvolutionTrunk final : public Trunk {
       if (height < shape.kernel || width < shape.kernel) {
         throw InvalidArgument(
             "observation '{}' of shape {} is too small for {}; Atari's is (4, 84, 84)",
-            observation.name, ToString(observation.shape), kind);
+            observation.name, ToString(observation.shape), spec.options.kind);
       }
       const std::string part = fmt::format("{}/conv{}", name, layers_.size());
       const int weight = plan.AddOrthogonal(
@@ -90,16 +92,18 @@ class ConvolutionTrunk final : public Trunk {
       height = (height - shape.kernel) / shape.stride + 1;
       width = (width - shape.kernel) / shape.stride + 1;
     }
-    linear_ = std::make_unique<Dense>(plan, name + "/linear", channels * height * width, outputs,
+    if (spec.vector_elements > 0) plan.MarkReducible(first);
+    linear_ = std::make_unique<Dense>(plan, name + "/linear",
+                                      channels * height * width + spec.vector_elements, outputs,
                                       kHiddenGain, /*bias=*/0.0);
-    plan.MarkReducible(first);
+    if (spec.vector_elements == 0) plan.MarkReducible(first);
   }
 
-  at::Tensor operator()(const Tensors& weights, const at::Tensor& observations) const override {
+  at::Tensor operator()(const Tensors& weights, const ModelInput& input) const override {
     // Pixels stay 0 .. 255, exact even in bfloat16: dividing the first weights instead is less
     // work. Channels-last weights make every image after them channels-last, which is what the
     // kernels are fastest at.
-    at::Tensor image = observations.to(weights[layers_[0].weight].scalar_type());
+    at::Tensor image = input.observations.to(weights[layers_[0].weight].scalar_type());
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       at::Tensor weight = weights[layers_[i].weight];
       if (i == 0) weight = weight.mul(1.0 / 255.0);
@@ -107,8 +111,10 @@ class ConvolutionTrunk final : public Trunk {
                          weights[layers_[i].bias], layers_[i].stride);
       image.relu_();
     }
-    const at::Tensor pixels = image.permute({0, 2, 3, 1});
-    return (*linear_)(weights, pixels.reshape({pixels.size(0), -1})).relu_();
+    at::Tensor pixels = image.permute({0, 2, 3, 1});
+    pixels = pixels.reshape({pixels.size(0), -1});
+    if (input.vector.defined()) pixels = at::cat({pixels.to(at::kFloat), input.vector}, 1);
+    return (*linear_)(weights, pixels).relu_();
   }
 
   std::int64_t outputs() const override { return outputs_; }
@@ -146,21 +152,21 @@ std::unique_ptr<Trunk> MakeMlpTrunk(ParameterPlan& plan, const std::string& name
 }
 
 std::unique_ptr<Trunk> MakeConvolutionTrunk(ParameterPlan& plan, const std::string& name,
-                                            const LeafSpec& observation, const std::string& kind,
-                                            int streams) {
+                                            const NetworkSpec& spec) {
   static constexpr ConvolutionShape kNature[] = {{32, 8, 4}, {64, 4, 2}, {64, 3, 1}};
   static constexpr ConvolutionShape kA3c[] = {{16, 8, 4}, {32, 4, 2}};
 
+  const LeafSpec& observation = spec.observation;
   if (observation.dtype != DataType::kUint8 || observation.shape.size() != 3) {
     throw InvalidArgument(
-        "network '{}' reads uint8 images of shape (frames, height, width), but '{}' is {} {}", kind,
-        observation.name, NameOf(observation.dtype), ToString(observation.shape));
+        "network '{}' reads uint8 images of shape (frames, height, width), but '{}' is {} {}",
+        spec.options.kind, observation.name, NameOf(observation.dtype),
+        ToString(observation.shape));
   }
-  if (kind == "nature_cnn") {
-    return std::make_unique<ConvolutionTrunk>(plan, name, observation, kind, kNature,
-                                              512 * streams);
+  if (spec.options.has_convolutions("nature_cnn")) {
+    return std::make_unique<ConvolutionTrunk>(plan, name, spec, kNature, 512 * spec.streams());
   }
-  return std::make_unique<ConvolutionTrunk>(plan, name, observation, kind, kA3c, 256 * streams);
+  return std::make_unique<ConvolutionTrunk>(plan, name, spec, kA3c, 256 * spec.streams());
 }
 
 }  // namespace menger

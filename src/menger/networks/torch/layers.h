@@ -39,11 +39,18 @@ class Dense {
   int bias_ = 0;
 };
 
+// What a model reads: observations, and float32 [rows, vector elements] beside them, undefined
+// where a model has none.
+struct ModelInput {
+  const at::Tensor& observations;
+  const at::Tensor& vector;
+};
+
 // From observations to features: [rows, outputs()].
 class Trunk {
  public:
   virtual ~Trunk() = default;
-  virtual at::Tensor operator()(const Tensors& weights, const at::Tensor& observations) const = 0;
+  virtual at::Tensor operator()(const Tensors& weights, const ModelInput& input) const = 0;
   virtual std::int64_t outputs() const = 0;
 };
 
@@ -56,12 +63,13 @@ std::unique_ptr<Trunk> MakeMlpTrunk(ParameterPlan& plan, const std::string& name
 // The convolutions "<name>/conv0", ... and the dense layer "<name>/linear" of nature_cnn (Mnih et
 // al. 2015) or a3c_cnn (Mnih et al. 2016), relu after each, over uint8 [rows, frames, height,
 // width] taken as 0 .. 1. Convolution weights are stored [outputs, inputs, height, width]; the
-// dense layer reads the last image pixel by pixel, all channels of one after the other, and is
-// `streams` times as wide as the paper's. Throws InvalidArgument for other observations and for
-// images that are too small.
+// dense layer reads the last image pixel by pixel, all channels of one after the other, then the
+// vector beside the image if there is one, and is spec.streams() times as wide as the paper's.
+// With a vector that layer stays in fp32 whatever the precision: bfloat16 would leave three digits
+// of what somebody measured. Throws InvalidArgument for other observations and for images that are
+// too small.
 std::unique_ptr<Trunk> MakeConvolutionTrunk(ParameterPlan& plan, const std::string& name,
-                                            const LeafSpec& observation, const std::string& kind,
-                                            int streams);
+                                            const NetworkSpec& spec);
 
 // One layer of long short-term memory cells. Weights "<name>/input_weight" [inputs, 4 size],
 // "<name>/hidden_weight" [size, 4 size] and "<name>/bias" [4 size] hold the candidate and the

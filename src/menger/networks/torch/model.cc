@@ -17,12 +17,16 @@ namespace {
 constexpr const char* kTrunk = "trunk";
 
 void CheckSpec(const NetworkSpec& spec) {
-  static const std::array<std::string, 4> kKinds = {"mlp", "nature_cnn", "a3c_cnn", "lstm"};
+  static const std::array<std::string, 6> kKinds = {"mlp",  "nature_cnn",      "a3c_cnn",
+                                                    "lstm", "nature_cnn_lstm", "a3c_cnn_lstm"};
   const std::string& kind = spec.options.kind;
   if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-    throw InvalidArgument(
-        "network.kind is '{}'{}; it must be one of mlp, nature_cnn, a3c_cnn and lstm", kind,
-        DidYouMean(kind, kKinds));
+    throw InvalidArgument("network.kind is '{}'{}; it must be one of {}", kind,
+                          DidYouMean(kind, kKinds), fmt::join(kKinds, ", "));
+  }
+  if (spec.vector_elements < 0 || (spec.vector_elements > 0 && !spec.options.reads_frames())) {
+    throw InvalidArgument("network '{}' reads no vector of {} beside its observation", kind,
+                          spec.vector_elements);
   }
   if (spec.heads.empty()) throw InvalidArgument("a network needs at least one head, got none");
   for (const HeadSpec& head : spec.heads) {
@@ -42,12 +46,11 @@ Model::Model(const NetworkSpec& spec) : head_specs_(spec.heads) {
   std::int64_t features = 0;
   std::int64_t next_feature = 0;
   if (!own_trunks) {
-    trunks_.push_back(
-        options.kind == "mlp" || options.kind == "lstm"
-            ? MakeMlpTrunk(plan_, kTrunk, spec.observation, options)
-            : MakeConvolutionTrunk(plan_, kTrunk, spec.observation, options.kind, streams));
+    trunks_.push_back(options.reads_frames()
+                          ? MakeConvolutionTrunk(plan_, kTrunk, spec)
+                          : MakeMlpTrunk(plan_, kTrunk, spec.observation, options));
     features = trunks_[0]->outputs() / streams;
-    if (options.kind == "lstm") {
+    if (options.remembers()) {
       lstm_.emplace(plan_, std::string(kTrunk) + "/lstm", features, options.lstm_size);
       features = lstm_->size();
     }
@@ -74,11 +77,11 @@ Model::Model(const NetworkSpec& spec) : head_specs_(spec.heads) {
   }
 }
 
-Tensors Model::Run(const Tensors& weights, const at::Tensor& observations, const at::Tensor& state,
+Tensors Model::Run(const Tensors& weights, const ModelInput& input, const at::Tensor& state,
                    std::span<const std::uint8_t> is_first, at::Tensor* next_state) const {
   Tensors features;
   for (const auto& trunk : trunks_) {
-    features.push_back((*trunk)(weights, observations).to(at::kFloat));
+    features.push_back((*trunk)(weights, input).to(at::kFloat));
   }
   if (lstm_) std::tie(features[0], *next_state) = lstm_->Run(weights, features[0], state, is_first);
 
@@ -86,7 +89,7 @@ Tensors Model::Run(const Tensors& weights, const at::Tensor& observations, const
   for (std::size_t i = 0; i < heads_.size(); ++i) {
     const Head& head = heads_[i];
     if (!head.output) {
-      outputs.push_back(weights[head.bias].expand({observations.size(0), -1}));
+      outputs.push_back(weights[head.bias].expand({input.observations.size(0), -1}));
       continue;
     }
     const at::Tensor& all = features[head.trunk];

@@ -14,16 +14,16 @@ namespace menger {
 
 // A network without its weights: which arrays it has, and its outputs as a pure function of them.
 //
-// Trunk, then an LSTM layer for kind "lstm", then heads. Every head of kind "mlp" has a trunk of
-// its own unless `shared_trunk`; all other kinds share theirs, "trunk", and of convolutional ones
-// the last layer has a part for each head then. Names, shapes and
-// initial values of kind "mlp" are those of MlpNetwork: parameters trained on one load into the
-// other. Heads and the LSTM layer stay in fp32 whatever the precision: bfloat16 has too few digits
-// for values and for what accumulates over steps. Immutable, safe from any thread.
+// Trunk, then an LSTM layer for the kinds that remember, then heads. Every head of kind "mlp" has a
+// trunk of its own unless `shared_trunk`; all other kinds share theirs, "trunk", and of
+// convolutional ones without an LSTM layer its last layer has a part for each head then. Names,
+// shapes and initial values of kind "mlp" are those of MlpNetwork: parameters trained on one load
+// into the other. Heads and the LSTM layer stay in fp32 whatever the precision: bfloat16 has too
+// few digits for values and for what accumulates over steps. Immutable, safe from any thread.
 class Model {
  public:
-  // Throws InvalidArgument for an unknown kind, for observations that the kind cannot read, and
-  // without a head.
+  // Throws InvalidArgument for an unknown kind, for observations that the kind cannot read, for a
+  // vector beside what is none itself (JoinedNetwork makes one of two), and without a head.
   explicit Model(const NetworkSpec& spec);
 
   const ParameterPlan& plan() const { return plan_; }
@@ -32,7 +32,7 @@ class Model {
 
   // One float32 tensor a head, [rows, width]. `state` and `is_first` as LstmLayer's; `next_state`
   // is set for recurrent models.
-  Tensors Run(const Tensors& weights, const at::Tensor& observations, const at::Tensor& state,
+  Tensors Run(const Tensors& weights, const ModelInput& input, const at::Tensor& state,
               std::span<const std::uint8_t> is_first, at::Tensor* next_state) const;
 
  private:

@@ -111,12 +111,18 @@ class TorchNetwork final : public Network {
       graph_.clear();
       const c10::AutoGradMode gradients(true);
       at::Tensor observations = traffic_.TakeAnnounced(Observations(input));
+      at::Tensor vector = Vector(input);
       // The graph outlives the call; what it keeps must not be the caller's memory.
-      if (traffic_.device().is_cpu()) observations = observations.clone();
+      if (traffic_.device().is_cpu()) {
+        observations = observations.clone();
+        if (vector.defined()) vector = vector.clone();
+      }
       if (has_input_gradients()) observations.requires_grad_(true);
+      if (has_vector_gradients()) vector.requires_grad_(true);
       inputs_ = observations;
+      vector_ = vector;
       at::Tensor next_state;
-      graph_ = model_.Run(weights_.ForGradient(), observations, State(input).clone(),
+      graph_ = model_.Run(weights_.ForGradient(), {observations, vector}, State(input).clone(),
                           IsFirst(input), &next_state);
       return Publish(graph_, next_state);
     });
@@ -128,9 +134,10 @@ class TorchNetwork final : public Network {
       const auto streams = traffic_.Streams();
       const c10::InferenceMode inference(true);
       at::Tensor next_state;
-      const Tensors outputs =
-          model_.Run(weights_.ForInference(), traffic_.ToDevice(Observations(input)), State(input),
-                     IsFirst(input), &next_state);
+      const at::Tensor observations = traffic_.ToDevice(Observations(input));
+      const at::Tensor vector = Vector(input);
+      const Tensors outputs = model_.Run(weights_.ForInference(), {observations, vector},
+                                         State(input), IsFirst(input), &next_state);
       return Publish(outputs, next_state);
     });
   }
@@ -142,18 +149,25 @@ class TorchNetwork final : public Network {
       if (graph_.empty()) {
         throw FailedPrecondition("Backward needs a Forward of its own before it");
       }
-      if (request.inputs != nullptr && !has_input_gradients()) {
-        throw InvalidArgument("network.kind = \"{}\" has no gradient of its inputs",
-                              spec_.options.kind);
-      }
+      CheckRequest(request);
       const Tensors outputs = std::exchange(graph_, {});
       const at::Tensor inputs = std::exchange(inputs_, {});
+      const at::Tensor vector = std::exchange(vector_, {});
       const Tensors gradients = OutputGradients(outputs, output_gradients);
-      const at::Tensor asked = request.inputs == nullptr ? at::Tensor() : inputs;
-      const at::Tensor of_inputs = weights_.Backward(outputs, gradients, request.parameters, asked);
-      if (request.inputs == nullptr) return;
-      at::from_blob(request.inputs, of_inputs.sizes(), at::TensorOptions(at::kFloat))
-          .copy_(of_inputs);
+      Tensors asked;
+      std::vector<float*> places;
+      if (request.inputs != nullptr) {
+        asked.push_back(inputs);
+        places.push_back(request.inputs);
+      }
+      if (request.vector != nullptr) {
+        asked.push_back(vector);
+        places.push_back(request.vector);
+      }
+      const Tensors given = weights_.Backward(outputs, gradients, request.parameters, asked);
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        at::from_blob(places[i], given[i].sizes(), at::TensorOptions(at::kFloat)).copy_(given[i]);
+      }
     });
   }
   using Network::Backward;
@@ -188,6 +202,15 @@ class TorchNetwork final : public Network {
   bool has_input_gradients() const {
     return spec_.observation.dtype == DataType::kFloat32 && state_width() == 0;
   }
+  bool has_vector_gradients() const { return spec_.vector_elements > 0 && state_width() == 0; }
+
+  void CheckRequest(const GradientRequest& request) const {
+    if ((request.inputs != nullptr && !has_input_gradients()) ||
+        (request.vector != nullptr && !has_vector_gradients())) {
+      throw InvalidArgument("network.kind = \"{}\" has no gradient of its {}", spec_.options.kind,
+                            request.inputs != nullptr ? "inputs" : "vector");
+    }
+  }
 
   // The caller's rows, in the caller's memory.
   at::Tensor Observations(const NetworkInput& input) const {
@@ -203,6 +226,18 @@ class TorchNetwork final : public Network {
     }
     return at::from_blob(const_cast<void*>(input.observations), shape,
                          at::TensorOptions(pixels ? at::kByte : at::kFloat));
+  }
+
+  // Of the computing stream; undefined where the network reads none.
+  at::Tensor Vector(const NetworkInput& input) const {
+    if (spec_.vector_elements == 0) return {};
+    if (input.vector == nullptr) {
+      throw InvalidArgument("a network that reads {} numbers beside '{}' was given none",
+                            spec_.vector_elements, spec_.observation.name);
+    }
+    return traffic_.ToDevice(at::from_blob(const_cast<float*>(input.vector),
+                                           {input.rows, spec_.vector_elements},
+                                           at::TensorOptions(at::kFloat)));
   }
 
   at::Tensor State(const NetworkInput& input) const {
@@ -268,7 +303,8 @@ class TorchNetwork final : public Network {
   const Model model_;
   WeightStore weights_;
 
-  at::Tensor inputs_;  // What the graph below was given.
+  at::Tensor inputs_;  // What the graph below was given,
+  at::Tensor vector_;  // and beside it.
   Tensors graph_;      // Outputs of the last Forward with their graph; empty after Backward.
   Tensors outputs_;    // What matrices_ points into.
   std::vector<Matrix> matrices_;

@@ -19,56 +19,6 @@ namespace {
 
 using testing::HasSubstr;
 
-double Loss(Network& network, const NetworkInput& input, const std::vector<float>& weights) {
-  const std::vector<float> outputs = Copy(network.Infer(input));
-  double loss = 0.0;
-  for (std::size_t i = 0; i < outputs.size(); ++i) loss += double{weights[i]} * outputs[i];
-  return loss;
-}
-
-// For each array: the loss must rise along the gradient exactly as steeply as the gradient is long.
-// A wrong element anywhere makes the two differ, short of an error at right angles to the gradient.
-void CheckGradient(Network& network, const NetworkInput& input) {
-  const auto outputs = network.Forward(input);
-  std::vector<float> weights = LossWeights(Copy(outputs).size());
-  network.Backward(AsGradients(outputs, weights));
-
-  const double step = 5e-4;  // Small, for the kinks of relu.
-  const std::vector<float> start(network.parameters().begin(), network.parameters().end());
-  for (const ParameterEntry& entry : network.manifest().entries()) {
-    const auto gradient = network.gradients().subspan(entry.offset, entry.elements());
-    double length = 0.0;
-    for (const float value : gradient) length += double{value} * value;
-    length = std::sqrt(length);
-    ASSERT_GT(length, 0.1) << entry.name;
-    double difference = 0.0;
-    for (const double sign : {1.0, -1.0}) {
-      std::ranges::copy(start, network.parameters().begin());
-      for (std::size_t i = 0; i < gradient.size(); ++i) {
-        network.parameters()[entry.offset + i] +=
-            static_cast<float>(sign * step * gradient[i] / length);
-      }
-      network.ParametersChanged();
-      difference += sign * Loss(network, input, weights);
-    }
-    EXPECT_NEAR(difference / (2 * step), length, 0.01 * length + 2e-3) << entry.name;
-  }
-  std::ranges::copy(start, network.parameters().begin());
-  network.ParametersChanged();
-}
-
-template <typename Body>
-Error ErrorOf(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "not a menger::Error: " << error.what();
-  }
-  return Error(ErrorCode::kInternal, "nothing was thrown");
-}
-
 TEST(TorchNetworkTest, TheGradientOfAnMlpEqualsFiniteDifferences) {
   for (const bool shared : {false, true}) {
     NetworkSpec spec = SpecOf("mlp", Vector(4));

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/base/error.h"
 #include "menger/base/random.h"
 #include "menger/networks/network.h"
 #include "menger/networks/torch/torch_network.h"
@@ -57,7 +59,9 @@ struct Batch {
       for (std::size_t i = 0; i < elements; ++i) floats.push_back(random.Normal());
     }
     for (float& value : state) value = static_cast<float>(random.Uniform(-0.5, 0.5));
+    for (int i = 0; i < rows * spec.vector_elements; ++i) vector.push_back(random.Normal());
     input.observations = pixels.empty() ? static_cast<const void*>(floats.data()) : pixels.data();
+    input.vector = vector.empty() ? nullptr : vector.data();
     input.rows = rows;
     input.steps = steps;
     input.state = state.empty() ? nullptr : state.data();
@@ -66,6 +70,7 @@ struct Batch {
 
   std::vector<float> floats;
   std::vector<std::uint8_t> pixels;
+  std::vector<float> vector;
   std::vector<float> state;
   std::vector<std::uint8_t> is_first;
   NetworkInput input;
@@ -107,6 +112,57 @@ inline std::vector<Matrix> AsGradients(std::span<const Matrix> outputs,
     next += output.rows * output.columns;
   }
   return gradients;
+}
+
+// A linear loss of the outputs.
+inline double Loss(Network& network, const NetworkInput& input, const std::vector<float>& weights) {
+  const std::vector<float> outputs = Copy(network.Infer(input));
+  double loss = 0.0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) loss += double{weights[i]} * outputs[i];
+  return loss;
+}
+
+// For each array: the loss must rise along the gradient exactly as steeply as the gradient is long.
+// A wrong element anywhere makes the two differ, short of an error at right angles to the gradient.
+inline void CheckGradient(Network& network, const NetworkInput& input) {
+  const auto outputs = network.Forward(input);
+  std::vector<float> weights = LossWeights(Copy(outputs).size());
+  network.Backward(AsGradients(outputs, weights));
+
+  const double step = 5e-4;  // Small, for the kinks of relu.
+  const std::vector<float> start(network.parameters().begin(), network.parameters().end());
+  for (const ParameterEntry& entry : network.manifest().entries()) {
+    const auto gradient = network.gradients().subspan(entry.offset, entry.elements());
+    double length = 0.0;
+    for (const float value : gradient) length += double{value} * value;
+    length = std::sqrt(length);
+    ASSERT_GT(length, 0.1) << entry.name;
+    double difference = 0.0;
+    for (const double sign : {1.0, -1.0}) {
+      std::ranges::copy(start, network.parameters().begin());
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        network.parameters()[entry.offset + i] +=
+            static_cast<float>(sign * step * gradient[i] / length);
+      }
+      network.ParametersChanged();
+      difference += sign * Loss(network, input, weights);
+    }
+    EXPECT_NEAR(difference / (2 * step), length, 0.01 * length + 2e-3) << entry.name;
+  }
+  std::ranges::copy(start, network.parameters().begin());
+  network.ParametersChanged();
+}
+
+template <typename Body>
+Error ErrorOf(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "not a menger::Error: " << error.what();
+  }
+  return Error(ErrorCode::kInternal, "nothing was thrown");
 }
 
 }  // namespace menger

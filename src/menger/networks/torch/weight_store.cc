@@ -97,21 +97,23 @@ const Tensors& WeightStore::ForInference() {
   return state_->inference;
 }
 
-at::Tensor WeightStore::Backward(const Tensors& outputs, const Tensors& output_gradients,
-                                 bool of_parameters, const at::Tensor& inputs) {
+Tensors WeightStore::Backward(const Tensors& outputs, const Tensors& output_gradients,
+                              bool of_parameters, const Tensors& inputs) {
   Tensors asked;
   if (of_parameters) asked = state_->leaves;
-  if (inputs.defined()) asked.push_back(inputs);
+  asked.insert(asked.end(), inputs.begin(), inputs.end());
   if (asked.empty()) return {};
   // grad, not backward: that would add to what must first be zeroed.
   Tensors gradients =
       torch::autograd::grad(outputs, asked, output_gradients, /*retain_graph=*/false,
                             /*create_graph=*/false, /*allow_unused=*/true);
-  at::Tensor of_inputs;
-  if (inputs.defined()) {
-    of_inputs = gradients.back().defined() ? gradients.back() : at::zeros_like(inputs);
-    gradients.pop_back();
+  Tensors of_inputs;
+  const std::size_t first = gradients.size() - inputs.size();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor& gradient = gradients[first + i];
+    of_inputs.push_back(gradient.defined() ? gradient : at::zeros_like(inputs[i]));
   }
+  gradients.resize(first);
   if (!of_parameters) return of_inputs;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     at::Tensor& view = state_->gradient_views[i];

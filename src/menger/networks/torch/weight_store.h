@@ -32,9 +32,9 @@ class WeightStore {
 
   // Overwrites gradients(), if they are asked for, with those of `outputs`, weighted by
   // `output_gradients` (on the device), with respect to the parameters. Returns the same with
-  // respect to `inputs` of the graph, if there are any. Frees the graph.
-  at::Tensor Backward(const Tensors& outputs, const Tensors& output_gradients, bool of_parameters,
-                      const at::Tensor& inputs);
+  // respect to each of `inputs` of the graph. Frees the graph.
+  Tensors Backward(const Tensors& outputs, const Tensors& output_gradients, bool of_parameters,
+                   const Tensors& inputs);
 
  private:
   struct State;
