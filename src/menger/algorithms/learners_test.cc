@@ -61,7 +61,12 @@ struct Learners {
   template <typename Function>
   void Share(const Function& learn) {
     auto second = std::async(std::launch::async, [&] { learn(1); });
-    learn(0);
+    try {
+      learn(0);
+    } catch (const Error&) {
+      second.get();  // Where it failed, the first waited for nothing: why is what counts.
+      throw;
+    }
     second.get();
   }
 

@@ -11,8 +11,8 @@ namespace menger {
 // do. With a pool each, the workers of one would have to be woken while those of another still spin
 // in their way.
 //
-// Copies are handles of the same threads, which end with the last of them. One caller at a time, of
-// all handles together (FailedPrecondition).
+// Copies are handles of the same threads, which end with the last of them. Of several threads, one
+// caller at a time, of all handles together (FailedPrecondition); of one, any number.
 class SharedWorkerPool {
  public:
   // New threads; a number where one is expected asks for threads of its own. Throws as WorkerPool.

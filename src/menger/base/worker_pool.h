@@ -19,8 +19,8 @@ namespace menger {
 // Task t always runs on thread t % threads(), and the caller is thread 0: so per-thread buffers and
 // sums are the same in every run. A Run costs a few microseconds when the workers are still
 // spinning from the last one, a futex wake when they sleep; it allocates nothing. With one thread,
-// or one task, everything runs inline. One caller at a time; a task must not call Run on its own
-// pool (FailedPrecondition).
+// or one task, everything runs inline. A pool of one thread takes any number of callers at once;
+// one of more takes one at a time, and no task of its own that calls Run (FailedPrecondition).
 class WorkerPool {
  public:
   // `threads` counts the caller. Throws InvalidArgument unless 1 <= threads <= 1024.

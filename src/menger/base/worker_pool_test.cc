@@ -80,15 +80,28 @@ TEST(WorkerPoolTest, AnExceptionReachesTheCallerAndThePoolStaysUsable) {
 }
 
 TEST(WorkerPoolTest, ATaskMayNotRunItsOwnPool) {
-  for (const int threads : {1, 2}) {
-    WorkerPool pool(threads);
-    try {
-      pool.Run(2, [&](int) { pool.Run(1, [](int) {}); });
-      FAIL();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);
-    }
+  WorkerPool pool(2);
+  try {
+    pool.Run(2, [&](int) { pool.Run(1, [](int) {}); });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);
   }
+}
+
+// Two learners of one process that were made alike hold handles of one pool.
+TEST(WorkerPoolTest, OneThreadIsEveryCallersOwn) {
+  const SharedWorkerPool one = 1;
+  const SharedWorkerPool other = one;  // NOLINT(performance-unnecessary-copy-initialization)
+  int inner = 0;
+  one.Run(2, [&](int) { other.Run(3, [&](int) { ++inner; }); });
+  EXPECT_EQ(inner, 6);
+
+  int from_another = 0;
+  one.Run(1, [&](int) {  // Another thread's Run, whole, while this one is under way.
+    std::thread([&] { other.Run(2, [&](int) { ++from_another; }); }).join();
+  });
+  EXPECT_EQ(from_another, 2);
 }
 
 TEST(WorkerPoolTest, ImpossibleSizesAreRefused) {
