@@ -21,7 +21,7 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
-#include "menger/replay/replay_keeper.h"
+#include "menger/replay/durability/replay_keeper.h"
 #include "menger/replay/replay_store.h"
 #include "program.h"
 

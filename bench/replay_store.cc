@@ -32,7 +32,7 @@
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/random.h"
-#include "menger/replay/batch_gatherer.h"
+#include "menger/replay/client/batch_gatherer.h"
 #include "menger/replay/table.h"
 #include "menger/replay/trajectory_writer.h"
 #include "menger/tensor/memory.h"

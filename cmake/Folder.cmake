@@ -1,10 +1,12 @@
-# menger_folder(NAME [LIBRARIES ...] [TEST_MAIN FILE]): one static library from the current folder's *.cc, one test program from its
-# *_test.cc. New files are picked up when CMake is run again. A test whose name contains "Slow" (seconds, not milliseconds)
+# menger_folder(NAME [LIBRARIES ...] [ROOMS ...] [TEST_MAIN FILE]): one static library from the *.cc of the current folder and of its
+# rooms, one test program from their *_test.cc. New files are picked up when CMake is run again. A test whose name contains "Slow" (seconds, not milliseconds)
 # gets the label `slow` and is left out of sanitizer runs.
 function(menger_folder name)
-  cmake_parse_arguments(FOLDER "" "TEST_MAIN" "LIBRARIES;TEST_LIBRARIES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "*.cc")
-  file(GLOB tests CONFIGURE_DEPENDS "*_test.cc")
+  cmake_parse_arguments(FOLDER "" "TEST_MAIN" "LIBRARIES;TEST_LIBRARIES;ROOMS" ${ARGN})
+  list(TRANSFORM FOLDER_ROOMS APPEND "/*.cc" OUTPUT_VARIABLE of_rooms)
+  list(TRANSFORM FOLDER_ROOMS APPEND "/*_test.cc" OUTPUT_VARIABLE tests_of_rooms)
+  file(GLOB sources CONFIGURE_DEPENDS "*.cc" ${of_rooms})
+  file(GLOB tests CONFIGURE_DEPENDS "*_test.cc" ${tests_of_rooms})
   if(tests)
     list(REMOVE_ITEM sources ${tests})
   endif()

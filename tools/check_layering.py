@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that every file under src/menger includes only from its own folder and from folders above it in the design's list.
+"""Checks that every file under src/menger includes only from its own folder and from folders above it in the design's list, and
+in a folder with rooms likewise. Test files and what only they include (*_testing.h) may look into every room of their folder.
 
 Also: torch is included only under src/menger/networks/torch, nothing outside that folder includes its headers, and files of
 ours are named from src ("menger/base/error.h"). Modules under python import each other in no circle, imports inside functions
@@ -52,7 +53,23 @@ def violations(root):
                 found.append(f"{where}; '{target_folder}' is not a folder of the design")
             elif sources.LAYERS.index(target_folder) > sources.LAYERS.index(folder):
                 found.append(f"{where}; {folder} is above {target_folder} and may not know it")
+            elif target_folder == folder and (breach := room_breach(folder, inside, target)):
+                found.append(f"{where}; {breach}")
     return found
+
+
+def room_breach(folder, inside, target):
+    """What is wrong with a file of a folder that includes another one of it, by their rooms; or None."""
+    rooms = sources.ROOMS.get(folder)
+    if not rooms or inside.endswith(("_test.cc", "_testing.h")):
+        return None
+    own, other = ("/".join(name.split("/")[1:-1]) for name in (inside, target))
+    for room in (own, other):
+        if room not in rooms:
+            return f"'{room}' is not a room of {folder}: {', '.join(room or 'the folder itself' for room in rooms)}"
+    if rooms.index(other) > rooms.index(own):
+        return f"{folder}/{own} is above {folder}/{other} and may not know it"
+    return None
 
 
 def modules(root):
@@ -121,6 +138,10 @@ def self_test():
         ("src/menger/networks/a.cc", '#include "menger/networks/torch/a.h"', 1),
         ("src/menger/base/a.cc", "#include <menger/base/error.h>", 1),
         ("src/menger/base/a.cc", '#include "a.cc"', 1),
+        ("src/menger/replay/a.cc", '#include "menger/replay/chunks/a.h"', 0),
+        ("src/menger/replay/chunks/a.cc", '#include "menger/replay/a.h"', 1),
+        ("src/menger/replay/chunks/a_test.cc", '#include "menger/replay/a.h"', 0),
+        ("src/menger/replay/client/a.cc", '#include "menger/replay/attic/a.h"', 1),
         ("src/menger/agents/a.cc", "#include <vector>", 1),
         ("src/menger/base/a.cc", '#include "menger/agents/a.h"', 1),
         ("bench/a.cc", '#include "menger/cli/main.h"', 0),

@@ -18,6 +18,9 @@ LAYERS = [
     "algorithms", "policies", "training", "cli",
 ]  # fmt: skip
 
+# The same inside a folder that has rooms; "" is the folder itself.
+ROOMS = {"replay": ["chunks", "selectors", "", "durability", "client", "server"]}
+
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 

@@ -11,9 +11,9 @@
 
 #include "expect.h"
 #include "menger/base/error.h"
-#include "menger/replay/batch_gatherer.h"
-#include "menger/replay/checkpoint.h"
-#include "menger/replay/replay_keeper.h"
+#include "menger/replay/client/batch_gatherer.h"
+#include "menger/replay/durability/checkpoint.h"
+#include "menger/replay/durability/replay_keeper.h"
 #include "menger/replay/replay_store.h"
 #include "menger/replay/trajectory_writer.h"
 

@@ -33,10 +33,10 @@
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/random.h"
-#include "menger/replay/replay_keeper.h"
+#include "menger/replay/chunks/slice_reader.h"
+#include "menger/replay/durability/replay_keeper.h"
 #include "menger/replay/replay_store.h"
 #include "menger/replay/sample.h"
-#include "menger/replay/slice_reader.h"
 
 namespace menger {
 namespace {

@@ -24,10 +24,10 @@
 #include "crash_program.h"
 #include "menger/base/error.h"
 #include "menger/base/random.h"
-#include "menger/replay/checkpoint.h"
+#include "menger/replay/chunks/slice_reader.h"
+#include "menger/replay/durability/checkpoint.h"
 #include "menger/replay/replay_store.h"
 #include "menger/replay/sample.h"
-#include "menger/replay/slice_reader.h"
 
 namespace menger {
 namespace {

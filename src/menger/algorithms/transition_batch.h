@@ -9,7 +9,7 @@
 #include "menger/networks/batch_memory.h"
 #include "menger/networks/network.h"
 #include "menger/networks/update_rule.h"
-#include "menger/replay/batch_source.h"
+#include "menger/replay/client/batch_source.h"
 
 namespace menger {
 

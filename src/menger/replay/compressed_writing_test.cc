@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "menger/base/error.h"
-#include "menger/replay/batch_gatherer.h"
-#include "menger/replay/checkpoint.h"
-#include "menger/replay/checkpoint_testing.h"
+#include "menger/replay/chunks/slice_reader.h"
+#include "menger/replay/client/batch_gatherer.h"
+#include "menger/replay/durability/checkpoint.h"
+#include "menger/replay/durability/checkpoint_testing.h"
 #include "menger/replay/replay_store.h"
 #include "menger/replay/sample.h"
-#include "menger/replay/slice_reader.h"
 
 namespace menger {
 namespace {

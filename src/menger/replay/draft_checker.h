@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "menger/replay/chunk_store.h"
+#include "menger/replay/chunks/chunk_store.h"
 #include "menger/replay/table.h"
 
 namespace menger {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "menger/replay/chunk_store.h"
+#include "menger/replay/chunks/chunk_store.h"
 #include "menger/replay/table.h"
 #include "menger/replay/trajectory_writer.h"
 

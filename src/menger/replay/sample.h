@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "menger/replay/chunk_store.h"
-#include "menger/replay/item.h"
+#include "menger/replay/chunks/chunk_store.h"
+#include "menger/replay/chunks/item.h"
 
 namespace menger {
 

@@ -12,10 +12,10 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/random.h"
-#include "menger/replay/chunk_store.h"
-#include "menger/replay/item.h"
-#include "menger/replay/rate_limiter.h"
-#include "menger/replay/selector.h"
+#include "menger/replay/chunks/chunk_store.h"
+#include "menger/replay/chunks/item.h"
+#include "menger/replay/selectors/rate_limiter.h"
+#include "menger/replay/selectors/selector.h"
 
 namespace menger {
 

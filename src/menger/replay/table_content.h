@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "menger/base/random.h"
-#include "menger/replay/item.h"
+#include "menger/replay/chunks/item.h"
 #include "menger/replay/item_pool.h"
 
 namespace menger {

@@ -11,8 +11,8 @@
 
 #include "menger/replay/draft_checker.h"
 #include "menger/replay/item_pool.h"
-#include "menger/replay/rate_limiter.h"
-#include "menger/replay/selector.h"
+#include "menger/replay/selectors/rate_limiter.h"
+#include "menger/replay/selectors/selector.h"
 #include "menger/replay/table.h"
 #include "menger/replay/table_changes.h"
 #include "menger/replay/table_content.h"

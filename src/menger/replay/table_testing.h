@@ -8,7 +8,7 @@
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
 #include "menger/base/file_testing.h"
-#include "menger/replay/chunk_store.h"
+#include "menger/replay/chunks/chunk_store.h"
 #include "menger/replay/sample.h"
 #include "menger/replay/table.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "menger/base/clock.h"
-#include "menger/replay/batch_gatherer.h"
+#include "menger/replay/client/batch_gatherer.h"
 #include "menger/replay/table.h"
 #include "menger/replay/trajectory_writer.h"
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "menger/base/clock.h"
-#include "menger/replay/chunk_compression.h"
-#include "menger/replay/chunk_store.h"
-#include "menger/replay/item.h"
+#include "menger/replay/chunks/chunk_compression.h"
+#include "menger/replay/chunks/chunk_store.h"
+#include "menger/replay/chunks/item.h"
 #include "menger/replay/table.h"
 
 namespace menger {

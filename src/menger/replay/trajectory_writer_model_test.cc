@@ -13,7 +13,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/random.h"
-#include "menger/replay/batch_gatherer.h"
+#include "menger/replay/client/batch_gatherer.h"
 #include "menger/replay/sample.h"
 #include "menger/replay/trajectory_testing.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "menger/base/error.h"
-#include "menger/replay/batch_gatherer.h"
+#include "menger/replay/client/batch_gatherer.h"
 #include "menger/replay/sample.h"
 #include "menger/replay/trajectory_testing.h"
 

@@ -9,7 +9,7 @@
 #include "menger/base/error.h"
 #include "menger/base/random.h"
 #include "menger/base/thread.h"
-#include "menger/replay/checkpoint.h"
+#include "menger/replay/durability/checkpoint.h"
 
 namespace menger {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "menger/algorithms/replay_algorithm.h"
-#include "menger/replay/batch_source.h"
+#include "menger/replay/client/batch_source.h"
 #include "menger/replay/replay_store.h"
 #include "menger/training/replay_options.h"
 #include "menger/training/slab_consumer.h"

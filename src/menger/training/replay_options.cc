@@ -1,7 +1,7 @@
 #include "menger/training/replay_options.h"
 
 #include "menger/base/error.h"
-#include "menger/replay/chunk_store.h"
+#include "menger/replay/chunks/chunk_store.h"
 
 namespace menger {
 

@@ -12,7 +12,7 @@
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/log.h"
-#include "menger/replay/checkpoint.h"
+#include "menger/replay/durability/checkpoint.h"
 #include "menger/training/heartbeat.h"
 #include "menger/training/replay_learner.h"
 

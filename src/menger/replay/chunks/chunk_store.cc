@@ -1,0 +1,147 @@
+#include "menger/replay/chunks/chunk_store.h"
+
+#include <sys/mman.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+
+std::unique_ptr<Memory> Reserve(const char* label, std::size_t bytes, bool shared) {
+  if (shared) return AllocateSharedMemory(label, bytes);
+  return AllocatePlainMemory(bytes);
+}
+
+// Not a draw of the run: it must differ between two processes of one seed.
+std::uint64_t NewStoreIdentity() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
+
+std::uint64_t StepsId(const Spec& steps) {
+  std::string text;
+  for (const LeafSpec& leaf : steps.leaves()) {
+    text += fmt::format("{}:{}{}{};", leaf.name.size(), leaf.name, NameOf(leaf.dtype),
+                        ToString(leaf.shape));
+  }
+  return XXH3_64bits(text.data(), text.size());
+}
+
+ChunkLayout::ChunkLayout(Spec steps, int capacity)
+    : steps_(std::move(steps)), steps_id_(StepsId(steps_)), capacity_(capacity) {
+  if (steps_.size() == 0) throw InvalidArgument("steps without leaves; they need at least one");
+  if (capacity < 1 || capacity > kChunkRowsMax) {
+    throw InvalidArgument("a chunk of {} steps; it must have 1 to {}", capacity, kChunkRowsMax);
+  }
+  for (const LeafSpec& leaf : steps_.leaves()) {
+    row_bytes_.push_back(leaf.bytes());
+    offsets_.push_back(bytes_);
+    bytes_ += ArrayBytes(leaf.bytes(), capacity);
+  }
+}
+
+ChunkStore::ChunkStore(const ChunkStoreOptions& options)
+    : options_(options),
+      identity_(NewStoreIdentity()),
+      arena_memory_(Reserve("menger-chunks", options.bytes_max, options.shared)),
+      // As many records as there can be blocks, which are at least a cache line each.
+      record_memory_(Reserve("menger-chunk-records",
+                             std::min<std::size_t>(options.bytes_max / kCacheLine,
+                                                   std::numeric_limits<ChunkId>::max()) *
+                                 sizeof(Record),
+                             options.shared)),
+      data_(arena_memory_->data()),
+      records_(reinterpret_cast<Record*>(record_memory_->data())),
+      blocks_(options.bytes_max / kCacheLine * kCacheLine) {
+  if (options.bytes_max < kCacheLine) {
+    throw InvalidArgument("a chunk store of {} bytes; it must have at least {}", options.bytes_max,
+                          kCacheLine);
+  }
+  // Random reads of small rows spend most of their time on missing TLB entries otherwise. A kernel
+  // that refuses changes nothing else.
+  madvise(data_, options.bytes_max, MADV_HUGEPAGE);
+}
+
+ChunkId ChunkStore::Allocate(const ChunkLayout& layout, std::size_t compressed_bytes) {
+  return Allocate(layout, compressed_bytes, nullptr);
+}
+
+ChunkId ChunkStore::Restore(const ChunkLayout& layout, const ChunkIdentity& identity,
+                            std::size_t compressed_bytes) {
+  return Allocate(layout, compressed_bytes, &identity);
+}
+
+ChunkId ChunkStore::Allocate(const ChunkLayout& layout, std::size_t compressed_bytes,
+                             const ChunkIdentity* identity) {
+  const std::size_t content = compressed_bytes > 0 ? compressed_bytes : layout.bytes();
+  const std::size_t bytes = (content + kCacheLine - 1) / kCacheLine * kCacheLine;
+  if (bytes > options_.bytes_max) {
+    throw InvalidArgument("a chunk of {} steps takes {} bytes, but the replay store has only {}",
+                          layout.capacity(), bytes, options_.bytes_max);
+  }
+  const std::lock_guard lock(mutex_);
+  const std::optional<std::size_t> begin = blocks_.Take(bytes);
+  if (!begin) {
+    throw Unavailable(
+        "the replay store has no room for a chunk of {} bytes: {} of {} are in use by {} chunks, "
+        "and the largest gap has {}; tables must drop items first, writers reach back less far, or "
+        "the store be larger",
+        bytes, bytes_used_, options_.bytes_max, chunks_end_ - free_.size(), blocks_.largest());
+  }
+  if (free_.empty()) {
+    new (&records_[chunks_end_]) Record{};
+    free_.push_back(chunks_end_++);
+  }
+  const ChunkId chunk = free_.back();
+  free_.pop_back();
+  bytes_used_ += bytes;
+  Record& record = records_[chunk];
+  record.data_offset = *begin;
+  record.bytes = bytes;
+  record.compressed_bytes = compressed_bytes;
+  record.steps_id = layout.steps_id();
+  record.capacity = static_cast<std::uint32_t>(layout.capacity());
+  record.identity =
+      identity != nullptr ? *identity : ChunkIdentity{.store = identity_, .number = ++chunks_made_};
+  record.rows.store(0, std::memory_order_relaxed);
+  record.references.store(1, std::memory_order_relaxed);
+  return chunk;
+}
+
+void ChunkStore::Free(ChunkId chunk) {
+  const std::lock_guard lock(mutex_);
+  const Record& record = records_[chunk];
+  blocks_.Give(record.data_offset, record.bytes);
+  bytes_used_ -= record.bytes;
+  free_.push_back(chunk);
+}
+
+std::size_t ChunkStore::bytes_used() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_used_;
+}
+
+std::uint32_t ChunkStore::chunks() const {
+  const std::lock_guard lock(mutex_);
+  return chunks_end_ - static_cast<std::uint32_t>(free_.size());
+}
+
+std::uint32_t ChunkStore::chunks_end() const {
+  const std::lock_guard lock(mutex_);
+  return chunks_end_;
+}
+
+}  // namespace menger

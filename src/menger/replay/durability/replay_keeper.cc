@@ -1,0 +1,222 @@
+#include "menger/replay/durability/replay_keeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "menger/base/log.h"
+
+namespace menger {
+namespace {
+
+// Waits are cut into pieces of this length, which no clock arithmetic overflows.
+constexpr std::chrono::nanoseconds kWaitMax = std::chrono::hours(1);
+constexpr std::chrono::hours kLossMax(24);  // Sums with the clock do not overflow.
+
+constexpr int kGroupsPerLoss = 20;  // In loss_max.
+constexpr int kSyncsPerLoss = 4;
+
+void CheckPositive(const char* field, std::chrono::nanoseconds duration) {
+  if (duration.count() <= 0) {
+    throw InvalidArgument("durability.{} is {} ns; it must be more than 0", field,
+                          duration.count());
+  }
+}
+
+}  // namespace
+
+void DurabilityOptions::Check() const {
+  if (kind == Durability::kNone) return;
+  if (folder.empty()) throw InvalidArgument("durability.folder is empty; it must name a folder");
+  CheckPositive("checkpoint_every", checkpoint_every);
+  CheckPositive("loss_max", loss_max);
+  if (loss_max > kLossMax) {
+    throw InvalidArgument("durability.loss_max is {} s; it must be at most {} s",
+                          std::chrono::duration<double>(loss_max).count(),
+                          std::chrono::seconds(kLossMax).count());
+  }
+  if (journal_bytes_max == 0) throw InvalidArgument("durability.journal_bytes_max is 0");
+}
+
+ReplayKeeper::ReplayKeeper(ReplayStore& store, const DurabilityOptions& options)
+    : store_(store), options_(options) {
+  options_.Check();
+  if (options_.kind == Durability::kNone) return;
+  folder_.emplace(options_.folder);
+  const std::optional<std::uint64_t> found = folder_->Recover(store);
+  newest_ = folder_->NextNumber();
+  next_number_ = newest_ + 1;
+  // So that journals of two processes never depend on each other.
+  const ReplayCheckpoint base(store);
+  base.Write(folder_->CheckpointPath(newest_), found ? folder_->CheckpointPath(*found) : "");
+  if (options_.kind == Durability::kJournal) {
+    journal_ =
+        std::make_unique<ReplayJournal>(store, options_.folder, options_.loss_max, base, newest_);
+  }
+  folder_->RemoveBefore(found.value_or(newest_));
+  thread_ = Thread({.name = "replay-keeper"}, [this] { Run(); });
+}
+
+ReplayKeeper::~ReplayKeeper() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wanted_.notify_all();
+}
+
+// ---- Requests
+
+void ReplayKeeper::Sync(const Deadline& deadline) {
+  if (options_.kind == Durability::kJournal) return Await(syncs_, deadline, "sync");
+  Checkpoint(deadline);
+}
+
+void ReplayKeeper::Checkpoint(const Deadline& deadline) {
+  if (options_.kind == Durability::kNone) {
+    throw FailedPrecondition("the replay store is not kept: its durability is none");
+  }
+  Await(checkpoints_, deadline, "checkpoint");
+}
+
+void ReplayKeeper::Await(Requests& requests, const Deadline& deadline, const char* what) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t number = ++requests.wanted;
+  wanted_.notify_all();
+  while (requests.done < number) {
+    const std::chrono::nanoseconds remaining = deadline.remaining();
+    if (remaining.count() == 0) {
+      throw DeadlineExceeded("a {} of the replay store in '{}' was not done in time", what,
+                             options_.folder);
+    }
+    done_.wait_for(lock, std::min(remaining, kWaitMax));
+  }
+  if (requests.error) throw Error(*requests.error);
+}
+
+// Called with mutex_ held.
+void ReplayKeeper::Meet(Requests& requests, const std::optional<Error>& error) {
+  requests.done = requests.begun;
+  if (error) {
+    requests.error.emplace(*error);
+  } else {
+    requests.error.reset();
+  }
+}
+
+// ---- The thread
+
+void ReplayKeeper::Run() {
+  std::unique_lock lock(mutex_);
+  const auto checkpoint_is_wanted = [&] {
+    return !is_writing_ && (checkpoints_.wanted > checkpoints_.begun || CheckpointIsDue());
+  };
+  while (!stop_) {
+    syncs_.begun = syncs_.wanted;
+    const bool sync = syncs_.begun > syncs_.done;
+    const bool checkpoint = checkpoint_is_wanted();
+    if (checkpoint) {
+      checkpoints_.begun = checkpoints_.wanted;
+      is_writing_ = true;
+    }
+    lock.unlock();
+    const std::optional<Error> not_begun = checkpoint ? BeginCheckpoint() : std::nullopt;
+    const std::optional<Error> not_written = journal_ ? WriteJournal(sync) : std::nullopt;
+    lock.lock();
+    if (not_begun) {
+      is_writing_ = false;
+      Meet(checkpoints_, not_begun);
+    }
+    Meet(syncs_, not_written);
+    done_.notify_all();
+
+    const bool was_writing = is_writing_;
+    std::chrono::nanoseconds pause = kWaitMax;
+    if (!was_writing) {
+      const std::chrono::nanoseconds passed(since_checkpoint_.nanoseconds());
+      pause = std::clamp(options_.checkpoint_every - passed, std::chrono::nanoseconds(0), pause);
+    }
+    if (journal_) pause = std::min(pause, options_.loss_max / kGroupsPerLoss);
+    wanted_.wait_for(lock, pause, [&] {
+      return stop_ || syncs_.wanted > syncs_.begun || checkpoint_is_wanted() ||
+             is_writing_ != was_writing;  // Then the pause is another.
+    });
+  }
+  lock.unlock();
+  writer_.Join();
+  if (journal_) EndJournal();
+}
+
+bool ReplayKeeper::CheckpointIsDue() const {
+  if (since_checkpoint_.nanoseconds() >= options_.checkpoint_every.count()) return true;
+  return journal_ && !journal_->failed() && journal_->segment_bytes() >= options_.journal_bytes_max;
+}
+
+// Returns why there will be none.
+std::optional<Error> ReplayKeeper::BeginCheckpoint() {
+  writer_.Join();  // It has finished.
+  since_checkpoint_.Restart();
+  const std::uint64_t number = next_number_++;
+  try {
+    // Without its journal a store takes nothing new, but what it has can still be saved.
+    cut_ = journal_ && !journal_->failed() ? journal_->Cut(number)
+                                           : std::make_unique<ReplayCheckpoint>(store_);
+    writer_ = Thread({.name = "replay-writer"},
+                     [this, number, previous = newest_] { WriteCheckpoint(number, previous); });
+    return std::nullopt;
+  } catch (...) {
+    const Error error = TranslateCurrentException();
+    LogError("no checkpoint of the replay store in '{}': {}", options_.folder, error.what());
+    return error;
+  }
+}
+
+void ReplayKeeper::WriteCheckpoint(std::uint64_t number, std::uint64_t previous) {
+  std::optional<Error> error;
+  try {
+    cut_->Write(folder_->CheckpointPath(number), folder_->CheckpointPath(previous));
+    folder_->RemoveBefore(previous);
+  } catch (...) {
+    error.emplace(TranslateCurrentException());
+    LogError("no checkpoint of the replay store in '{}': {}", options_.folder, error->what());
+  }
+  cut_.reset();
+  const std::lock_guard lock(mutex_);
+  if (!error) newest_ = number;
+  is_writing_ = false;
+  Meet(checkpoints_, error);
+  done_.notify_all();
+  wanted_.notify_all();
+}
+
+// Returns why what was inserted before is not on the disk.
+std::optional<Error> ReplayKeeper::WriteJournal(bool sync) {
+  try {
+    if (journal_->failed()) {
+      return Unavailable("the journal of the replay store has failed: {}", journal_->gate().why());
+    }
+    journal_->Write();
+    if (!sync && since_sync_.nanoseconds() < options_.loss_max.count() / kSyncsPerLoss) {
+      return std::nullopt;
+    }
+    since_sync_.Restart();
+    journal_->Sync();
+    return std::nullopt;
+  } catch (...) {
+    const Error error = TranslateCurrentException();
+    LogError("the replay store in '{}' takes nothing more: {}", options_.folder, error.what());
+    return error;
+  }
+}
+
+void ReplayKeeper::EndJournal() {
+  if (journal_->failed()) return;  // It was logged.
+  try {
+    journal_->End();
+  } catch (...) {
+    LogError("the last inserts into the replay store in '{}' are lost: {}", options_.folder,
+             TranslateCurrentException().what());
+  }
+}
+
+}  // namespace menger

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "menger/base/clock.h"
+#include "menger/base/error.h"
+#include "menger/base/thread.h"
+#include "menger/replay/durability/checkpoint.h"
+#include "menger/replay/durability/replay_folder.h"
+#include "menger/replay/durability/replay_journal.h"
+#include "menger/replay/replay_store.h"
+
+namespace menger {
+
+// What of a replay store outlives its process.
+enum class Durability {
+  kNone,        // Nothing.
+  kCheckpoint,  // What was there when the last checkpoint began.
+  kJournal,     // All but what was inserted within `loss_max`.
+};
+
+// Where and how a ReplayKeeper keeps a store.
+struct DurabilityOptions {
+  Durability kind = Durability::kNone;
+  std::string folder;
+  std::chrono::nanoseconds checkpoint_every = std::chrono::minutes(10);
+  // A checkpoint is made earlier once so much was journaled since the last one: it bounds the room
+  // on the disk, and the time that recovery takes.
+  std::uint64_t journal_bytes_max = std::uint64_t{4} << 30;
+  // kJournal. The disk syncs four times as often; where it cannot keep up, inserts wait.
+  std::chrono::nanoseconds loss_max = std::chrono::seconds(1);
+
+  // Throws InvalidArgument that names the field.
+  void Check() const;
+};
+
+// Keeps a replay store on the disk, and brings it back.
+//
+//     ReplayStore store(options);
+//     ReplayKeeper keeper(store, {.kind = Durability::kJournal, .folder = "runs/7/replay"});
+//
+// The promise of kJournal: whatever ends the process or the machine, those inserts that returned
+// and are lost were all taken within one span of loss_max; usually within the last quarter of it,
+// and if only the process was killed, within a twentieth. Priorities, removals and counts come back
+// as they were at the same moment, in all tables. Inserts wait, until their deadlines, while the
+// disk is further behind, and throw Unavailable with the cause once the journal cannot be written
+// (the disk is full): from then on nothing new is taken, and the folder must be opened again. Keys
+// of inserts that were lost are given to others afterwards.
+//
+// Not kept are streams of writers (new ones begin), nor, by the journal, the orders by which
+// selectors draw: what was recovered draws other items than a store that had gone on. The two
+// newest checkpoints are kept, and the journal since the older of them: damage to one of them loses
+// nothing, unless it is in a pack that both share.
+class ReplayKeeper {
+ public:
+  // Fills `store`, which outlives the keeper and which nobody has used or uses meanwhile, with what
+  // the folder has. Throws as DurabilityOptions::Check and as ReplayFolder::Recover, and as files
+  // do. kNone touches no folder.
+  ReplayKeeper(ReplayStore& store, const DurabilityOptions& options);
+  ReplayKeeper(const ReplayKeeper&) = delete;
+  ReplayKeeper& operator=(const ReplayKeeper&) = delete;
+  // Brings the journal to the disk, and logs an error if that fails; waits for a checkpoint that is
+  // being written, and makes none. Inserts from then on are not kept.
+  ~ReplayKeeper();
+
+  // Both: what happened before the call is on the disk when they return: Sync by the journal if
+  // there is one. Throw DeadlineExceeded, the error that makes it impossible, or FailedPrecondition
+  // where durability is none. Any thread. Errors of checkpoints that nobody asked for are logged,
+  // and another is tried after checkpoint_every.
+  void Sync(const Deadline& deadline);
+  void Checkpoint(const Deadline& deadline);
+
+ private:
+  // Requests are numbered; so are those that were met.
+  struct Requests {
+    std::uint64_t wanted = 0;
+    std::uint64_t begun = 0;  // Those up to here are being met.
+    std::uint64_t done = 0;
+    std::optional<Error> error;  // Of the last that was done.
+  };
+
+  void Await(Requests& requests, const Deadline& deadline, const char* what);
+  static void Meet(Requests& requests, const std::optional<Error>& error);
+  void Run();
+  bool CheckpointIsDue() const;
+  std::optional<Error> BeginCheckpoint();
+  void WriteCheckpoint(std::uint64_t number, std::uint64_t previous);
+  std::optional<Error> WriteJournal(bool sync);
+  void EndJournal();
+
+  ReplayStore& store_;
+  const DurabilityOptions options_;
+
+  // Used by thread_ alone.
+  std::optional<ReplayFolder> folder_;
+  std::unique_ptr<ReplayJournal> journal_;
+  std::uint64_t next_number_ = 0;
+  Stopwatch since_checkpoint_;
+  Stopwatch since_sync_;
+
+  std::mutex mutex_;
+  std::condition_variable wanted_;  // By thread_: a request, a checkpoint that was written, stop_.
+  std::condition_variable done_;
+  Requests syncs_;            // Guarded by mutex_.
+  Requests checkpoints_;      // Guarded by mutex_.
+  std::uint64_t newest_ = 0;  // Checkpoint on the disk. Guarded by mutex_.
+  bool is_writing_ = false;   // Another one. Guarded by mutex_.
+  bool stop_ = false;         // Guarded by mutex_.
+
+  std::unique_ptr<ReplayCheckpoint> cut_;  // Of writer_ while it runs.
+  Thread writer_;                          // Of a checkpoint. Begun and joined by thread_.
+  Thread thread_;
+};
+
+}  // namespace menger
