@@ -17,7 +17,7 @@ namespace menger {
 // What the runs of a process share. Borrowed for the call.
 struct RunContext {
   ProgressReporter& progress;
-  std::function<bool()> stop_requested;
+  std::function<bool()> stop_requested;  // Asked in any thread; once true, it stays so.
 };
 
 // How a run ended.

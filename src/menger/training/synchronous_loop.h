@@ -42,7 +42,7 @@ const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 class SynchronousLoop {
  public:
   // `evaluation` is the environment as evaluations see it; `stop_requested` is asked once a slab,
-  // those of an evaluation included; once true, it stays so.
+  // those of an evaluation included, and now and then in another thread; once true, it stays so.
   SynchronousLoop(const Experiment& experiment, EnvironmentEntry evaluation, TrainingParts& parts,
                   const RunFolder& folder, ProgressReporter& progress,
                   std::function<bool()> stop_requested);

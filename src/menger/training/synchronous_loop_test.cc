@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <thread>
 
 #include "menger/base/error.h"
 #include "menger/collectors/fake_environment.h"
@@ -162,7 +163,7 @@ class SynchronousLoopTest : public testing::Test {
     const auto experiment = MakeExperiment(catalog, setting);
     return StartRun(
         *experiment, [this] { return RunFolder::Create(root_); }, "",
-        {.progress = progress_, .stop_requested = [this] { return stop_after_-- <= 0; }});
+        {.progress = progress_, .stop_requested = StopRequested()});
   }
 
   RunOutcome Resume(const std::string& setting = "seed=1") { return ResumeIn(root_, {}, setting); }
@@ -173,7 +174,14 @@ class SynchronousLoopTest : public testing::Test {
     const auto experiment = MakeExperiment(catalog, setting);
     return ResumeRun(
         *experiment, RunFolder::Open(folder),
-        {.progress = progress_, .stop_requested = [this] { return stop_after_-- <= 0; }});
+        {.progress = progress_, .stop_requested = StopRequested()});
+  }
+
+  // The loop's own questions alone count: a heartbeat asks now and then, too, in its own thread.
+  std::function<bool()> StopRequested() {
+    return [this, loop = std::this_thread::get_id()] {
+      return std::this_thread::get_id() == loop && stop_after_-- <= 0;
+    };
   }
 
   static std::string ErrorOf(const std::function<void()>& function) {
