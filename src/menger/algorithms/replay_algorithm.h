@@ -27,9 +27,9 @@ class SlabWriter {
  public:
   virtual ~SlabWriter() = default;
 
-  // Appends the slab's valid rows and inserts the items that they complete, at `priority`. Throws
-  // as TrajectoryWriter::Append and Flush.
-  virtual void Write(const Slab& slab, double priority, const Deadline& deadline) = 0;
+  // Appends the slab's valid rows and inserts the items that they complete, at the highest
+  // priority that their table was given. Throws as TrajectoryWriter::Append and Flush.
+  virtual void Write(const Slab& slab, const Deadline& deadline) = 0;
 
   // Its streams, always in the same order: they are saved with the store (ReplayCheckpoint).
   virtual std::vector<TrajectoryWriter*> streams() const = 0;

@@ -92,11 +92,11 @@ TransitionWriter::TransitionWriter(const TransitionFormat& format, const SlabWri
   }
 }
 
-void TransitionWriter::Write(const Slab& slab, double priority, const Deadline& deadline) {
+void TransitionWriter::Write(const Slab& slab, const Deadline& deadline) {
   const ColumnLayout& columns = slab.columns();
   for (int environment = 0; environment < columns.columns(); ++environment) {
     for (int row = 0; row < slab.horizon(); ++row) {
-      WriteRow(slab, row, environment, priority);
+      WriteRow(slab, row, environment);
       const bool last = row + 1 == slab.horizon();
       if (last || (row + 1) % kRowsHeld == 0) writers_[environment]->Flush(deadline);
     }
@@ -127,7 +127,7 @@ void TransitionWriter::Load(ArchiveReader archive) {
   }
 }
 
-void TransitionWriter::WriteRow(const Slab& slab, int row, int environment, double priority) {
+void TransitionWriter::WriteRow(const Slab& slab, int row, int environment) {
   const int position = slab.columns().PositionOf(environment);
   const bool valid = slab.valid(row)[position] != 0;
   Stream& stream = streams_[environment];
@@ -139,16 +139,16 @@ void TransitionWriter::WriteRow(const Slab& slab, int row, int environment, doub
     stream.episode_begin = stream.next_item = writer.steps();
   }
   if (!valid) {  // The environment failed here, after it had shown where the last action led.
-    EndEpisode(stream, AppendObservation(slab, row, position, writer), priority, writer);
+    EndEpisode(stream, AppendObservation(slab, row, position, writer), writer);
     return;
   }
   const std::int64_t step = AppendDecision(slab, row, position, writer);
   stream.open = true;
   if (step - stream.next_item == format_.options().n_step) {
-    AddItem(stream, step, priority, writer);
+    AddItem(stream, step, writer);
   }
   if (slab.terminated(row)[position] != 0 || slab.truncated(row)[position] != 0) {
-    EndEpisode(stream, AppendFinal(slab, row, position, writer), priority, writer);
+    EndEpisode(stream, AppendFinal(slab, row, position, writer), writer);
   }
 }
 
@@ -200,14 +200,13 @@ std::int64_t TransitionWriter::Append(const Caused& caused, std::int64_t version
   return writer.Append(std::span(leaves).first(count), static_cast<std::uint64_t>(version));
 }
 
-void TransitionWriter::EndEpisode(Stream& stream, std::int64_t final_step, double priority,
+void TransitionWriter::EndEpisode(Stream& stream, std::int64_t final_step,
                                   TrajectoryWriter& writer) {
-  while (stream.next_item < final_step) AddItem(stream, final_step, priority, writer);
+  while (stream.next_item < final_step) AddItem(stream, final_step, writer);
   stream.open = false;
 }
 
-void TransitionWriter::AddItem(Stream& stream, std::int64_t last, double priority,
-                               TrajectoryWriter& writer) {
+void TransitionWriter::AddItem(Stream& stream, std::int64_t last, TrajectoryWriter& writer) {
   const std::int64_t decision = stream.next_item++;
   const std::int64_t next = std::min<std::int64_t>(decision + format_.options().n_step, last);
   const auto stack = [&](std::int64_t newest) {
@@ -225,7 +224,7 @@ void TransitionWriter::AddItem(Stream& stream, std::int64_t last, double priorit
     ranges[count++] = stack(decision);
     ranges[count++] = stack(next);
   }
-  writer.Add(table_, priority, std::span(ranges).first(count));
+  writer.Add(table_, /*priority=*/{}, std::span(ranges).first(count));
 }
 
 }  // namespace menger

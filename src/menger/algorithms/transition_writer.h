@@ -69,7 +69,7 @@ class TransitionWriter final : public SlabWriter {
   // `format` outlives the writer.
   TransitionWriter(const TransitionFormat& format, const SlabWriterContext& context);
 
-  void Write(const Slab& slab, double priority, const Deadline& deadline) override;
+  void Write(const Slab& slab, const Deadline& deadline) override;
   std::vector<TrajectoryWriter*> streams() const override;
   void Save(ArchiveWriter archive) const override;
   void Load(ArchiveReader archive) override;
@@ -90,7 +90,7 @@ class TransitionWriter final : public SlabWriter {
     const std::byte* mask = nullptr;  // Null: there are none.
   };
 
-  void WriteRow(const Slab& slab, int row, int environment, double priority);
+  void WriteRow(const Slab& slab, int row, int environment);
 
   // Each appends one step and returns its number: a decision with what it caused; the final
   // observation that is kept aside; the observation of a row, as a final one.
@@ -100,10 +100,9 @@ class TransitionWriter final : public SlabWriter {
   std::int64_t Append(const Caused& caused, std::int64_t version, TrajectoryWriter& writer);
 
   // Adds the items of all decisions that have none, and ends the stream's episode.
-  void EndEpisode(Stream& stream, std::int64_t final_step, double priority,
-                  TrajectoryWriter& writer);
+  void EndEpisode(Stream& stream, std::int64_t final_step, TrajectoryWriter& writer);
   // Adds the item of the next decision; `last` is the newest step.
-  void AddItem(Stream& stream, std::int64_t last, double priority, TrajectoryWriter& writer);
+  void AddItem(Stream& stream, std::int64_t last, TrajectoryWriter& writer);
 
   const TransitionFormat& format_;
   Table& table_;

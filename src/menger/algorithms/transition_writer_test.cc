@@ -228,7 +228,7 @@ TEST_P(TransitionWriterTest, ItemsAreWhatTheRowsSayWhateverEndsEpisodesAndHoweve
   const Deadline deadline = Deadline::After(std::chrono::seconds(60));
   for (int i = 0; i < 60; ++i) {
     environments.Fill(slab);
-    writer.Write(slab, /*priority=*/1.0, deadline);
+    writer.Write(slab, deadline);
   }
 
   const int items = static_cast<int>(table.info().items);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/base/version_distance.h"
 #include "menger/parameters/manifest.h"
 
 namespace menger {
@@ -17,7 +18,9 @@ struct ParameterVersion {
   std::int64_t number = 0;
 
   // One integer that orders as the version does; this is what slabs and items carry.
-  std::int64_t packed() const { return (static_cast<std::int64_t>(incarnation) << 47) | number; }
+  std::int64_t packed() const {
+    return (static_cast<std::int64_t>(incarnation) << kVersionNumberBits) | number;
+  }
 };
 
 // One set of values with its version, immutable once others see it.

@@ -16,7 +16,7 @@ void CheckPriority(double priority) {
 }
 
 void DraftChecker::Check(const ItemDraft& draft, std::uint32_t chunks_end) const {
-  CheckPriority(draft.priority);
+  if (draft.priority) CheckPriority(*draft.priority);
   if (draft.versions.first > draft.versions.last) {
     throw InvalidArgument("versions are {} to {}; they must be in order", draft.versions.first,
                           draft.versions.last);

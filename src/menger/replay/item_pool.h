@@ -15,6 +15,7 @@ struct Item {
   std::uint64_t number = 0;  // From 1 on; 0: the slot is free.
   double priority = 0;
   VersionRange versions;
+  std::uint32_t life = 0;  // Of the table when it was inserted: see ItemKey.
   std::uint32_t times_sampled = 0;
   std::uint32_t slices_begin = 0;
   std::uint32_t slices_count = 0;
@@ -53,8 +54,9 @@ class ItemPool {
   // holds references to all of them.
   void Replace(std::uint32_t slot, std::span<const ChunkTwin> twins);
 
-  bool Has(const ItemKey& key) const {
-    return key.number != 0 && key.slot < items_.size() && items_[key.slot].number == key.number;
+  bool Has(const ItemKey& key) const {  // Of whatever shard.
+    return key.number != 0 && key.slot < items_.size() && items_[key.slot].number == key.number &&
+           items_[key.slot].life == key.life;
   }
   Item& operator[](std::uint32_t slot) { return items_[slot]; }
   std::span<const Slice> slices(std::uint32_t slot) const {

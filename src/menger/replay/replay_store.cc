@@ -44,6 +44,10 @@ std::unique_ptr<TrajectoryWriter> ReplayStore::NewWriter(const Spec& steps,
   return std::make_unique<TrajectoryWriter>(steps, options, chunks_);
 }
 
+void ReplayStore::BeginLife(std::uint64_t life) {
+  for (const std::unique_ptr<Table>& table : tables_) table->BeginLife(life);
+}
+
 void ReplayStore::Close() {
   for (const std::unique_ptr<Table>& table : tables_) table->Close();
 }

@@ -38,7 +38,8 @@ class ReplayStore {
 
   const ChunkStore& chunks() const { return chunks_; }
 
-  void Close();  // All tables.
+  void BeginLife(std::uint64_t life);  // Of all tables.
+  void Close();                        // All tables.
 
  private:
   friend class ReplayCheckpoint;

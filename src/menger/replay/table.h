@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,6 +29,12 @@ struct TableOptions {
   std::size_t bytes_max = std::size_t{1} << 30;  // Of the chunks that its items need.
   int times_sampled_max = 0;                     // Items go when sampled so often; 0: never.
   std::uint64_t seed = 0;
+  std::uint32_t shard = 0;  // In the table's keys.
+
+  // Whether every item stays until it was sampled times_sampled_max times, as in a queue: the rate
+  // limiter lets each be sampled as often as that, and bounds how many wait for it. Such a table
+  // makes inserts wait where it is full, and evicts nothing.
+  bool KeepsUnsampled() const;
 
   // Throws InvalidArgument that names the table and the field.
   void Check() const;
@@ -38,21 +43,21 @@ struct TableOptions {
 // An item on its way into a table: for each column of the ItemSpec its slices, in order. The caller
 // holds references to all chunks until Insert returns.
 struct ItemDraft {
-  double priority = 1.0;
+  std::optional<double> priority;  // None: the highest that the table was ever given, or 1.
   VersionRange versions;
   std::vector<Slice> slices;                // Of all columns, one after the other.
   std::vector<std::uint16_t> slice_counts;  // By column.
 };
 
-// The most items of one sample: it is drawn while everybody else waits.
+// The most items of one sample.
 inline constexpr int kSampleItemsMax = 1 << 20;
 
 // What a reader asks for.
 struct SampleRequest {
   int count = 1;  // 1 to kSampleItemsMax.
   Deadline deadline;
-  // Items whose oldest version is more than `staleness_max` behind `version` are never given out:
-  // versions only grow, so an item that is found to be too old is removed, and counted.
+  // Items whose oldest version is more than `staleness_max` behind `version` (VersionDistance) are
+  // never given out: an item that is found to be too old is removed, and counted.
   std::uint64_t version = 0;
   std::optional<std::uint64_t> staleness_max;
 };
@@ -79,6 +84,8 @@ struct TableInfo {
   std::int64_t evicted = 0;        // to make room,
   std::int64_t dropped_stale = 0;  // older than a reader's bound,
   std::int64_t stale_keys = 0;     // Updates and deletions of items that were gone.
+  int inserts_waiting = 0;         // Calls.
+  int samples_waiting = 0;
 };
 
 class Sample;
@@ -89,9 +96,11 @@ struct TableDelta;
 // Items by key: what may be sampled, how, how often, and what goes when there is no more room.
 //
 // All calls may come from any thread. Each takes the table's mutex for a short while: selectors and
-// counts are under it, copies of payload never are. A call that the rate limiter blocks waits
+// counts are under it, copies of payload never are, and a long call (a million draws, items to
+// remove, priorities) lets it go every few milliseconds. A call that the rate limiter blocks waits
 // without the mutex, until its deadline; DeadlineExceeded then names the limiter, its counts and
-// what it waits for. Lock order: tables in the order of their store, then the chunk store.
+// what it waits for. Who inserts and who samples stand in a queue each: nobody overtakes who waits.
+// Lock order: tables in the order of their store, then the chunk store.
 class Table {
  public:
   // `chunks` outlives the table, the table all samples of it. Throws InvalidArgument as
@@ -103,22 +112,28 @@ class Table {
 
   // Takes the drafts in order and appends their keys to `keys` if given. Where an item would cross
   // a bound, the remover chooses among the older ones until it fits; if it may choose none (a
-  // prioritised remover, all priorities 0), the call waits, as it does for a journal that has
-  // fallen behind (ReplayKeeper). Throws DeadlineExceeded with `drafts` taken in part: the number
-  // of keys says how far; Cancelled after Close, likewise, and Unavailable that says why once a
-  // journal has failed. Everything else is checked before the first is taken: InvalidArgument for
-  // slices outside their chunk, of chunks with other steps, for too many or no rows in a column, a
-  // priority that is negative or not finite, versions out of order, an item whose chunks alone are
-  // larger than bytes_max.
+  // prioritised remover, all priorities 0; TableOptions::KeepsUnsampled), the call waits, as it
+  // does for a journal that has fallen behind (ReplayKeeper). Throws DeadlineExceeded with `drafts`
+  // taken in part: the number of keys says how far; Cancelled after Close, likewise, and
+  // Unavailable that says why once a journal has failed. Everything else is checked before the
+  // first is taken: InvalidArgument for slices outside their chunk, of chunks with other steps, for
+  // too many or no rows in a column, a priority that is negative or not finite, versions out of
+  // order, an item whose chunks alone are larger than bytes_max.
   void Insert(std::span<const ItemDraft> drafts, const Deadline& deadline,
               std::vector<ItemKey>* keys = nullptr);
 
+  // As Insert, without a wait: returns how many it took, none where another call waits.
+  std::int64_t TryInsert(std::span<const ItemDraft> drafts, std::vector<ItemKey>* keys = nullptr);
+
   // Draws `request.count` items with replacement into `sample`, whose former content is released.
-  // Begins when the rate limiter allows all of them. Where items run out meanwhile (they were
-  // sampled times_sampled_max times, or too old), it waits for the rest, and at the deadline gives
-  // what it has. Throws DeadlineExceeded if that is nothing, InvalidArgument if count is out of
-  // range or more than the limiter can ever allow at once, Cancelled after Close.
+  // The rate limiter is asked draw by draw: what it allows is drawn, the rest waited for, and at
+  // the deadline the sample is what was drawn. Throws DeadlineExceeded if that is nothing,
+  // InvalidArgument if count is out of range, Cancelled after Close.
   void SampleInto(const SampleRequest& request, Sample& sample);
+
+  // As SampleInto, without a wait, whatever the deadline: returns how many it drew, none where
+  // another call waits.
+  int TrySample(const SampleRequest& request, Sample& sample);
 
   // Both go on after Close. Keys of items that are gone are counted and reported. Throws
   // InvalidArgument, with nothing changed, if a priority is negative or not finite. Of several
@@ -133,6 +148,10 @@ class Table {
 
   TableInfo info() const;
 
+  // Keys of items from now on are of this life, or of the present one if that is later. For whoever
+  // brings a table back: see ItemKey.
+  void BeginLife(std::uint64_t life);
+
   // Ends all waits now and to come with Cancelled.
   void Close();
 
@@ -140,6 +159,10 @@ class Table {
   friend class ReplayCheckpoint;
   friend class ReplayJournal;
   struct State;
+  class CallTurn;
+
+  void CheckDrafts(std::span<const ItemDraft> drafts) const;
+  void CheckRequest(const SampleRequest& request) const;
 
   // For checkpoints, in this order: room for what is there and a little more, all tables locked,
   // the content copied, and a reference added to each chunk that it needs.

@@ -23,12 +23,12 @@ void Table::ReserveFor(TableContent& content) const {
 std::unique_lock<std::mutex> Table::Lock() const { return std::unique_lock(state_->mutex); }
 
 TableCounts Table::State::Counts() const {
-  return {.inserts = limiter.inserts(),
-          .samples = limiter.samples(),
-          .deletes = limiter.deletes(),
+  return {.limiter = limiter.counts(),
           .evicted = evicted,
           .dropped_stale = dropped_stale,
           .stale_keys = stale_keys,
+          .priority_max = priority_max,
+          .life = life,
           .sampler_random = sampler_random.Save(),
           .remover_random = remover_random.Save()};
 }
@@ -36,6 +36,7 @@ TableCounts Table::State::Counts() const {
 void Table::CopyTo(TableContent& content, std::vector<ChunkId>& held) const {
   const State& state = *state_;
   content.counts = state.Counts();
+  content.limiter = state.options.rate_limiter;
   state.items.CopyTo(content.pool);
   const auto copy = [](std::span<const std::uint32_t> from, std::vector<std::uint32_t>& to) {
     to.assign(from.begin(), from.end());
@@ -43,6 +44,22 @@ void Table::CopyTo(TableContent& content, std::vector<ChunkId>& held) const {
   copy(state.sampler->order(), content.sampler_order);
   copy(state.remover->order(), content.remover_order);
   state.items.HoldChunks(held);
+}
+
+// Where each item is to be sampled so and so often, d is what they still have to give.
+void Table::State::RestoreLimiter(const TableContent& content) {
+  limiter.Restore(content.counts.limiter, content.limiter);
+  if (content.limiter == options.rate_limiter || !options.KeepsUnsampled()) return;
+  double left = 0;
+  for (const Item& item : content.pool.items) {
+    if (item.number != 0) left += SamplesLeft(item);
+  }
+  limiter.MoveTo(left);
+}
+
+void Table::BeginLife(std::uint64_t life) {
+  const std::lock_guard lock(state_->mutex);
+  state_->life = std::max(state_->life, static_cast<std::uint32_t>(life));
 }
 
 void Table::Restore(const TableContent& content) {
@@ -62,12 +79,12 @@ void Table::Restore(const TableContent& content) {
   state.sampler->RestoreOrder(content.sampler_order);
   state.remover->RestoreOrder(content.remover_order);
   const TableCounts& counts = content.counts;
-  state.limiter.Inserted(counts.inserts);
-  state.limiter.Sampled(counts.samples);
-  state.limiter.Deleted(counts.deletes);
+  state.RestoreLimiter(content);
   state.evicted = counts.evicted;
   state.dropped_stale = counts.dropped_stale;
   state.stale_keys = counts.stale_keys;
+  state.priority_max = counts.priority_max;
+  state.life = static_cast<std::uint32_t>(counts.life);
   state.sampler_random.Restore(counts.sampler_random);
   state.remover_random.Restore(counts.remover_random);
   while (state.items.size() > state.options.items_max ||
@@ -75,9 +92,9 @@ void Table::Restore(const TableContent& content) {
     if (state.Evict()) continue;
     throw FailedPrecondition(
         "table '{}': the checkpoint has {} items in {} bytes, more than items_max = {} and "
-        "bytes_max = {} allow, and their priorities are all 0 to the remover {}",
+        "bytes_max = {} allow, and nothing of it may be evicted: {}",
         state.options.name, state.items.size(), state.items.bytes(), state.options.items_max,
-        state.options.bytes_max, ToString(state.options.remover));
+        state.options.bytes_max, state.WhyNoInsert());
   }
   state.changed = true;
   state.Wake();
@@ -113,7 +130,7 @@ void Table::CopyChanges(TableDelta& delta) {
 void Table::WakeInserters() {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
-  if (state.inserters_waiting > 0) state.may_insert.notify_all();
+  state.inserters.CallFirst();
 }
 
 }  // namespace menger

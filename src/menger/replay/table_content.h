@@ -6,17 +6,18 @@
 #include "menger/base/random.h"
 #include "menger/replay/chunks/item.h"
 #include "menger/replay/item_pool.h"
+#include "menger/replay/selectors/rate_limiter.h"
 
 namespace menger {
 
 // What a table has counted, and where its random streams stand. Plain bytes.
 struct TableCounts {
-  std::int64_t inserts = 0;
-  std::int64_t samples = 0;
-  std::int64_t deletes = 0;
+  RateLimiterCounts limiter;
   std::int64_t evicted = 0;
   std::int64_t dropped_stale = 0;
   std::int64_t stale_keys = 0;
+  double priority_max = 0;
+  std::uint64_t life = 0;
   RandomState sampler_random;
   RandomState remover_random;
 
@@ -27,6 +28,7 @@ struct TableCounts {
 // this content draws the same items from then on.
 struct TableContent {
   TableCounts counts;
+  RateLimiterOptions limiter;  // Under which it was counted.
   PoolContent pool;
   std::vector<std::uint32_t> sampler_order;  // See Selector::order.
   std::vector<std::uint32_t> remover_order;

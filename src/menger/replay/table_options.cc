@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -7,6 +8,11 @@
 #include "menger/replay/table.h"
 
 namespace menger {
+
+bool TableOptions::KeepsUnsampled() const {
+  return times_sampled_max > 0 && rate_limiter.samples_per_insert == times_sampled_max &&
+         rate_limiter.min_diff == 0 && std::isfinite(rate_limiter.max_diff);
+}
 
 void TableOptions::Check() const {
   if (name.empty()) throw InvalidArgument("a replay table has no name");
@@ -31,6 +37,15 @@ void TableOptions::Check() const {
     throw InvalidArgument(
         "table '{}': rate_limiter.min_size is {}, so nothing could ever be sampled of items_max {}",
         name, rate_limiter.min_size, items_max);
+  }
+  if (KeepsUnsampled() &&
+      rate_limiter.max_diff > static_cast<double>(items_max) * times_sampled_max) {
+    throw InvalidArgument(
+        "table '{}': its rate limiter lets {} samples wait for items that are each sampled {} "
+        "time{}, but items_max is {}: nothing is evicted before it was sampled, so items_max must "
+        "be at least {}",
+        name, rate_limiter.max_diff, times_sampled_max, times_sampled_max == 1 ? "" : "s",
+        items_max, std::ceil(rate_limiter.max_diff / times_sampled_max));
   }
   if (bytes_max == 0) throw InvalidArgument("table '{}': bytes_max is 0", name);
   if (times_sampled_max < 0) {

@@ -2,13 +2,14 @@
 
 // The inside of a Table: table.cc is what it does, table_content.cc how it is saved.
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "menger/base/version_distance.h"
 #include "menger/replay/draft_checker.h"
 #include "menger/replay/item_pool.h"
 #include "menger/replay/selectors/rate_limiter.h"
@@ -16,6 +17,7 @@
 #include "menger/replay/table.h"
 #include "menger/replay/table_changes.h"
 #include "menger/replay/table_content.h"
+#include "menger/replay/turn_queue.h"
 
 namespace menger {
 
@@ -34,7 +36,8 @@ struct Table::State {
         sampler_random(SeedSequence(options.seed).Spawn(0)),
         remover_random(SeedSequence(options.seed).Spawn(1)) {}
 
-  bool TryInsert(const ItemDraft& draft, ItemKey& key);
+  bool InsertOne(const ItemDraft& draft, ItemKey& key);
+  std::size_t InsertWhatFits(std::span<const ItemDraft> drafts, std::vector<ItemKey>* keys);
   bool Evict();
   void Remove(std::uint32_t slot);
   void Changed(std::uint32_t slot) {
@@ -42,25 +45,31 @@ struct Table::State {
   }
   bool JournalFailed() const { return changes != nullptr && changes->gate().failed(); }
 
+  std::int64_t Update(std::span<const PriorityUpdate> updates);
+  double SamplesLeft(const Item& item) const;
+  void RestoreLimiter(const TableContent& content);
+
   bool CanSample(std::int64_t count) const {
     return limiter.CanSample(count) && sampler->CanSelect();
   }
-  bool TooOld(const Item& item, const SampleRequest& request) const {
-    const std::uint64_t first = item.versions.first;
-    return request.staleness_max && request.version > first &&
-           request.version - first > *request.staleness_max;
+  static bool TooOld(const Item& item, const SampleRequest& request) {
+    return request.staleness_max &&
+           VersionDistance(item.versions.first, request.version) > *request.staleness_max;
   }
-  void Draw(const SampleRequest& request, int count, Sample& sample);
+  bool Has(const ItemKey& key) const { return key.shard == options.shard && items.Has(key); }
+
+  void DrawWhatIsAllowed(const SampleRequest& request, Sample& sample);
+  void DrawMany(const SampleRequest& request, int count, Sample& sample);
   void DrawOneByOne(const SampleRequest& request, int count, Sample& sample);
+  std::span<const Selection> DropStale(const SampleRequest& request,
+                                       std::span<Selection> selections);
   void Give(const Selection& selection, Sample& sample);
 
-  template <typename Ready>
-  bool Await(std::unique_lock<std::mutex>& lock, std::condition_variable& event, int& waiting,
-             const Deadline& deadline, Ready ready);
+  void CheckOpen() const;
   void Wake();
 
   std::string WhyNoInsert() const;
-  std::string WhyNoSample(std::int64_t count) const;
+  std::string WhyNoSample() const;
   TableCounts Counts() const;
 
   const TableOptions options;
@@ -68,11 +77,10 @@ struct Table::State {
   const DraftChecker checker;
 
   mutable std::mutex mutex;
-  std::condition_variable may_insert;
-  std::condition_variable may_sample;
-  int inserters_waiting = 0;
-  int samplers_waiting = 0;
-  std::int64_t samples_wanted = 0;  // No more than any of the waiting calls wants.
+  TurnQueue inserters;
+  TurnQueue samplers;
+  std::int64_t samples_wanted = 0;  // By the first of the samplers that wait.
+  bool insert_refused = false;      // By the limiter, since anything was sampled.
   bool changed = false;             // Since waiting calls were last woken.
   bool closed = false;
 
@@ -85,6 +93,8 @@ struct Table::State {
   std::int64_t evicted = 0;
   std::int64_t dropped_stale = 0;
   std::int64_t stale_keys = 0;
+  double priority_max = 1;
+  std::uint32_t life = 0;
   TableChanges* changes = nullptr;  // A journal's, if there is one.
 
   // Kept for their memory.

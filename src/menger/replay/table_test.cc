@@ -1,4 +1,5 @@
 #include "menger/replay/table.h"
+#include "menger/base/version_distance.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -192,7 +193,7 @@ TEST(TableTest, ItemsGoWhenTheyWereSampledSoOften) {
   EXPECT_EQ(ErrorText(ErrorCode::kDeadlineExceeded,
                       [&] { table.SampleInto({.count = 2, .deadline = Now()}, sample); }),
             "table 'small': 2 items could not be sampled in time: rate limiter (1 sample an "
-            "insert, min size 1): 0 of 1 items are there, d is -3 and would be -5; 1 more insert "
+            "insert, min size 1): 0 of 1 items are there, d is -3 and would be -4; 1 more insert "
             "lets sampling go on");
   EXPECT_EQ(sample.size(), 0);
 }
@@ -349,6 +350,84 @@ TEST(TableTest, NoDrawOfAMillionIsStalerThanAskedFor) {
   EXPECT_GT(table.info().dropped_stale, 0);
 }
 
+// The learner was restarted from its checkpoint of version 100, after version 103 had acted: the
+// numbers of its second life begin again at 100.
+TEST(TableTest, ARestartedLearnerTakesItemsOfItsFormerLifeByTheirNumbers) {
+  constexpr std::uint64_t kSecondLife = std::uint64_t{1} << kVersionNumberBits;
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  Table table(SmallTable(), chunks.store());
+  for (const std::uint64_t version : {90, 97, 100, 103}) {
+    InsertAll(table, {OneRow(chunk, 0, 1.0, {version, version})});
+  }
+  Sample sample;
+  const auto draw = [&](std::uint64_t number, std::uint64_t staleness_max) {
+    table.SampleInto({.count = 200,
+                      .deadline = Soon(),
+                      .version = kSecondLife + number,
+                      .staleness_max = staleness_max},
+                     sample);
+    return table.info().items;
+  };
+  EXPECT_EQ(draw(100, 5), 3);  // 90 is too old.
+  InsertAll(table, {OneRow(chunk, 0, 1.0, {kSecondLife + 101, kSecondLife + 101})});
+  EXPECT_EQ(draw(101, 2), 3);  // 97 is; 103 is 2 ahead.
+  EXPECT_EQ(draw(106, 5), 2);  // 100 is.
+  EXPECT_EQ(table.info().dropped_stale, 3);
+}
+
+// ---- Priorities
+
+TEST(TableTest, AnItemWithoutAPriorityGetsTheHighestThatTheTableWasGiven) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  TableOptions options = SmallTable();
+  options.sampler.kind = SelectorKind::kLifo;
+  Table table(options, chunks.store());
+  ItemDraft draft = OneRow(chunk, 0);
+  draft.priority.reset();
+  Sample sample;
+  const auto priority_of_a_new_one = [&] {
+    InsertAll(table, {draft});
+    table.SampleInto({.count = 1, .deadline = Soon()}, sample);
+    return sample.items()[0].priority;
+  };
+  EXPECT_EQ(priority_of_a_new_one(), 1.0);
+  InsertAll(table, {OneRow(chunk, 0, 0.25)});
+  EXPECT_EQ(priority_of_a_new_one(), 1.0);
+  const ItemKey high = InsertAll(table, {OneRow(chunk, 0, 3.0)})[0];
+  EXPECT_EQ(priority_of_a_new_one(), 3.0);
+  table.UpdatePriorities(std::vector<PriorityUpdate>{{high, 7.5}});
+  table.Delete({&high, 1});
+  EXPECT_EQ(priority_of_a_new_one(), 7.5);
+}
+
+// ---- Keys
+
+TEST(TableTest, AKeyOfAnotherLifeOrShardNamesNothing) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  TableOptions options = SmallTable();
+  options.shard = 3;
+  Table table(options, chunks.store());
+  const ItemKey key = InsertAll(table, {OneRow(chunk, 0)})[0];
+  EXPECT_EQ(key, (ItemKey{.number = 1, .slot = 0, .life = 0, .shard = 3}));
+  table.BeginLife(5);
+  const ItemKey next = InsertAll(table, {OneRow(chunk, 1)})[0];
+  EXPECT_EQ(next, (ItemKey{.number = 2, .slot = 1, .life = 5, .shard = 3}));
+  for (ItemKey wrong : {key, next}) {
+    wrong.life ^= 1;
+    EXPECT_EQ(table.Delete({&wrong, 1}).stale, 1);
+    wrong.life ^= 1;
+    wrong.shard = 2;
+    EXPECT_EQ(table.Delete({&wrong, 1}).stale, 1);
+    wrong.shard = 3;
+    EXPECT_EQ(table.Delete({&wrong, 1}).found, 1);
+  }
+  table.BeginLife(4);  // Never back.
+  EXPECT_EQ(InsertAll(table, {OneRow(chunk, 0)})[0].life, 5U);
+}
+
 // ---- Bad input
 
 TEST(TableTest, BadDraftsAreRefusedByNameAndLeaveTheTableAsItWas) {
@@ -412,14 +491,8 @@ TEST(TableTest, BadDraftsAreRefusedByNameAndLeaveTheTableAsItWas) {
 
 TEST(TableTest, RequestsThatCanNeverBeMetAreRefusedAtOnce) {
   Chunks chunks;
-  TableOptions options = SmallTable();
-  options.rate_limiter = RateLimiterOptions::SampleToInsertRatio(1, 100, 10);
-  Table table(options, chunks.store());
+  Table table(SmallTable(), chunks.store());
   Sample sample;
-  EXPECT_EQ(ErrorText(ErrorCode::kInvalidArgument,
-                      [&] { table.SampleInto({.count = 32, .deadline = Soon()}, sample); }),
-            "table 'small': 32 items were asked for at once, but its rate limiter never allows "
-            "more than 20: ask for fewer, or let max_diff - min_diff be larger");
   for (const int count : {0, -1, 1'048'577}) {
     EXPECT_THAT(ErrorText(ErrorCode::kInvalidArgument,
                           [&] { table.SampleInto({.count = count, .deadline = Soon()}, sample); }),
@@ -451,6 +524,12 @@ TEST(TableTest, OptionsThatCannotWorkAreRefusedByName) {
   EXPECT_THAT(text([](TableOptions& o) { o.items_max = std::int64_t{1} << 32; }),
               HasSubstr("items_max is 4294967296"));
   EXPECT_THAT(text([](TableOptions& o) { o.bytes_max = 0; }), HasSubstr("bytes_max is 0"));
+  const auto queue = [](TableOptions& o) {
+    o.rate_limiter = RateLimiterOptions::Queue(50);
+    o.times_sampled_max = 1;
+    o.items_max = 49;
+  };
+  EXPECT_THAT(text(queue), HasSubstr("so items_max must be at least 50"));
   EXPECT_THAT(text([](TableOptions& o) { o.times_sampled_max = -1; }),
               HasSubstr("times_sampled_max is -1"));
 }

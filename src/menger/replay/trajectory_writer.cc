@@ -268,13 +268,14 @@ void TrajectoryWriter::State::Fill(std::span<const StepRange> columns, ItemDraft
   }
 }
 
-void TrajectoryWriter::Add(Table& table, double priority, std::span<const StepRange> columns) {
+void TrajectoryWriter::Add(Table& table, std::optional<double> priority,
+                           std::span<const StepRange> columns) {
   State& state = *state_;
-  if (!std::isfinite(priority) || priority < 0) {
+  if (priority && (!std::isfinite(*priority) || *priority < 0)) {
     throw InvalidArgument(
         "an item of table '{}' has priority {}; it must be finite and not "
         "negative",
-        table.options().name, priority);
+        table.options().name, *priority);
   }
   if (state.pending >= static_cast<std::size_t>(state.options.pending_max)) {
     throw Unavailable("{} items wait to be inserted, which is all that pending_max allows: Flush",

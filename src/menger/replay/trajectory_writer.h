@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -68,12 +69,13 @@ class TrajectoryWriter {
   // Throws Unavailable if the store has no room for another chunk; nothing was appended then.
   std::int64_t Append(std::span<const std::byte* const> leaves, std::uint64_t version);
 
-  // An item of `table`, which outlives the writer, a range a column, to be inserted by Flush.
+  // An item of `table`, which outlives the writer, a range a column, to be inserted by Flush; its
+  // priority as ItemDraft's.
   // Throws, with nothing added, InvalidArgument for a range that is empty, reaches back beyond the
   // history or ahead of what was appended, or has more rows than the column; for steps that are not
   // as the table has them; for a priority that is negative or not finite; for more bytes of chunks
   // than the table may hold. Unavailable if pending_max items wait already.
-  void Add(Table& table, double priority, std::span<const StepRange> columns);
+  void Add(Table& table, std::optional<double> priority, std::span<const StepRange> columns);
 
   // Inserts what was added: table by table, in the order in which each was first named, and in the
   // order of Add for each. Throws as Table::Insert; what was not taken is kept for another Flush.

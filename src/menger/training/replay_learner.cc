@@ -84,7 +84,7 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
 
 Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) {
   algorithm_.SetProgress(progress);
-  writer_->Write(slab, counters_.priority_max, Deadline::After(kPatience));
+  writer_->Write(slab, Deadline::After(kPatience));
   const TableInfo table = table_.info();
   const std::int64_t per_update = options_.batch_size * static_cast<std::int64_t>(kMillion);
   if (table.items >= options_.min_size) {
@@ -139,9 +139,7 @@ void ReplayLearner::UpdatePriorities(std::span<const SampledItem> items) {
   const std::span<const float> priorities = algorithm_.priorities();
   priorities_.resize(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const double priority = priorities[i] + kPriorityMin;
-    priorities_[i] = {.key = items[i].key, .priority = priority};
-    counters_.priority_max = std::max(counters_.priority_max, priority);
+    priorities_[i] = {.key = items[i].key, .priority = priorities[i] + kPriorityMin};
   }
   table_.UpdatePriorities(priorities_);
 }

@@ -29,7 +29,6 @@ struct ReplayCounters {
   // Rows of batches that are owed and not yet learned from, in millionths: below one batch between
   // two slabs.
   std::int64_t owed_millionths = 0;
-  double priority_max = 1.0;  // Of all updates so far: what new items get.
 };
 
 // Keeps what slabs show in a replay table and learns from batches drawn of it.

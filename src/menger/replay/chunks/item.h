@@ -29,12 +29,15 @@ struct ChunkTwin {
   ChunkId to = 0;
 };
 
-// Names an item while it lives and ever after: `number` counts the insertions of the table and is
-// never used again, so a key that outlived its item is seen to be stale. `slot` is where the item
+// Names an item while it lives and ever after: a key that outlived its item is seen to be stale.
+// `number` counts the insertions of the table. Where a process ends before all of them are on the
+// disk, its successor gives the last numbers again, in another `life` (each recovery begins one);
+// an item keeps the life in which it was inserted. `shard` is the table's. `slot` is where the item
 // is found without a search.
 struct ItemKey {
   std::uint64_t number = 0;
   std::uint32_t slot = 0;
+  std::uint32_t life = 0;
   std::uint32_t shard = 0;
 
   bool operator==(const ItemKey&) const = default;

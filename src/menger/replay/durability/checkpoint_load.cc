@@ -56,7 +56,11 @@ class ReplayCheckpoint::Loader {
     EvictWhatCrossesBounds();
     HeldChunks loaded(store_.chunks_);
     ReadChunks(packs, loaded.chunks);
-    for (int i = 0; i < store_.tables(); ++i) store_.table(i).Restore(SavedTable(i).content);
+    for (int i = 0; i < store_.tables(); ++i) {
+      TableContent& content = SavedTable(i).content;
+      ++content.counts.life;
+      store_.table(i).Restore(content);
+    }
     for (std::size_t i = 0; i < writers_.size(); ++i) {
       WriterPosition& position = content_.writers[i].position;
       for (const ChunkId chunk : position.held) store_.chunks_.AddReference(chunk);
@@ -179,7 +183,11 @@ class ReplayCheckpoint::Loader {
         const auto named = std::ranges::find_if(
             slices, [&](const Slice& slice) { return writer_of[slice.chunk] != nullptr; });
         if (named == slices.end()) continue;
-        writer_of[named->chunk]->Track(store_.table(i), {.number = item.number, .slot = slot},
+        writer_of[named->chunk]->Track(store_.table(i),
+                                       {.number = item.number,
+                                        .slot = slot,
+                                        .life = item.life,
+                                        .shard = store_.table(i).options().shard},
                                        slices);
       }
     }

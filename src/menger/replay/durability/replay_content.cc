@@ -10,7 +10,8 @@
 namespace menger {
 namespace {
 
-constexpr std::int32_t kFormatVersion = 2;  // 1: no chunk was compressed.
+// 1: no chunk was compressed. 2: neither lives nor what limiters forgo.
+constexpr std::int32_t kFormatVersion = 3;
 
 std::string LeavesOf(const Spec& steps) {
   std::string lines;
@@ -29,6 +30,7 @@ void SaveTable(const ReplayContent::SavedTable& table, ArchiveWriter archive) {
   archive.Write("signature", table.signature);
   const TableContent& content = table.content;
   archive.Write("counts", content.counts);
+  archive.Write("limiter", content.limiter);
   archive.Write("items", content.pool.items);
   archive.Write("slice_counts", content.pool.slice_counts);
   archive.Write("slices", content.pool.slices);
@@ -42,6 +44,7 @@ void LoadTable(ArchiveReader archive, ReplayContent::SavedTable& table) {
   archive.Read("signature", table.signature);
   TableContent& content = table.content;
   archive.Read("counts", content.counts);
+  archive.Read("limiter", content.limiter);
   archive.Read("items", content.pool.items);
   archive.Read("slice_counts", content.pool.slice_counts);
   archive.Read("slices", content.pool.slices);

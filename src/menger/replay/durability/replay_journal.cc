@@ -195,7 +195,7 @@ void ReplayJournal::Begin(const ReplayCheckpoint& base, std::uint64_t number) {
   for (const std::unique_ptr<Table>& table : store_.tables_) {
     names.push_back(table->options().name);
   }
-  counts_.assign(names.size(), TableCounts{.inserts = -1});
+  counts_.assign(names.size(), TableCounts{.limiter = {.inserts = -1}});
   segment_.emplace(JournalPath(folder_, number), number);
   segment_->Add(kHeadFrame, EncodeHead(names));
   SyncFolder(folder_);

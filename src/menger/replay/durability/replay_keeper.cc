@@ -46,6 +46,9 @@ ReplayKeeper::ReplayKeeper(ReplayStore& store, const DurabilityOptions& options)
   const std::optional<std::uint64_t> found = folder_->Recover(store);
   newest_ = folder_->NextNumber();
   next_number_ = newest_ + 1;
+  // No other opening of this folder had the number, nor will one have it: keys of inserts that were
+  // lost name nothing.
+  store.BeginLife(newest_);
   // So that journals of two processes never depend on each other.
   const ReplayCheckpoint base(store);
   base.Write(folder_->CheckpointPath(newest_), found ? folder_->CheckpointPath(*found) : "");

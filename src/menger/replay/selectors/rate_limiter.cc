@@ -14,9 +14,14 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // As Reverb computes it, product first: sums and differences of whole numbers below 2^53 are exact,
-// so d has the one rounding of the product.
-double Difference(const RateLimiterOptions& options, std::int64_t inserts, std::int64_t samples) {
-  return static_cast<double>(inserts) * options.samples_per_insert - static_cast<double>(samples);
+// so d has the one rounding of the product, and another where something was forgone.
+double DifferenceOf(const RateLimiterOptions& options, const RateLimiterCounts& counts) {
+  return static_cast<double>(counts.inserts) * options.samples_per_insert -
+         static_cast<double>(counts.samples) - counts.forgone;
+}
+
+bool IsFinite(const RateLimiterOptions& options) {
+  return std::isfinite(options.min_diff) && std::isfinite(options.max_diff);
 }
 
 // The smallest count >= 0 for which `enough` holds, near a first guess by the same formula with
@@ -83,52 +88,83 @@ void RateLimiterOptions::Check() const {
   }
 }
 
-double RateLimiterOptions::SamplesMax() const {
-  return std::max(max_diff, static_cast<double>(min_size) * samples_per_insert) - min_diff;
-}
-
 RateLimiter::RateLimiter(const RateLimiterOptions& options) : options_(options) {
   options_.Check();
 }
 
+// ---- Gates
+
+double RateLimiter::Difference(std::int64_t more_inserts, std::int64_t more_samples) const {
+  RateLimiterCounts counts = counts_;
+  counts.inserts += more_inserts;
+  counts.samples += more_samples;
+  return DifferenceOf(options_, counts);
+}
+
 bool RateLimiter::CanInsert(std::int64_t count) const {
-  return inserts_ + count - deletes_ <= options_.min_size ||
-         Difference(options_, inserts_ + count, samples_) <= options_.max_diff;
+  return items() + count <= options_.min_size || Difference(count, 0) <= options_.max_diff;
 }
 
 bool RateLimiter::CanSample(std::int64_t count) const {
-  return inserts_ - deletes_ >= options_.min_size &&
-         Difference(options_, inserts_, samples_ + count) >= options_.min_diff;
+  return items() >= options_.min_size && Difference(0, count) >= options_.min_diff;
 }
+
+std::int64_t RateLimiter::SamplesAllowed(std::int64_t count) const {
+  if (CanSample(count)) return count;
+  std::int64_t allowed = 0;  // CanSample(allowed), as far as anything may be sampled at all...
+  for (std::int64_t end = count; end - allowed > 1;) {  // ... and never CanSample(end).
+    const std::int64_t middle = allowed + (end - allowed) / 2;
+    (CanSample(middle) ? allowed : end) = middle;
+  }
+  return allowed;
+}
+
+// ---- Another limiter's counts
+
+void RateLimiter::Restore(const RateLimiterCounts& counts, const RateLimiterOptions& there) {
+  counts_ = counts;
+  if (there == options_) return;
+  const double before = DifferenceOf(there, counts);
+  if (items() < options_.min_size) {
+    MoveTo(static_cast<double>(items()) * options_.samples_per_insert);
+  } else if (IsFinite(there) && IsFinite(options_) && there.max_diff > there.min_diff) {
+    const double share =
+        std::clamp((before - there.min_diff) / (there.max_diff - there.min_diff), 0.0, 1.0);
+    MoveTo(options_.min_diff + share * (options_.max_diff - options_.min_diff));
+  } else if (IsFinite(options_)) {
+    MoveTo((options_.min_diff + options_.max_diff) / 2);
+  } else {
+    MoveTo(std::clamp(before, options_.min_diff, options_.max_diff));
+  }
+}
+
+void RateLimiter::MoveTo(double d) { counts_.forgone += Difference(0, 0) - d; }
+
+// ---- What a blocked call waits for
 
 std::string RateLimiter::WhyNoInsert(std::int64_t count) const {
   const std::int64_t samples = SmallestCount(
-      Difference(options_, inserts_ + count, samples_) - options_.max_diff, [&](std::int64_t more) {
-        return Difference(options_, inserts_ + count, samples_ + more) <= options_.max_diff;
-      });
-  const std::int64_t deletes = inserts_ + count - deletes_ - options_.min_size;
+      Difference(count, 0) - options_.max_diff,
+      [&](std::int64_t more) { return Difference(count, more) <= options_.max_diff; });
+  const std::int64_t deletes = items() + count - options_.min_size;
   return fmt::format("{}: d is {} and would be {}; {} or {} let inserting go on",
-                     Describe(options_), Difference(options_, inserts_, samples_),
-                     Difference(options_, inserts_ + count, samples_), Counted(samples, "sample"),
-                     Counted(deletes, "deletion"));
+                     Describe(options_), Difference(0, 0), Difference(count, 0),
+                     Counted(samples, "sample"), Counted(deletes, "deletion"));
 }
 
 std::string RateLimiter::WhyNoSample(std::int64_t count) const {
-  const double missing = options_.min_diff - Difference(options_, inserts_, samples_ + count);
-  const std::int64_t by_diff =
-      SmallestCount(missing / options_.samples_per_insert, [&](std::int64_t more) {
-        return Difference(options_, inserts_ + more, samples_ + count) >= options_.min_diff;
-      });
-  const std::int64_t inserts = std::max(by_diff, options_.min_size - (inserts_ - deletes_));
-  const std::int64_t items = inserts_ - deletes_;
+  const double missing = options_.min_diff - Difference(0, count);
+  const std::int64_t by_diff = SmallestCount(
+      missing / options_.samples_per_insert,
+      [&](std::int64_t more) { return Difference(more, count) >= options_.min_diff; });
+  const std::int64_t inserts = std::max(by_diff, options_.min_size - items());
   std::string text = Describe(options_) + ": ";
-  if (items < options_.min_size) {
-    text += fmt::format("{} of {} items are there, ", items, options_.min_size);
+  if (items() < options_.min_size) {
+    text += fmt::format("{} of {} items are there, ", items(), options_.min_size);
   }
-  return text + fmt::format("d is {} and would be {}; {} let{} sampling go on",
-                            Difference(options_, inserts_, samples_),
-                            Difference(options_, inserts_, samples_ + count),
-                            Counted(inserts, "insert"), inserts == 1 ? "s" : "");
+  return text + fmt::format("d is {} and would be {}; {} let{} sampling go on", Difference(0, 0),
+                            Difference(0, count), Counted(inserts, "insert"),
+                            inserts == 1 ? "s" : "");
 }
 
 }  // namespace menger

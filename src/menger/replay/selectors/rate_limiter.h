@@ -7,12 +7,14 @@
 namespace menger {
 
 // How fast a table may be sampled against how fast it is filled. With
-//   d = inserts * samples_per_insert - samples
-// (inserts and samples of items, since the table began)
+//   d = inserts * samples_per_insert - samples - forgone
+// (inserts and samples of items, since the table began; forgone are samples that items can no
+// longer give, because they went before)
 // - n items may be sampled if inserts - deletes >= min_size and d - n >= min_diff;
 // - n items may be inserted if inserts + n - deletes <= min_size (free while the table fills), or
 //   d + n * samples_per_insert <= max_diff.
-// These are Reverb's gates (Cassirer et al. 2021).
+// These are Reverb's gates (Cassirer et al. 2021), which forgo nothing: there a queue takes less
+// and less as items are deleted.
 struct RateLimiterOptions {
   double samples_per_insert = 1.0;
   std::int64_t min_size = 1;
@@ -34,9 +36,17 @@ struct RateLimiterOptions {
   // Throws InvalidArgument that names the field. The bounds of d may be infinite.
   void Check() const;
 
-  // The most items that one call can ever be given: while the table fills, d reaches
-  // min_size * samples_per_insert, later max_diff, and at least min_diff must stay.
-  double SamplesMax() const;
+  bool operator==(const RateLimiterOptions&) const = default;
+};
+
+// What a limiter has counted. Plain bytes.
+struct RateLimiterCounts {
+  std::int64_t inserts = 0;
+  std::int64_t samples = 0;
+  std::int64_t deletes = 0;
+  double forgone = 0;  // Less than 0 where d was moved so that it fits another limiter's window.
+
+  bool operator==(const RateLimiterCounts&) const = default;
 };
 
 // Counts, and says what may go on. One thread at a time: the table's mutex guards it.
@@ -46,15 +56,22 @@ class RateLimiter {
 
   bool CanInsert(std::int64_t count) const;
   bool CanSample(std::int64_t count) const;
+  // How many of `count` may be sampled now: asked draw by draw, where none removes an item.
+  std::int64_t SamplesAllowed(std::int64_t count) const;
 
-  void Inserted(std::int64_t count) { inserts_ += count; }
-  void Sampled(std::int64_t count) { samples_ += count; }
-  void Deleted(std::int64_t count) { deletes_ += count; }
+  void Inserted(std::int64_t count) { counts_.inserts += count; }
+  void Sampled(std::int64_t count) { counts_.samples += count; }
+  void Deleted(std::int64_t count) { counts_.deletes += count; }
+  void Forgo(double samples) { counts_.forgone += samples; }
 
-  std::int64_t inserts() const { return inserts_; }
-  std::int64_t samples() const { return samples_; }
-  std::int64_t deletes() const { return deletes_; }
+  const RateLimiterCounts& counts() const { return counts_; }
   const RateLimiterOptions& options() const { return options_; }
+
+  // Goes on from what was counted under the options `there`. Under others d means something else:
+  // it moves to the same share of this window as it had of that one; to what a table has that fills
+  // while there are fewer than min_size items; and else as little as brings it into the window.
+  void Restore(const RateLimiterCounts& counts, const RateLimiterOptions& there);
+  void MoveTo(double d);
 
   // What a blocked call waits for: "rate limiter (4 samples an insert, min size 1000, d in [3000,
   // 5000]): 999 of 1000 items are there, d is 3996 and would be 3964; 1 more insert lets sampling
@@ -63,10 +80,11 @@ class RateLimiter {
   std::string WhyNoSample(std::int64_t count) const;
 
  private:
-  RateLimiterOptions options_;
-  std::int64_t inserts_ = 0;
-  std::int64_t samples_ = 0;
-  std::int64_t deletes_ = 0;
+  double Difference(std::int64_t more_inserts, std::int64_t more_samples) const;
+  std::int64_t items() const { return counts_.inserts - counts_.deletes; }
+
+  const RateLimiterOptions options_;
+  RateLimiterCounts counts_;
 };
 
 }  // namespace menger

@@ -128,14 +128,63 @@ TEST(RateLimiterTest, WhatMessagesPromiseIsExact) {
   }
 }
 
-TEST(RateLimiterTest, TheLargestCallIsAsWideAsTheRangeOfD) {
-  EXPECT_EQ(RateLimiterOptions::SampleToInsertRatio(4, 100, 8).SamplesMax(), 16);
-  EXPECT_EQ(RateLimiterOptions::Queue(10).SamplesMax(), 10);
-  EXPECT_EQ(RateLimiterOptions::MinSize(1).SamplesMax(), kInfinity);
-  // While it fills, d reaches 100 although max_diff is 10.
-  const RateLimiterOptions filling{
-      .samples_per_insert = 1, .min_size = 100, .min_diff = 0, .max_diff = 10};
-  EXPECT_EQ(filling.SamplesMax(), 100);
+TEST(RateLimiterTest, AsManySamplesAreAllowedAsOneAfterTheOtherWouldBe) {
+  for (const Case& c : Cases()) {
+    const RateLimiter limiter = After(c.options, c.inserts, c.samples, c.deletes);
+    RateLimiter one_by_one = limiter;
+    std::int64_t allowed = 0;
+    for (; allowed < 25 && one_by_one.CanSample(1); ++allowed) one_by_one.Sampled(1);
+    EXPECT_EQ(limiter.SamplesAllowed(25), allowed);
+  }
+}
+
+TEST(RateLimiterTest, WhatIsForgoneLetsOthersIn) {
+  RateLimiter limiter = After(RateLimiterOptions::Queue(10), 10, 0, 0);
+  EXPECT_FALSE(limiter.CanInsert(1));
+  limiter.Deleted(4);
+  EXPECT_FALSE(limiter.CanInsert(1));  // As Reverb's.
+  limiter.Forgo(4);
+  EXPECT_TRUE(limiter.CanInsert(4));
+  EXPECT_FALSE(limiter.CanInsert(5));
+  EXPECT_EQ(limiter.SamplesAllowed(10), 6);
+}
+
+// How many inserts, one after the other, and then how many samples a limiter allows.
+std::pair<std::int64_t, std::int64_t> Room(RateLimiter limiter) {
+  std::int64_t inserts = 0;
+  const std::int64_t samples = limiter.SamplesAllowed(10'000);
+  for (; inserts < 10'000 && limiter.CanInsert(1); ++inserts) limiter.Inserted(1);
+  return {inserts, samples};
+}
+
+TEST(RateLimiterTest, CountsOfAnotherLimiterFitThisOnesWindow) {
+  const auto ratio = [](double samples) {
+    return RateLimiterOptions::SampleToInsertRatio(samples, 100, 40);
+  };
+  const auto restored = [](const RateLimiter& there, const RateLimiterOptions& options) {
+    RateLimiter limiter(options);
+    limiter.Restore(there.counts(), there.options());
+    EXPECT_EQ(limiter.counts().inserts, there.counts().inserts);
+    EXPECT_EQ(limiter.counts().samples, there.counts().samples);
+    return Room(limiter);
+  };
+  // A run in balance: d is 400 in [360, 440]. By the numbers alone it would be 400,400 in [760,
+  // 840] with 8 samples an insert: no insert for 399,560 samples.
+  const RateLimiter even = After(ratio(4), 100'000, 399'600, 0);
+  EXPECT_EQ(restored(even, ratio(4)), std::pair(std::int64_t{10}, std::int64_t{40}));
+  EXPECT_EQ(restored(even, ratio(8)), std::pair(std::int64_t{5}, std::int64_t{40}));
+  EXPECT_EQ(restored(even, ratio(2)), std::pair(std::int64_t{20}, std::int64_t{40}));
+  // At an end of the window it stays there: a quarter, 380, goes to 780.
+  const RateLimiter low = After(ratio(4), 100'000, 399'620, 0);
+  EXPECT_EQ(restored(low, ratio(8)), std::pair(std::int64_t{7}, std::int64_t{20}));
+  // Of a limiter without a window, the middle; to one without, whatever it was.
+  const RateLimiter free = After(RateLimiterOptions::MinSize(100), 5'000, 77'000, 4'000);
+  EXPECT_EQ(restored(free, ratio(4)), std::pair(std::int64_t{10}, std::int64_t{40}));
+  EXPECT_EQ(restored(even, RateLimiterOptions::MinSize(9)),
+            std::pair(std::int64_t{10'000}, std::int64_t{10'000}));
+  // What still fills goes on filling: 60 items, 40 free inserts and those up to 440.
+  const RateLimiter filling = After(ratio(4), 60, 0, 0);
+  EXPECT_EQ(restored(filling, ratio(8)), std::pair(std::int64_t{45}, std::int64_t{0}));
 }
 
 TEST(RateLimiterTest, OptionsThatCannotWorkAreRefusedByName) {
