@@ -161,9 +161,8 @@ class SynchronousLoopTest : public testing::Test {
   RunOutcome Start(const FakeFaults& faults = {}, const std::string& setting = "seed=1") {
     const EnvironmentCatalog catalog = Catalog(faults);
     const auto experiment = MakeExperiment(catalog, setting);
-    return StartRun(
-        *experiment, [this] { return RunFolder::Create(root_); }, "",
-        {.progress = progress_, .stop_requested = StopRequested()});
+    return StartRun(*experiment, [this] { return RunFolder::Create(root_); }, "",
+                    {.progress = progress_, .stop_requested = StopRequested()});
   }
 
   RunOutcome Resume(const std::string& setting = "seed=1") { return ResumeIn(root_, {}, setting); }
@@ -172,9 +171,8 @@ class SynchronousLoopTest : public testing::Test {
                       const std::string& setting = "seed=1") {
     const EnvironmentCatalog catalog = Catalog(faults);
     const auto experiment = MakeExperiment(catalog, setting);
-    return ResumeRun(
-        *experiment, RunFolder::Open(folder),
-        {.progress = progress_, .stop_requested = StopRequested()});
+    return ResumeRun(*experiment, RunFolder::Open(folder),
+                     {.progress = progress_, .stop_requested = StopRequested()});
   }
 
   // The loop's own questions alone count: a heartbeat asks now and then, too, in its own thread.
