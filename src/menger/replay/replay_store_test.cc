@@ -38,7 +38,8 @@ TEST(ReplayStoreTest, WithoutABoundItHoldsWhatItsTablesMayAndAnEighthMore) {
 // Fails with a bound that counts tables only: a table of one chunk, and every writer holds three.
 TEST(ReplayStoreTest, ThereIsRoomForAsManyWritersAsWereNamed) {
   constexpr int kWriters = 50;
-  const WriterOptions options{.chunk_steps = 8, .history = 16};
+  const WriterOptions options{
+      .chunk_steps = 8, .history = 16, .room_wait_max = std::chrono::seconds(0)};
   const std::size_t each = WriterBytesMax(SmallItems().steps, options, /*flush_steps=*/1);
   EXPECT_EQ(each, 4 * testing_tables::kChunkBytes);
   TableOptions table = Named("small");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "menger/base/turn_queue.h"
 #include "menger/base/version_distance.h"
 #include "menger/replay/draft_checker.h"
 #include "menger/replay/item_pool.h"
@@ -17,7 +18,6 @@
 #include "menger/replay/table.h"
 #include "menger/replay/table_changes.h"
 #include "menger/replay/table_content.h"
-#include "menger/replay/turn_queue.h"
 
 namespace menger {
 

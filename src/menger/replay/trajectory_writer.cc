@@ -44,6 +44,9 @@ void WriterOptions::Check() const {
   if (pending_max < 1) {
     throw InvalidArgument("pending_max is {}; it must be at least 1", pending_max);
   }
+  if (room_wait_max.count() < 0) {
+    throw InvalidArgument("room_wait_max is {} ns; it must be at least 0", room_wait_max.count());
+  }
 }
 
 std::size_t WriterBytesMax(const Spec& steps, const WriterOptions& options, int flush_steps) {
@@ -73,10 +76,14 @@ struct TrajectoryWriter::State {
   };
 
   State(const Spec& steps, const WriterOptions& writer_options, ChunkStore& store)
-      : options(writer_options), layout(steps, writer_options.chunk_steps), chunks(store) {
-    options.Check();
+      : options(writer_options),
+        layout(steps, writer_options.chunk_steps),
+        chunks(store),
+        bytes_max(BytesMax()) {
     position.versions.resize(options.history);
   }
+
+  std::size_t BytesMax() const;
 
   // The first step that an item may name.
   std::int64_t oldest() const {
@@ -91,11 +98,13 @@ struct TrajectoryWriter::State {
   }
   void Track(Table& table, const ItemKey& key, std::span<const Slice> slices);
   void CompressFull();
+  ChunkId NewChunk();
   void ReleaseOld();
 
   const WriterOptions options;
   const ChunkLayout layout;
   ChunkStore& chunks;
+  const std::size_t bytes_max;
   WriterPosition position;
   std::vector<Pending> tables;  // In the order in which they were first named.
   std::size_t pending = 0;      // Items of all tables.
@@ -128,7 +137,7 @@ std::int64_t TrajectoryWriter::Append(std::span<const std::byte* const> leaves,
   const std::int64_t end =
       (position.first_held + static_cast<std::int64_t>(position.held.size())) * layout.capacity();
   const bool full = position.steps == end;
-  if (full) position.held.push_back(state.chunks.Allocate(layout));
+  if (full) position.held.push_back(state.NewChunk());
   const auto row = static_cast<std::size_t>(full ? 0 : position.steps - (end - layout.capacity()));
   const ChunkId chunk = position.held.back();
   for (int leaf = 0; leaf < count; ++leaf) {
@@ -140,6 +149,28 @@ std::int64_t TrajectoryWriter::Append(std::span<const std::byte* const> leaves,
   const std::int64_t step = position.steps++;
   state.ReleaseOld();
   return step;
+}
+
+std::size_t TrajectoryWriter::State::BytesMax() const {
+  const std::size_t needed = WriterBytesMax(layout.steps(), options, /*flush_steps=*/1);
+  if (options.bytes_max == 0) return std::max(chunks.bytes_max() / 16, 2 * needed);
+  if (options.bytes_max >= needed) return options.bytes_max;
+  throw InvalidArgument(
+      "bytes_max of a writer is {}; with a history of {} steps in chunks of {} it must be at least "
+      "{}",
+      options.bytes_max, options.history, options.chunk_steps, needed);
+}
+
+ChunkId TrajectoryWriter::State::NewChunk() {
+  std::size_t bytes = layout.bytes();
+  for (const ChunkId chunk : position.held) bytes += chunks.bytes(chunk);
+  if (bytes > bytes_max) {
+    throw Unavailable(
+        "a writer would hold {} bytes of chunks, and bytes_max is {}: {} items wait to be inserted "
+        "and keep all that came after the first of them; Flush",
+        bytes, bytes_max, pending);
+  }
+  return chunks.AllocateWithin(layout, Deadline::After(options.room_wait_max));
 }
 
 // Gives back the chunks that neither the history nor a waiting item reaches.

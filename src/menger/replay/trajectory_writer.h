@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,10 +27,15 @@ struct WriterOptions {
   int chunk_steps = 64;     // Rows of a chunk. More: fewer chunks; fewer: memory is freed sooner.
   int history = 64;         // Items may reach back so many steps, the last one included.
   int pending_max = 65536;  // Items that wait for Flush.
+  // Of the chunks that it holds, so that a stream whose items wait cannot fill the store. 0: a
+  // sixteenth of the store, but twice what it needs where it is flushed with each chunk, at least.
+  std::size_t bytes_max = 0;
+  // How long Append waits where the store is full: for samples, a checkpoint or other writers.
+  std::chrono::nanoseconds room_wait_max = std::chrono::seconds(10);
   Compression compression = Compression::kNone;
 
   // Throws InvalidArgument that names the field: 1 to kChunkRowsMax for the first two, at least 1
-  // for pending_max.
+  // for pending_max; no negative time.
   void Check() const;
 };
 
@@ -50,23 +56,25 @@ struct WriterPosition {
 // Writes one stream of steps (an environment's), each once, and items that refer to them.
 //
 // It holds the chunks that its history lies in, and those of items that were not flushed: between
-// calls of Flush that is everything since the first of them. So a store needs room for
-// WriterBytesMax a writer, beside what tables hold.
+// calls of Flush that is everything since the first of them, up to bytes_max. So a store needs room
+// for WriterBytesMax a writer, beside what tables hold.
 //
 // Chunks are filled as they are; Flush then compresses those that have become full, where options
 // and rule (chunk_compression.h) say so, and lets its items in all tables name the compressed one.
 // A chunk that left the history before a Flush saw it full, or that finds no room, stays as it is.
 //
-// One thread at a time. Append and Add neither wait nor lock a table; Flush inserts. An item that
-// was not flushed when the writer goes is lost.
+// One thread at a time. Append and Add lock no table, and only a full store makes Append wait;
+// Flush inserts. An item that was not flushed when the writer goes is lost.
 class TrajectoryWriter {
  public:
-  // `chunks` outlives the writer.
+  // `chunks` outlives the writer. Throws InvalidArgument as WriterOptions::Check, and where
+  // bytes_max is less than WriterBytesMax of a flush a step.
   TrajectoryWriter(const Spec& steps, const WriterOptions& options, ChunkStore& chunks);
   ~TrajectoryWriter();
 
   // Copies one step: an address a leaf, in the order of `steps`. Returns its number, from 0 on.
-  // Throws Unavailable if the store has no room for another chunk; nothing was appended then.
+  // Throws Unavailable if the store has no room for another chunk within room_wait_max, or this
+  // writer holds bytes_max already; nothing was appended then.
   std::int64_t Append(std::span<const std::byte* const> leaves, std::uint64_t version);
 
   // An item of `table`, which outlives the writer, a range a column, to be inserted by Flush; its

@@ -32,7 +32,9 @@ class RandomCalls {
         table_(Options(/*items_max=*/12), store_),
         gatherer_(Items(), 8, 1) {
     for (int i = 0; i < 3; ++i) {
-      writers_.push_back(std::make_unique<TrajectoryWriter>(Steps(), options, store_));
+      WriterOptions impatient = options;
+      impatient.room_wait_max = std::chrono::seconds(0);
+      writers_.push_back(std::make_unique<TrajectoryWriter>(Steps(), impatient, store_));
     }
   }
 

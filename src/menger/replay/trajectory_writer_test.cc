@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "menger/base/error.h"
@@ -197,7 +198,9 @@ TEST(TrajectoryWriterTest, AFullStoreRefusesAStepAndTakesItWhenThereIsRoom) {
   ChunkStore store({.bytes_max = 3 * ChunkBytes(2)});
   auto table = std::make_unique<Table>(Options(), store);
   auto writer = std::make_unique<TrajectoryWriter>(
-      Steps(), WriterOptions{.chunk_steps = 2, .history = 1}, store);
+      Steps(),
+      WriterOptions{.chunk_steps = 2, .history = 1, .room_wait_max = std::chrono::seconds(0)},
+      store);
   for (int step = 0; step < 6; ++step) {
     Append(*writer, step);
     writer->Add(*table, 1.0, std::vector<StepRange>(3, {step, 1}));
@@ -223,6 +226,57 @@ TEST(TrajectoryWriterTest, AFullStoreRefusesAStepAndTakesItWhenThereIsRoom) {
   EXPECT_EQ(store.chunks(), 1U);
   writer.reset();
   EXPECT_EQ(store.chunks(), 0U);
+}
+
+// Here a sample that is gathered while the writer waits; as well a checkpoint that is written.
+TEST(TrajectoryWriterTest, AFullStoreMakesAWriterWaitUntilOthersGiveRoom) {
+  ChunkStore store({.bytes_max = 3 * ChunkBytes(2)});
+  Table table(Options(), store);
+  TrajectoryWriter writer(Steps(), {.chunk_steps = 2, .history = 1}, store);
+  for (int step = 0; step < 6; ++step) {
+    Append(writer, step);
+    writer.Add(table, 1.0, std::vector<StepRange>(3, {step, 1}));
+    writer.Flush(Later());
+  }
+  Sample sample;
+  table.SampleInto({.count = 200, .deadline = Later()}, sample);
+  std::vector<ItemKey> keys;
+  for (const SampledItem& item : sample.items()) keys.push_back(item.key);
+  table.Delete(keys);
+  std::thread reader([&] {
+    while (store.waiting() == 0) std::this_thread::yield();
+    sample.Release();
+  });
+  EXPECT_EQ(Append(writer, 6), 6);
+  reader.join();
+}
+
+// One stream's items wait for a reader; another stream, of another table, goes on.
+TEST(TrajectoryWriterTest, AWriterWhoseItemsWaitDoesNotFillTheStore) {
+  ChunkStore store({.bytes_max = 100 * ChunkBytes(2)});
+  TableOptions waits = Options();
+  waits.rate_limiter = RateLimiterOptions::Queue(1);
+  Table blocked(waits, store);
+  Table other(Options(), store);
+  TrajectoryWriter stuck(Steps(), {.chunk_steps = 2, .history = 1, .bytes_max = 10 * ChunkBytes(2)},
+                         store);
+  TrajectoryWriter writer(Steps(), {.chunk_steps = 2, .history = 1}, store);
+  int taken = 0;
+  const auto append = [&] {
+    for (; taken < 1000; ++taken) {
+      Append(stuck, taken);
+      stuck.Add(blocked, 1.0, std::vector<StepRange>(3, {taken, 1}));
+    }
+  };
+  EXPECT_EQ(CodeOf(append), ErrorCode::kUnavailable);
+  EXPECT_EQ(taken, 20);
+  EXPECT_EQ(store.chunks(), 10U);
+  for (int step = 0; step < 100; ++step) {
+    Append(writer, step);
+    writer.Add(other, 1.0, std::vector<StepRange>(3, {step, 1}));
+    writer.Flush(Later());
+  }
+  EXPECT_EQ(other.info().items, 100);
 }
 
 }  // namespace

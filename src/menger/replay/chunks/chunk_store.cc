@@ -23,6 +23,12 @@ std::unique_ptr<Memory> Reserve(const char* label, std::size_t bytes, bool share
   return AllocatePlainMemory(bytes);
 }
 
+// Of the layout's bytes, or of the compressed ones.
+std::size_t BlockBytes(const ChunkLayout& layout, std::size_t compressed_bytes) {
+  const std::size_t content = compressed_bytes > 0 ? compressed_bytes : layout.bytes();
+  return (content + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
 // Not a draw of the run: it must differ between two processes of one seed.
 std::uint64_t NewStoreIdentity() {
   std::random_device device;
@@ -86,31 +92,60 @@ ChunkId ChunkStore::Restore(const ChunkLayout& layout, const ChunkIdentity& iden
 
 ChunkId ChunkStore::Allocate(const ChunkLayout& layout, std::size_t compressed_bytes,
                              const ChunkIdentity* identity) {
-  const std::size_t content = compressed_bytes > 0 ? compressed_bytes : layout.bytes();
-  const std::size_t bytes = (content + kCacheLine - 1) / kCacheLine * kCacheLine;
+  const std::lock_guard lock(mutex_);
+  const std::optional<std::size_t> begin = TakeBlock(layout, compressed_bytes);
+  if (!begin) ThrowFull(BlockBytes(layout, compressed_bytes));
+  return MakeChunk(layout, compressed_bytes, *begin, identity);
+}
+
+ChunkId ChunkStore::AllocateWithin(const ChunkLayout& layout, const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  TurnQueue::Turn turn(waiting_);
+  for (bool expired = false;;) {
+    if (turn.has_come()) {
+      if (const std::optional<std::size_t> begin = TakeBlock(layout, 0)) {
+        turn.Leave();
+        waiting_.CallFirst();  // There may be room for more.
+        return MakeChunk(layout, 0, *begin, nullptr);
+      }
+    }
+    if (expired) break;
+    expired = !turn.Wait(lock, deadline);
+  }
+  turn.Leave();
+  waiting_.CallFirst();
+  ThrowFull(BlockBytes(layout, 0));
+}
+
+std::optional<std::size_t> ChunkStore::TakeBlock(const ChunkLayout& layout,
+                                                 std::size_t compressed_bytes) {
+  const std::size_t bytes = BlockBytes(layout, compressed_bytes);
   if (bytes > options_.bytes_max) {
     throw InvalidArgument("a chunk of {} steps takes {} bytes, but the replay store has only {}",
                           layout.capacity(), bytes, options_.bytes_max);
   }
-  const std::lock_guard lock(mutex_);
-  const std::optional<std::size_t> begin = blocks_.Take(bytes);
-  if (!begin) {
-    throw Unavailable(
-        "the replay store has no room for a chunk of {} bytes: {} of {} are in use by {} chunks, "
-        "and the largest gap has {}; tables must drop items first, writers reach back less far, or "
-        "the store be larger",
-        bytes, bytes_used_, options_.bytes_max, chunks_end_ - free_.size(), blocks_.largest());
-  }
+  return blocks_.Take(bytes);
+}
+
+void ChunkStore::ThrowFull(std::size_t bytes) const {
+  throw Unavailable(
+      "the replay store has no room for a chunk of {} bytes: {} of {} are in use by {} chunks, and "
+      "the largest gap has {}; tables must drop items first, writers reach back less far, or the "
+      "store be larger",
+      bytes, bytes_used_, options_.bytes_max, chunks_end_ - free_.size(), blocks_.largest());
+}
+
+ChunkId ChunkStore::MakeChunk(const ChunkLayout& layout, std::size_t compressed_bytes,
+                              std::size_t begin, const ChunkIdentity* identity) {
   if (free_.empty()) {
     new (&records_[chunks_end_]) Record{};
     free_.push_back(chunks_end_++);
   }
   const ChunkId chunk = free_.back();
   free_.pop_back();
-  bytes_used_ += bytes;
   Record& record = records_[chunk];
-  record.data_offset = *begin;
-  record.bytes = bytes;
+  record.data_offset = begin;
+  record.bytes = BlockBytes(layout, compressed_bytes);
   record.compressed_bytes = compressed_bytes;
   record.steps_id = layout.steps_id();
   record.capacity = static_cast<std::uint32_t>(layout.capacity());
@@ -118,6 +153,7 @@ ChunkId ChunkStore::Allocate(const ChunkLayout& layout, std::size_t compressed_b
       identity != nullptr ? *identity : ChunkIdentity{.store = identity_, .number = ++chunks_made_};
   record.rows.store(0, std::memory_order_relaxed);
   record.references.store(1, std::memory_order_relaxed);
+  bytes_used_ += record.bytes;
   return chunk;
 }
 
@@ -127,11 +163,17 @@ void ChunkStore::Free(ChunkId chunk) {
   blocks_.Give(record.data_offset, record.bytes);
   bytes_used_ -= record.bytes;
   free_.push_back(chunk);
+  waiting_.CallFirst();
 }
 
 std::size_t ChunkStore::bytes_used() const {
   const std::lock_guard lock(mutex_);
   return bytes_used_;
+}
+
+int ChunkStore::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
 }
 
 std::uint32_t ChunkStore::chunks() const {

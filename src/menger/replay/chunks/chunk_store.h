@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "menger/base/clock.h"
+#include "menger/base/turn_queue.h"
 #include "menger/replay/chunks/block_allocator.h"
 #include "menger/replay/chunks/item.h"
 #include "menger/tensor/memory.h"
@@ -99,6 +102,9 @@ class ChunkStore {
   // alone is larger than the store.
   ChunkId Allocate(const ChunkLayout& layout, std::size_t compressed_bytes = 0);
 
+  // As Allocate, but waits for room until the deadline: whoever came first gets it.
+  ChunkId AllocateWithin(const ChunkLayout& layout, const Deadline& deadline);
+
   // As Allocate, for a chunk that a checkpoint brings back: it keeps its identity.
   ChunkId Restore(const ChunkLayout& layout, const ChunkIdentity& identity,
                   std::size_t compressed_bytes = 0);
@@ -141,6 +147,7 @@ class ChunkStore {
 
   std::size_t bytes_used() const;  // Of blocks in use.
   std::size_t bytes_max() const { return options_.bytes_max; }
+  int waiting() const;               // Calls of AllocateWithin.
   std::uint32_t chunks() const;      // In use.
   std::uint32_t chunks_end() const;  // All that were ever in use are less than this.
 
@@ -157,6 +164,11 @@ class ChunkStore {
     ChunkIdentity identity;
   };
 
+  // Under mutex_: a block's first byte, or nothing; and a chunk that has it.
+  std::optional<std::size_t> TakeBlock(const ChunkLayout& layout, std::size_t compressed_bytes);
+  ChunkId MakeChunk(const ChunkLayout& layout, std::size_t compressed_bytes, std::size_t begin,
+                    const ChunkIdentity* identity);
+  [[noreturn]] void ThrowFull(std::size_t bytes) const;
   ChunkId Allocate(const ChunkLayout& layout, std::size_t compressed_bytes,
                    const ChunkIdentity* identity);
   void Free(ChunkId chunk);
@@ -171,6 +183,7 @@ class ChunkStore {
   mutable std::mutex mutex_;
   // All guarded by mutex_:
   BlockAllocator blocks_;
+  TurnQueue waiting_;          // For room.
   std::vector<ChunkId> free_;  // Records, the last one is used next.
   std::size_t bytes_used_ = 0;
   std::uint32_t chunks_end_ = 0;

@@ -31,6 +31,37 @@ ErrorCode CodeOf(auto function) {
   return ErrorCode::kInternal;
 }
 
+// A second that waits for less room does not overtake the first.
+TEST(ChunkStoreTest, WhoWaitsForRoomGetsItInTurn) {
+  const Spec steps({LeafSpec::Discrete("value", 1'000'000)});
+  const ChunkLayout small(steps, 8);  // 64 bytes.
+  const ChunkLayout large(steps, 16);
+  ChunkStore store({.bytes_max = 256});
+  std::vector<ChunkId> chunks;
+  for (int i = 0; i < 4; ++i) chunks.push_back(store.Allocate(small));
+  const Deadline soon = Deadline::After(std::chrono::seconds(60));
+  std::atomic<int> served = 0;
+  std::thread first([&] {
+    store.AllocateWithin(large, soon);
+    EXPECT_EQ(++served, 1);
+  });
+  while (store.waiting() < 1) std::this_thread::yield();
+  std::thread second([&] {
+    store.AllocateWithin(small, soon);
+    EXPECT_EQ(++served, 2);
+  });
+  while (store.waiting() < 2) std::this_thread::yield();
+  EXPECT_THROW(store.AllocateWithin(small, Deadline::After(std::chrono::seconds(0))), Error);
+  store.Release(chunks[0]);
+  store.Release(chunks[2]);  // Two gaps, and neither is large enough for the first.
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(served, 0);
+  store.Release(chunks[1]);
+  first.join();
+  second.join();
+  EXPECT_EQ(store.waiting(), 0);
+}
+
 TEST(ChunkLayoutTest, LeavesAreDenseArraysThatBeginOnCacheLines) {
   const ChunkLayout layout(Spec({LeafSpec::Box("frame", DataType::kUint8, {10}, {0}, {255}),
                                  LeafSpec::Scalar("terminated", DataType::kUint8),

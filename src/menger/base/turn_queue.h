@@ -8,8 +8,8 @@
 
 namespace menger {
 
-// Who waits for a table, first come, first served: only the first is ever woken, so that a thousand
-// that wait cost no more than one. The table's mutex guards it, and all turns in it.
+// Who waits for a thing, first come, first served: only the first is ever woken, so that a thousand
+// that wait cost no more than one. The thing's mutex guards it, and all turns in it.
 class TurnQueue {
  public:
   // A call's place. It joins the queue when it first waits, at the end, and leaves it at the latest
