@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 
 #include "menger/base/clock.h"
 
@@ -25,7 +26,9 @@ class TurnQueue {
     bool has_come() const { return waits_ ? queue_.first_ == this : queue_.empty(); }
 
     void Join() {
-      if (!waits_) queue_.Append(*this);
+      if (waits_) return;
+      called_.emplace();
+      queue_.Append(*this);
       waits_ = true;
     }
 
@@ -40,7 +43,7 @@ class TurnQueue {
       was_called_ = false;
       const std::chrono::nanoseconds remaining = deadline.remaining();
       if (remaining.count() == 0) return false;
-      called_.wait_for(lock, std::min<std::chrono::nanoseconds>(remaining, kWaitMax));
+      called_->wait_for(lock, std::min<std::chrono::nanoseconds>(remaining, kWaitMax));
       return true;
     }
 
@@ -54,7 +57,7 @@ class TurnQueue {
     Turn* previous_ = nullptr;
     bool waits_ = false;
     bool was_called_ = false;
-    std::condition_variable called_;
+    std::optional<std::condition_variable> called_;  // Most calls never wait.
   };
 
   TurnQueue() = default;
@@ -67,10 +70,10 @@ class TurnQueue {
   void CallFirst() {
     if (first_ == nullptr || first_->was_called_) return;
     first_->was_called_ = true;
-    first_->called_.notify_one();
+    first_->called_->notify_one();
   }
   void CallAll() {
-    for (Turn* turn = first_; turn != nullptr; turn = turn->next_) turn->called_.notify_one();
+    for (Turn* turn = first_; turn != nullptr; turn = turn->next_) turn->called_->notify_one();
   }
 
  private:

@@ -121,7 +121,7 @@ std::size_t Table::State::InsertWhatFits(std::span<const ItemDraft> drafts,
 }
 
 bool Table::State::Evict() {
-  if (options.KeepsUnsampled() || !remover->CanSelect()) return false;
+  if (keeps_unsampled || !remover->CanSelect()) return false;
   Remove(remover->Select(remover_random).slot);
   ++evicted;
   return true;
@@ -259,7 +259,7 @@ std::string Table::State::WhyNoInsert() const {
   if (changes != nullptr && !changes->gate().open()) {
     return "the journal has not yet brought to the disk what was inserted before";
   }
-  if (options.KeepsUnsampled()) {
+  if (keeps_unsampled) {
     return fmt::format(
         "the table is full ({} items of items_max {}, {} bytes of bytes_max {}), and none of them "
         "goes before it was sampled {} time{}",

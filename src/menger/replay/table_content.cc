@@ -49,7 +49,7 @@ void Table::CopyTo(TableContent& content, std::vector<ChunkId>& held) const {
 // Where each item is to be sampled so and so often, d is what they still have to give.
 void Table::State::RestoreLimiter(const TableContent& content) {
   limiter.Restore(content.counts.limiter, content.limiter);
-  if (content.limiter == options.rate_limiter || !options.KeepsUnsampled()) return;
+  if (content.limiter == options.rate_limiter || !keeps_unsampled) return;
   double left = 0;
   for (const Item& item : content.pool.items) {
     if (item.number != 0) left += SamplesLeft(item);

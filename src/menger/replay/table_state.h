@@ -27,6 +27,7 @@ class Sample;
 struct Table::State {
   State(const TableOptions& table_options, ChunkStore& chunk_store)
       : options(table_options),
+        keeps_unsampled(options.KeepsUnsampled()),
         chunks(chunk_store),
         checker(options.items, options.bytes_max, chunks),
         items(options.items.columns.size(), static_cast<std::size_t>(options.items_max), chunks),
@@ -73,6 +74,7 @@ struct Table::State {
   TableCounts Counts() const;
 
   const TableOptions options;
+  const bool keeps_unsampled;
   ChunkStore& chunks;
   const DraftChecker checker;
 

@@ -15,9 +15,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // As Reverb computes it, product first: sums and differences of whole numbers below 2^53 are exact,
 // so d has the one rounding of the product, and another where something was forgone.
-double DifferenceOf(const RateLimiterOptions& options, const RateLimiterCounts& counts) {
-  return static_cast<double>(counts.inserts) * options.samples_per_insert -
-         static_cast<double>(counts.samples) - counts.forgone;
+double DifferenceOf(const RateLimiterOptions& options, std::int64_t inserts, std::int64_t samples,
+                    double forgone) {
+  return static_cast<double>(inserts) * options.samples_per_insert - static_cast<double>(samples) -
+         forgone;
 }
 
 bool IsFinite(const RateLimiterOptions& options) {
@@ -95,10 +96,8 @@ RateLimiter::RateLimiter(const RateLimiterOptions& options) : options_(options) 
 // ---- Gates
 
 double RateLimiter::Difference(std::int64_t more_inserts, std::int64_t more_samples) const {
-  RateLimiterCounts counts = counts_;
-  counts.inserts += more_inserts;
-  counts.samples += more_samples;
-  return DifferenceOf(options_, counts);
+  return DifferenceOf(options_, counts_.inserts + more_inserts, counts_.samples + more_samples,
+                      counts_.forgone);
 }
 
 bool RateLimiter::CanInsert(std::int64_t count) const {
@@ -124,7 +123,7 @@ std::int64_t RateLimiter::SamplesAllowed(std::int64_t count) const {
 void RateLimiter::Restore(const RateLimiterCounts& counts, const RateLimiterOptions& there) {
   counts_ = counts;
   if (there == options_) return;
-  const double before = DifferenceOf(there, counts);
+  const double before = DifferenceOf(there, counts.inserts, counts.samples, counts.forgone);
   if (items() < options_.min_size) {
     MoveTo(static_cast<double>(items()) * options_.samples_per_insert);
   } else if (IsFinite(there) && IsFinite(options_) && there.max_diff > there.min_diff) {
