@@ -43,6 +43,10 @@ def group_file(paths):
     return file
 
 
+# g++'s own options that clang does not know are no reason to complain; lock rules are clang's (base/mutex.h).
+OF_CLANG = ["-Wno-unknown-warning-option", "-Wno-unused-command-line-argument", "-Wthread-safety"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build/release", help="the configured build folder")
@@ -59,8 +63,8 @@ def main():
             file = group_file(group) if len(group) > 1 else group[0]
             # g++'s own options that clang does not know are no reason to complain.
             command = ["clang-tidy", "--quiet", f"--config-file={sources.ROOT / '.clang-tidy'}", str(file), "--",
-                       *arguments[1:], "-Wno-unknown-warning-option", "-Wno-unused-command-line-argument"]  # fmt: skip
-            digest = sources.content_hash(file, version, settings, *arguments)
+                       *arguments[1:], *OF_CLANG]
+            digest = sources.content_hash(file, version, settings, *arguments, *OF_CLANG)
             jobs.append((file, digest, command, None))
     return 0 if sources.run_cached(jobs, CACHE, "clang-tidy") else 1
 

@@ -23,21 +23,22 @@ constexpr int kPiece = 16'384;
 // Between two pieces the mutex is free for longer than it takes a sleeping thread to come.
 constexpr std::chrono::microseconds kPause{100};
 
-void LetOthers(std::unique_lock<std::mutex>& lock) {
-  lock.unlock();
+void LetOthers(MutexLock& lock) {
+  lock.native().unlock();
   std::this_thread::sleep_for(kPause);
-  lock.lock();
+  lock.native().lock();
 }
 
 }  // namespace
 
 // A call's turn among those that insert, or that sample. When it goes, the next one is called.
+// Always under the table's mutex, which it knows by another name than who holds it.
 class Table::CallTurn {
  public:
   CallTurn(State& state, TurnQueue& queue) : state_(state), queue_(queue), turn_(queue) {}
   CallTurn(const CallTurn&) = delete;
   CallTurn& operator=(const CallTurn&) = delete;
-  ~CallTurn() {
+  ~CallTurn() MENGER_UNCHECKED_LOCKS {
     turn_.Leave();
     if (&queue_ == &state_.samplers) state_.samples_wanted = 1;  // Until the next one says.
     state_.changed = true;
@@ -47,14 +48,14 @@ class Table::CallTurn {
   bool has_come() const { return turn_.has_come(); }
 
   // False at the deadline.
-  bool Wait(std::unique_lock<std::mutex>& lock, const Deadline& deadline) {
+  bool Wait(MutexLock& lock, const Deadline& deadline) MENGER_UNCHECKED_LOCKS {
     turn_.Join();
     state_.Wake();  // What this call has done so far may be what another waits for.
-    return turn_.Wait(lock, deadline);
+    return turn_.Wait(lock.native(), deadline);
   }
 
   // Keeps the turn while others see to what is not sampled or inserted.
-  void Pause(std::unique_lock<std::mutex>& lock) {
+  void Pause(MutexLock& lock) MENGER_UNCHECKED_LOCKS {
     turn_.Join();
     state_.Wake();
     LetOthers(lock);
@@ -318,7 +319,7 @@ void Table::Insert(std::span<const ItemDraft> drafts, const Deadline& deadline,
                    std::vector<ItemKey>* keys) {
   CheckDrafts(drafts);
   State& state = *state_;
-  std::unique_lock lock(state.mutex);
+  MutexLock lock(state.mutex);
   CallTurn turn(state, state.inserters);
   for (std::size_t taken = 0;;) {
     state.CheckOpen();
@@ -333,7 +334,7 @@ void Table::Insert(std::span<const ItemDraft> drafts, const Deadline& deadline,
 std::int64_t Table::TryInsert(std::span<const ItemDraft> drafts, std::vector<ItemKey>* keys) {
   CheckDrafts(drafts);
   State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   const CallTurn turn(state, state.inserters);
   state.CheckOpen();
   if (!turn.has_come()) return 0;
@@ -350,7 +351,7 @@ void Table::SampleInto(const SampleRequest& request, Sample& sample) {
   CheckRequest(request);
   State& state = *state_;
   sample.Release();
-  std::unique_lock lock(state.mutex);
+  MutexLock lock(state.mutex);
   CallTurn turn(state, state.samplers);
   for (bool expired = false;;) {
     state.CheckOpen();
@@ -377,7 +378,7 @@ int Table::TrySample(const SampleRequest& request, Sample& sample) {
   CheckRequest(request);
   State& state = *state_;
   sample.Release();
-  std::unique_lock lock(state.mutex);
+  MutexLock lock(state.mutex);
   CallTurn turn(state, state.samplers);
   state.CheckOpen();
   while (turn.has_come() && state.CanSample(1) && sample.size() < request.count) {
@@ -399,7 +400,7 @@ Found Table::UpdatePriorities(std::span<const PriorityUpdate> updates) {
     }
   }
   Found result;
-  std::unique_lock lock(state.mutex);
+  MutexLock lock(state.mutex);
   for (std::size_t begin = 0; begin < updates.size(); begin += kPiece) {
     if (begin > 0) LetOthers(lock);
     const auto piece =
@@ -435,7 +436,7 @@ std::int64_t Table::State::Update(std::span<const PriorityUpdate> updates) {
 Found Table::Delete(std::span<const ItemKey> keys) {
   State& state = *state_;
   Found result;
-  std::unique_lock lock(state.mutex);
+  MutexLock lock(state.mutex);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (i > 0 && i % kPiece == 0) {
       state.Wake();
@@ -452,7 +453,7 @@ Found Table::Delete(std::span<const ItemKey> keys) {
 
 void Table::ReplaceChunks(std::span<const ItemKey> keys, std::span<const ChunkTwin> twins) {
   State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   for (const ItemKey& key : keys) {
     if (state.Has(key)) state.items.Replace(key.slot, twins);
   }
@@ -460,7 +461,7 @@ void Table::ReplaceChunks(std::span<const ItemKey> keys, std::span<const ChunkTw
 
 TableInfo Table::info() const {
   const State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   return {.items = state.items.size(),
           .bytes = state.items.bytes(),
           .inserts = state.limiter.counts().inserts,
@@ -475,7 +476,7 @@ TableInfo Table::info() const {
 
 void Table::Close() {
   State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   state.closed = true;
   state.inserters.CallAll();
   state.samplers.CallAll();

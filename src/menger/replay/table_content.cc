@@ -13,14 +13,16 @@ namespace menger {
 
 void Table::ReserveFor(TableContent& content) const {
   const State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   const auto growth = static_cast<std::size_t>(state.items.size() / 16 + 1024);
   state.items.ReserveFor(content.pool, growth);
   content.sampler_order.resize(state.sampler->order().size() + growth);
   content.remover_order.resize(state.remover->order().size() + growth);
 }
 
-std::unique_lock<std::mutex> Table::Lock() const { return std::unique_lock(state_->mutex); }
+std::unique_lock<std::mutex> Table::Lock() const {
+  return std::unique_lock(state_->mutex.native());
+}
 
 TableCounts Table::State::Counts() const {
   return {.limiter = limiter.counts(),
@@ -35,6 +37,7 @@ TableCounts Table::State::Counts() const {
 
 void Table::CopyTo(TableContent& content, std::vector<ChunkId>& held) const {
   const State& state = *state_;
+  state.mutex.AssertHeld();
   content.counts = state.Counts();
   content.limiter = state.options.rate_limiter;
   state.items.CopyTo(content.pool);
@@ -58,19 +61,21 @@ void Table::State::RestoreLimiter(const TableContent& content) {
 }
 
 void Table::BeginLife(std::uint64_t life) {
-  const std::lock_guard lock(state_->mutex);
-  state_->life = std::max(state_->life, static_cast<std::uint32_t>(life));
+  State& state = *state_;
+  const MutexLock lock(state.mutex);
+  state.life = std::max(state.life, static_cast<std::uint32_t>(life));
 }
 
 void Table::Restore(const TableContent& content) {
   State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   state.items.Restore(content.pool);
   std::vector<std::uint32_t> slots;
   for (std::uint32_t slot = 0; slot < content.pool.items.size(); ++slot) {
     if (content.pool.items[slot].number != 0) slots.push_back(slot);
   }
-  std::ranges::sort(slots, {}, [&](std::uint32_t slot) { return state.items[slot].number; });
+  std::ranges::sort(slots, {},
+                    [items = &state.items](std::uint32_t slot) { return (*items)[slot].number; });
   for (const std::uint32_t slot : slots) {
     const Item& item = state.items[slot];
     state.sampler->Insert(slot, item.number, item.priority);
@@ -104,7 +109,7 @@ void Table::Restore(const TableContent& content) {
 
 void Table::Watch(TableChanges* changes) {
   State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   state.changes = changes;
   if (changes == nullptr) return;
   // What was evicted when the store was loaded is in no journal before.
@@ -113,6 +118,7 @@ void Table::Watch(TableChanges* changes) {
 
 void Table::CopyChanges(TableDelta& delta) {
   State& state = *state_;
+  state.mutex.AssertHeld();
   delta.counts = state.Counts();
   for (const std::uint32_t slot : state.changes->slots()) {
     delta.slots.push_back(slot);
@@ -129,7 +135,7 @@ void Table::CopyChanges(TableDelta& delta) {
 
 void Table::WakeInserters() {
   State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   state.inserters.CallFirst();
 }
 

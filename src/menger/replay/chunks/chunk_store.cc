@@ -92,14 +92,14 @@ ChunkId ChunkStore::Restore(const ChunkLayout& layout, const ChunkIdentity& iden
 
 ChunkId ChunkStore::Allocate(const ChunkLayout& layout, std::size_t compressed_bytes,
                              const ChunkIdentity* identity) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::optional<std::size_t> begin = TakeBlock(layout, compressed_bytes);
   if (!begin) ThrowFull(BlockBytes(layout, compressed_bytes));
   return MakeChunk(layout, compressed_bytes, *begin, identity);
 }
 
 ChunkId ChunkStore::AllocateWithin(const ChunkLayout& layout, const Deadline& deadline) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   TurnQueue::Turn turn(waiting_);
   for (bool expired = false;;) {
     if (turn.has_come()) {
@@ -110,7 +110,7 @@ ChunkId ChunkStore::AllocateWithin(const ChunkLayout& layout, const Deadline& de
       }
     }
     if (expired) break;
-    expired = !turn.Wait(lock, deadline);
+    expired = !turn.Wait(lock.native(), deadline);
   }
   turn.Leave();
   waiting_.CallFirst();
@@ -158,7 +158,7 @@ ChunkId ChunkStore::MakeChunk(const ChunkLayout& layout, std::size_t compressed_
 }
 
 void ChunkStore::Free(ChunkId chunk) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Record& record = records_[chunk];
   blocks_.Give(record.data_offset, record.bytes);
   bytes_used_ -= record.bytes;
@@ -167,22 +167,22 @@ void ChunkStore::Free(ChunkId chunk) {
 }
 
 std::size_t ChunkStore::bytes_used() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return bytes_used_;
 }
 
 int ChunkStore::waiting() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return waiting_.size();
 }
 
 std::uint32_t ChunkStore::chunks() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return chunks_end_ - static_cast<std::uint32_t>(free_.size());
 }
 
 std::uint32_t ChunkStore::chunks_end() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return chunks_end_;
 }
 

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "menger/base/clock.h"
+#include "menger/base/mutex.h"
 #include "menger/base/turn_queue.h"
 #include "menger/replay/chunks/block_allocator.h"
 #include "menger/replay/chunks/item.h"
@@ -164,11 +164,12 @@ class ChunkStore {
     ChunkIdentity identity;
   };
 
-  // Under mutex_: a block's first byte, or nothing; and a chunk that has it.
-  std::optional<std::size_t> TakeBlock(const ChunkLayout& layout, std::size_t compressed_bytes);
+  // A block's first byte, or nothing; and a chunk that has it.
+  std::optional<std::size_t> TakeBlock(const ChunkLayout& layout, std::size_t compressed_bytes)
+      MENGER_REQUIRES(mutex_);
   ChunkId MakeChunk(const ChunkLayout& layout, std::size_t compressed_bytes, std::size_t begin,
-                    const ChunkIdentity* identity);
-  [[noreturn]] void ThrowFull(std::size_t bytes) const;
+                    const ChunkIdentity* identity) MENGER_REQUIRES(mutex_);
+  [[noreturn]] void ThrowFull(std::size_t bytes) const MENGER_REQUIRES(mutex_);
   ChunkId Allocate(const ChunkLayout& layout, std::size_t compressed_bytes,
                    const ChunkIdentity* identity);
   void Free(ChunkId chunk);
@@ -180,14 +181,13 @@ class ChunkStore {
   std::byte* const data_;
   Record* const records_;
 
-  mutable std::mutex mutex_;
-  // All guarded by mutex_:
-  BlockAllocator blocks_;
-  TurnQueue waiting_;          // For room.
-  std::vector<ChunkId> free_;  // Records, the last one is used next.
-  std::size_t bytes_used_ = 0;
-  std::uint32_t chunks_end_ = 0;
-  std::uint64_t chunks_made_ = 0;  // Ever.
+  mutable Mutex mutex_;
+  BlockAllocator blocks_ MENGER_GUARDED_BY(mutex_);
+  TurnQueue waiting_ MENGER_GUARDED_BY(mutex_);          // For room.
+  std::vector<ChunkId> free_ MENGER_GUARDED_BY(mutex_);  // Records, the last one is used next.
+  std::size_t bytes_used_ MENGER_GUARDED_BY(mutex_) = 0;
+  std::uint32_t chunks_end_ MENGER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t chunks_made_ MENGER_GUARDED_BY(mutex_) = 0;  // Ever.
 };
 
 }  // namespace menger
