@@ -89,11 +89,11 @@ void ItemPool::NeedNoLonger(ChunkId chunk) {
   chunks_.Release(chunk);
 }
 
-void ItemPool::ReserveFor(PoolContent& content, std::size_t growth) const {
-  content.items.resize(items_.size() + growth);
-  content.slice_counts.resize(slice_counts_.size() + growth * columns_);
-  content.slices.resize(slices_.size() + growth * columns_);
-  content.free_slots.resize(free_slots_.size() + growth);
+void PoolSizes::ReserveIn(PoolContent& content, std::size_t growth, std::size_t columns) const {
+  content.items.resize(items + growth);
+  content.slice_counts.resize(slice_counts + growth * columns);
+  content.slices.resize(slices + growth * columns);
+  content.free_slots.resize(free_slots + growth);
 }
 
 void ItemPool::CopyTo(PoolContent& content) const {

@@ -29,6 +29,17 @@ struct PoolContent {
   std::vector<std::uint32_t> free_slots;    // The one that is used next is the last.
 };
 
+// How long those arrays are.
+struct PoolSizes {
+  std::size_t items = 0;
+  std::size_t slice_counts = 0;
+  std::size_t slices = 0;
+  std::size_t free_slots = 0;
+
+  // Makes room, and touches it, so that CopyTo only copies, also after `growth` more items.
+  void ReserveIn(PoolContent& content, std::size_t growth, std::size_t columns) const;
+};
+
 // The items of a table in flat arrays by slot, and the references to the chunks that they need.
 //
 // A free slot is used again, last freed first, and so is room for slices, by length: after its
@@ -69,8 +80,12 @@ class ItemPool {
 
   std::span<const std::uint32_t> free_slots() const { return free_slots_; }
 
-  // Makes room, and touches it, so that CopyTo only copies, also after `growth` more items.
-  void ReserveFor(PoolContent& content, std::size_t growth) const;
+  PoolSizes sizes() const {
+    return {.items = items_.size(),
+            .slice_counts = slice_counts_.size(),
+            .slices = slices_.size(),
+            .free_slots = free_slots_.size()};
+  }
   void CopyTo(PoolContent& content) const;
   // Adds a reference to each chunk that the items need, and appends its name.
   void HoldChunks(std::vector<ChunkId>& held) const;

@@ -11,13 +11,22 @@ namespace menger {
 
 // ---- Checkpoints
 
+// A million items take tens of milliseconds to touch: while nobody waits.
 void Table::ReserveFor(TableContent& content) const {
   const State& state = *state_;
-  const MutexLock lock(state.mutex);
-  const auto growth = static_cast<std::size_t>(state.items.size() / 16 + 1024);
-  state.items.ReserveFor(content.pool, growth);
-  content.sampler_order.resize(state.sampler->order().size() + growth);
-  content.remover_order.resize(state.remover->order().size() + growth);
+  PoolSizes sizes;
+  std::size_t sampler_order = 0;
+  std::size_t remover_order = 0;
+  {
+    const MutexLock lock(state.mutex);
+    sizes = state.items.sizes();
+    sampler_order = state.sampler->order().size();
+    remover_order = state.remover->order().size();
+  }
+  const std::size_t growth = sizes.items / 16 + 1024;
+  sizes.ReserveIn(content.pool, growth, state.options.items.columns.size());
+  content.sampler_order.resize(sampler_order + growth);
+  content.remover_order.resize(remover_order + growth);
 }
 
 std::unique_lock<std::mutex> Table::Lock() const {
