@@ -17,6 +17,7 @@ namespace menger {
 namespace {
 
 using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
 using testing::HasSubstr;
 using testing_tables::Chunks;
 using testing_tables::ErrorText;
@@ -231,6 +232,71 @@ TEST(TableFairnessTest, EveryDrawAsksTheLimiter) {
   EXPECT_THAT(ErrorText(ErrorCode::kDeadlineExceeded,
                         [&] { table.SampleInto({.count = 32, .deadline = Now()}, sample); }),
               HasSubstr("99 of 100 items are there"));
+}
+
+// Of any limiter, batches and deletions: once everybody waits, the limiter does not allow what the
+// first of them waits for. A call that was not woken would be found here.
+void WaitInVain(std::uint64_t seed) {
+  SCOPED_TRACE(seed);
+  Random random = Random::FromSeed(seed);
+  TableOptions options = SmallTable();
+  const double ratio = std::vector{0.3, 1.0, 2.0, 5.5}[random.Integers(0, 4)];
+  options.rate_limiter = RateLimiterOptions::SampleToInsertRatio(
+      ratio, random.Integers(1, 30), std::max(1.0, ratio) * random.Uniform(1, 4));
+  options.items_max = random.Integers(30, 200);
+  options.sampler.kind = SelectorKind::kFifo;
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  Table table(options, chunks.store());
+  std::atomic<int> alive = 0;
+  const auto until_closed = [&](auto call) {
+    ++alive;
+    return std::thread(
+        [&alive, call, own = Random::FromSeed(random.Integers(0, 1 << 30))]() mutable {
+          try {
+            for (int i = 0; i < 100; ++i) call(own);
+          } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::kCancelled) << error.what();
+          }
+          --alive;
+        });
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.push_back(until_closed([&](Random& own) {
+      InsertAll(table, std::vector<ItemDraft>(own.Integers(1, 9), OneRow(chunk, 0)));
+    }));
+    threads.push_back(until_closed([&](Random& own) {
+      Sample sample;
+      const int count = static_cast<int>(own.Integers(1, 40));
+      table.SampleInto({.count = count, .deadline = Soon()}, sample);
+      EXPECT_EQ(sample.size(), count);
+      if (own.Integers(0, 5) == 0) table.Delete(std::vector<ItemKey>{sample.items()[0].key});
+    }));
+  }
+  const auto waits_in_vain = [&](const TableInfo& info) {
+    RateLimiter limiter(options.rate_limiter);
+    limiter.Inserted(info.inserts);
+    limiter.Sampled(info.samples);
+    limiter.Deleted(info.deletes);
+    if (info.inserts_waiting > 0 && limiter.CanInsert(1)) return true;
+    return info.samples_waiting > 0 && limiter.CanSample(info.inserts_waiting > 0 ? 1 : 40);
+  };
+  // Who was just called still stands in its queue: only what stays so for long is in vain.
+  const Deadline deadline = Deadline::After(10s);
+  TableInfo info = table.info();
+  while (info.inserts_waiting + info.samples_waiting < alive || waits_in_vain(info)) {
+    if (deadline.expired()) break;
+    std::this_thread::sleep_for(1ms);
+    info = table.info();
+  }
+  EXPECT_FALSE(waits_in_vain(info)) << info.inserts << " inserts, " << info.samples << " samples";
+  table.Close();
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(TableFairnessTest, NobodyWaitsForWhatTheLimiterAllows) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) WaitInVain(seed);
 }
 
 // ---- Queues
