@@ -296,7 +296,8 @@ void Table::ReplaceChunks(std::span<const ItemKey> keys, std::span<const ChunkTw
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
   for (const ItemKey& key : keys) {
-    if (state.items.Has(key)) state.items.Replace(key.slot, twins);
+    // A journal must know: as the old chunks the items may be more than the table has room for.
+    if (state.items.Has(key) && state.items.Replace(key.slot, twins)) state.Changed(key.slot);
   }
 }
 
