@@ -158,9 +158,7 @@ void Table::State::Wake() {
 
 std::string Table::State::WhyNoInsert() const {
   if (!limiter.CanInsert(1)) return limiter.WhyNoInsert(1);
-  if (changes != nullptr && !changes->gate().open()) {
-    return "the journal has not yet brought to the disk what was inserted before";
-  }
+  if (changes != nullptr && !changes->gate().open()) return changes->gate().WhyShut();
   return fmt::format(
       "the table is full, and the priorities of all {} items are 0 to its remover {}", items.size(),
       ToString(options.remover));
