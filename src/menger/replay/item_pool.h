@@ -42,7 +42,8 @@ class ItemPool {
   ~ItemPool();
 
   std::int64_t size() const { return size_; }
-  std::size_t bytes() const { return bytes_; }  // Of all chunks that the items need.
+  std::size_t bytes() const { return bytes_; }         // Of all chunks that the items need.
+  std::size_t slots() const { return items_.size(); }  // Ever used.
 
   // The slot of a new item with everything but its priority and versions set. Somebody else holds
   // references to the chunks meanwhile. `slice_counts` has an entry a column.

@@ -304,6 +304,7 @@ TableInfo Table::info() const {
   const std::lock_guard lock(state.mutex);
   return {.items = state.items.size(),
           .bytes = state.items.bytes(),
+          .metadata_bytes = state.items.slots() * state.options.ItemBytes(),
           .inserts = state.limiter.inserts(),
           .samples = state.limiter.samples(),
           .deletes = state.limiter.deletes(),
