@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -35,7 +36,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kItemsMax = 2000;
-constexpr int kRowWords = 16;
+constexpr int kRowWords = 64;
+constexpr int kWriters = 3;
 
 Deadline Soon() { return Deadline::After(std::chrono::seconds(60)); }
 
@@ -48,11 +50,13 @@ ReplayStoreOptions Options() {
   TableOptions first{.name = "first",
                      .items = Items(),
                      .sampler = {.kind = SelectorKind::kPrioritised},
-                     .items_max = kItemsMax};
+                     .items_max = kItemsMax,
+                     // As they are compressed: half of what the rows are.
+                     .bytes_max = std::size_t{kItemsMax} * kRowWords * 8 / 2};
   TableOptions second = first;
   second.name = "second";
   second.sampler.kind = SelectorKind::kUniform;
-  return {.tables = {first, second}, .bytes_max = std::size_t{1} << 26};
+  return {.tables = {first, second}, .writer_bytes = std::size_t{1} << 20};
 }
 
 // Numbers of the checkpoints in a folder, ascending.
@@ -68,16 +72,27 @@ std::vector<std::int64_t> Checkpoints(const std::string& folder) {
   return numbers;
 }
 
-// A store, its only writer, and the newest checkpoint in the folder, if there is one.
+// A store, its writers, and the newest checkpoint in the folder, if there is one.
 struct Replay {
   explicit Replay(const std::string& path) : folder(path), store(Options()) {
-    writer = store.NewWriter(
-        Items().steps, {.chunk_steps = 32, .history = 4, .compression = Compression::kAutomatic});
+    for (std::unique_ptr<TrajectoryWriter>& writer : writers) {
+      writer = store.NewWriter(
+          Items().steps, {.chunk_steps = 32, .history = 4, .compression = Compression::kAutomatic});
+    }
     const std::vector<std::int64_t> found = Checkpoints(folder);
     if (found.empty()) return;
     number = found.back();
-    TrajectoryWriter* const only = writer.get();
-    ReplayCheckpoint::Load(Path(number), store, {&only, 1});
+    ReplayCheckpoint::Load(Path(number), store, Pointers());
+  }
+  std::array<TrajectoryWriter*, kWriters> Pointers() const {
+    std::array<TrajectoryWriter*, kWriters> pointers{};
+    for (int i = 0; i < kWriters; ++i) pointers[i] = writers[i].get();
+    return pointers;
+  }
+  std::int64_t Steps() const {  // Of all writers.
+    std::int64_t steps = 0;
+    for (const std::unique_ptr<TrajectoryWriter>& writer : writers) steps += writer->steps();
+    return steps;
   }
   std::string Path(std::int64_t checkpoint) const {
     return folder + "/" + std::to_string(checkpoint);
@@ -85,23 +100,30 @@ struct Replay {
 
   const std::string folder;
   ReplayStore store;
-  std::unique_ptr<TrajectoryWriter> writer;
+  std::array<std::unique_ptr<TrajectoryWriter>, kWriters> writers;
   std::int64_t number = 0;  // Of the newest checkpoint.
 };
 
-// Step s holds s, s + 1, ...; its item has priority 1 + s and shows the four newest steps.
+// Word `index` of a writer's step.
+std::int64_t WordOf(std::int64_t writer, std::int64_t step, int index) {
+  return index == 0 ? writer : step + index / 8;
+}
+
+// Writers take turns. An item has priority 1 + the count of those before it, and shows the four
+// newest steps of its writer.
 void Insert(Replay& replay) {
-  const std::int64_t step = replay.writer->steps();
+  const std::int64_t count = replay.Steps();
+  TrajectoryWriter& writer = *replay.writers[count % kWriters];
   std::int64_t words[kRowWords];
-  for (int i = 0; i < kRowWords; ++i) words[i] = step + i;
+  for (int i = 0; i < kRowWords; ++i) words[i] = WordOf(count % kWriters, writer.steps(), i);
   const auto* const leaf = reinterpret_cast<const std::byte*>(words);
-  replay.writer->Append({&leaf, 1}, 0);
-  const int count = static_cast<int>(std::min<std::int64_t>(step + 1, 4));
-  const StepRange range{.first = step + 1 - count, .count = count};
+  const std::int64_t step = writer.Append({&leaf, 1}, 0);
+  const int rows = static_cast<int>(std::min<std::int64_t>(step + 1, 4));
+  const StepRange range{.first = step + 1 - rows, .count = rows};
   for (int i = 0; i < replay.store.tables(); ++i) {
-    replay.writer->Add(replay.store.table(i), 1.0 + static_cast<double>(step), {&range, 1});
+    writer.Add(replay.store.table(i), 1.0 + static_cast<double>(count), {&range, 1});
   }
-  replay.writer->Flush(Soon());
+  writer.Flush(Soon());
 }
 
 [[noreturn]] void Write(const std::string& folder, std::uint64_t seed) {
@@ -114,8 +136,8 @@ void Insert(Replay& replay) {
     sample.Release();
     const std::string previous = replay.number == 0 ? "" : replay.Path(replay.number);
     ++replay.number;
-    TrajectoryWriter* const only = replay.writer.get();
-    ReplayCheckpoint(replay.store, {&only, 1}).Write(replay.Path(replay.number), previous);
+    const auto writers = replay.Pointers();
+    ReplayCheckpoint(replay.store, writers).Write(replay.Path(replay.number), previous);
     std::printf("acknowledged %lld\n",
                 static_cast<long long>(replay.store.table(0).info().inserts));
     std::fflush(stdout);
@@ -129,9 +151,29 @@ void Expect(bool fact, const std::string& otherwise) {
   if (!fact) throw DataLoss("a corrupt recovery: {}", otherwise);
 }
 
+// Each row of an item that some writer's step ended.
+void CheckItem(const ReplayStore& store, SliceReader& reader, const Sample& sample, int item) {
+  const auto count = static_cast<std::int64_t>(sample.items()[item].key.number) - 1;
+  const std::int64_t writer = count % kWriters;
+  const std::int64_t last = count / kWriters;
+  std::int64_t step = std::max<std::int64_t>(last - 3, 0);
+  for (const Slice& slice : sample.slices(item, 0)) {
+    const StridedView rows = reader.Find(store.chunks(), slice, 0);
+    for (int row = 0; row < slice.length; ++row, ++step) {
+      std::int64_t words[kRowWords];
+      std::memcpy(words, rows.data + rows.stride * row, sizeof words);
+      for (int i = 0; i < kRowWords; ++i) {
+        Expect(words[i] == WordOf(writer, step, i),
+               fmt::format("word {} of step {} of writer {} is {}", i, step, writer, words[i]));
+      }
+    }
+  }
+  Expect(step == last + 1, fmt::format("item {} ends with step {}", count + 1, step - 1));
+}
+
 void Check(const std::string& folder) {
   Replay replay(folder);
-  const std::int64_t steps = replay.writer->steps();
+  const std::int64_t steps = replay.Steps();
   for (int i = 0; i < replay.store.tables(); ++i) {
     Table& table = replay.store.table(i);
     const TableInfo info = table.info();
@@ -142,19 +184,7 @@ void Check(const std::string& folder) {
     table.SampleInto({.count = 20'000, .deadline = Soon()}, sample);
     SliceReader reader(Items());
     for (int item = 0; item < sample.size(); ++item) {
-      const auto last = static_cast<std::int64_t>(sample.items()[item].key.number) - 1;
-      std::int64_t step = std::max<std::int64_t>(last - 3, 0);
-      for (const Slice& slice : sample.slices(item, 0)) {
-        const StridedView rows = reader.Find(replay.store.chunks(), slice, 0);
-        for (int row = 0; row < slice.length; ++row, ++step) {
-          std::int64_t words[kRowWords];
-          std::memcpy(words, rows.data + rows.stride * row, sizeof words);
-          for (int word = 0; word < kRowWords; ++word) {
-            Expect(words[word] == step + word, fmt::format("step {} is {}", step, words[word]));
-          }
-        }
-      }
-      Expect(step == last + 1, fmt::format("item {} ends with step {}", last + 1, step - 1));
+      CheckItem(replay.store, reader, sample, item);
     }
   }
   Insert(replay);  // It goes on.

@@ -14,7 +14,8 @@
 namespace menger {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x314c4e4a52474e4d;  // "MNGRJNL1".
+constexpr std::uint64_t kMagic = 0x314c4e4a52474e4d;  // "MNGRJNL1": the last is the version.
+constexpr char kVersion = '1';
 constexpr std::size_t kScanBytes = std::size_t{1} << 20;
 
 }  // namespace
@@ -109,12 +110,25 @@ std::optional<FrameFileReader::Frame> FrameFileReader::Next() {
                      ended_ ? "it had ended there"
                             : fmt::format("{} bytes of it had been on the disk", synced));
     }
+    if (offset_ == 0) RefuseOtherVersions();
     return std::nullopt;
   }
   const std::uint64_t payload = offset_ + sizeof header;
   offset_ = payload + header.size;
   ended_ = header.kind == kEndFrame;
   return Frame{.kind = header.kind, .offset = payload, .payload = payload_};
+}
+
+// Of a file that has no whole frame of this version: it would seem empty.
+void FrameFileReader::RefuseOtherVersions() {
+  std::uint64_t magic = 0;
+  if (size_ < sizeof magic) return;
+  ReadAllAt(file_, 0, std::as_writable_bytes(std::span(&magic, 1)), path_);
+  const auto version = static_cast<char>(magic >> 56);
+  const bool is_ours = (magic ^ kMagic) << 8 == 0;
+  if (!is_ours || version == kVersion || version < '0' || version > '9') return;
+  throw FailedPrecondition("'{}' is a log of format {}; this program reads {}", path_, version,
+                           kVersion);
 }
 
 // The most that a whole frame behind offset_ says; 0 if there is none.

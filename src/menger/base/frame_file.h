@@ -58,7 +58,7 @@ class FrameFileReader {
     std::span<const std::byte> payload;  // Until the next call.
   };
   // Nothing at the end of the whole frames. Throws DataLoss that names the file and the byte if
-  // what cannot be read had been synced.
+  // what cannot be read had been synced, FailedPrecondition for a file of another version.
   std::optional<Frame> Next();
 
   bool ended() const { return ended_; }          // The last frame was kEnd.
@@ -69,6 +69,7 @@ class FrameFileReader {
   struct Header;
   bool ReadAt(std::uint64_t offset, Header& header);
   std::uint64_t SyncedByLaterFrames();
+  void RefuseOtherVersions();
 
   const std::string path_;
   const std::uint64_t number_;

@@ -5,15 +5,53 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <limits>
 
 namespace menger {
+
+namespace {
+
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
+// "max", which is no number, is no limit.
+std::uint64_t NumberIn(const std::string& path) {
+  std::uint64_t number = 0;
+  return std::ifstream(path) >> number ? number : kNoLimit;
+}
+
+}  // namespace
+
+std::uint64_t ControlGroupLimit(const std::string& membership, const std::string& mount) {
+  std::uint64_t limit = kNoLimit;
+  std::ifstream lines(membership);
+  for (std::string line; std::getline(lines, line);) {  // "4:cpu,memory:/a/b", or "0::/a/b".
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool is_first_version = controllers.find(",memory,") != std::string::npos;
+    if (!is_first_version && controllers != ",,") continue;
+    const std::string root = is_first_version ? mount + "/memory" : mount;
+    const char* const file = is_first_version ? "/memory.limit_in_bytes" : "/memory.max";
+    std::string group = line.substr(second + 1);
+    while (true) {
+      limit = std::min(limit, NumberIn(root + group + file));
+      if (group.empty()) break;
+      group.resize(std::min(group.rfind('/'), group.size() - 1));
+    }
+  }
+  return limit;
+}
 
 std::uint64_t MemoryLimit() {
   const auto machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                        static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t allowed =
+      std::min(machine, ControlGroupLimit("/proc/self/cgroup", "/sys/fs/cgroup"));
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return machine;
-  return std::min<std::uint64_t>(machine, limit.rlim_cur);
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return allowed;
+  return std::min<std::uint64_t>(allowed, limit.rlim_cur);
 }
 
 std::string MemoryText(double bytes) {

@@ -16,9 +16,14 @@ class OutOfMemory : public Error {
   explicit OutOfMemory(const std::string& text) : Error(ErrorCode::kUnavailable, text) {}
 };
 
-// What this process may use at most: the machine's memory, or less where its address space is
-// limited (ulimit -v).
+// What this process may use at most: the machine's memory, or less where a control group (of a
+// container, of a batch system) or the address space (ulimit -v) is limited.
 std::uint64_t MemoryLimit();
+
+// The least that the control groups of a process allow, of version 1 or 2, those around them
+// included; the largest number if none does. `membership` is its "/proc/<id>/cgroup", `mount` where
+// the groups are. Groups that cannot be seen from here are passed over.
+std::uint64_t ControlGroupLimit(const std::string& membership, const std::string& mount);
 
 std::string MemoryText(double bytes);  // "512 B", "1.5 MiB", "34.4 GiB"
 

@@ -2,10 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <new>
 #include <string>
 #include <vector>
+
+#include "menger/base/file_testing.h"
 
 namespace menger {
 namespace {
@@ -50,6 +55,33 @@ TEST(MemoryNeedTest, WhatIsMoreThanThereCanBeIsRefusedBeforeItIsTouched) {
               "can have " +
                   MemoryText(static_cast<double>(MemoryLimit())));
   }
+}
+
+// Files as systems with control groups of both versions have them.
+TEST(MemoryNeedTest, TheLeastOfAllControlGroupsAroundAProcessCounts) {
+  const testing_files::Folder folder;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    const std::filesystem::path file(folder / path);
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  };
+  const auto limit = [&] { return ControlGroupLimit(folder / "membership", folder / "groups"); };
+  constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(limit(), kNone);  // There are no groups.
+  write("membership", "9:cpu,memory:/jobs/seven\n8:pids:/\n0::/slice/one\n");
+  EXPECT_EQ(limit(), kNone);
+  write("groups/slice/one/memory.max", "max\n");
+  write("groups/pids/memory.max", "5\n");
+  EXPECT_EQ(limit(), kNone);
+  write("groups/slice/memory.max", "7000\n");
+  EXPECT_EQ(limit(), 7000U);
+  write("groups/memory/jobs/seven/memory.limit_in_bytes", "6000\n");
+  EXPECT_EQ(limit(), 6000U);
+  write("groups/memory/jobs/memory.limit_in_bytes", "9000\n");
+  write("groups/memory/memory.limit_in_bytes", "5000\n");
+  EXPECT_EQ(limit(), 5000U);
+  write("groups/memory.max", "4000\n");
+  EXPECT_EQ(limit(), 4000U);
 }
 
 TEST(MemoryNeedTest, AmountsAreReadable) {

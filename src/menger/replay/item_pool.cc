@@ -53,15 +53,18 @@ void ItemPool::Erase(std::uint32_t slot) {
   --size_;
 }
 
-void ItemPool::Replace(std::uint32_t slot, std::span<const ChunkTwin> twins) {
+bool ItemPool::Replace(std::uint32_t slot, std::span<const ChunkTwin> twins) {
   const Item& item = items_[slot];
+  bool replaced = false;
   for (Slice& slice : std::span(slices_).subspan(item.slices_begin, item.slices_count)) {
     const auto twin = std::ranges::lower_bound(twins, slice.chunk, {}, &ChunkTwin::from);
     if (twin == twins.end() || twin->from != slice.chunk) continue;
     Need(twin->to);
     slice.chunk = twin->to;
     NeedNoLonger(twin->from);
+    replaced = true;
   }
+  return replaced;
 }
 
 std::uint32_t ItemPool::TakeSlices(std::uint32_t count) {

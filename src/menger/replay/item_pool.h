@@ -54,16 +54,17 @@ class ItemPool {
   ~ItemPool();
 
   std::int64_t size() const { return size_; }
-  std::size_t bytes() const { return bytes_; }  // Of all chunks that the items need.
+  std::size_t bytes() const { return bytes_; }         // Of all chunks that the items need.
+  std::size_t slots() const { return items_.size(); }  // Ever used.
 
   // The slot of a new item with everything but its priority and versions set. Somebody else holds
   // references to the chunks meanwhile. `slice_counts` has an entry a column.
   std::uint32_t Insert(std::uint64_t number, std::span<const Slice> slices,
                        std::span<const std::uint16_t> slice_counts);
   void Erase(std::uint32_t slot);
-  // Lets the item name the twins of its chunks; `twins` are in the order of `from`. Somebody else
-  // holds references to all of them.
-  void Replace(std::uint32_t slot, std::span<const ChunkTwin> twins);
+  // Lets the item name the twins of its chunks, and says whether it named one that has a twin;
+  // `twins` are in the order of `from`. Somebody else holds references to all of them.
+  bool Replace(std::uint32_t slot, std::span<const ChunkTwin> twins);
 
   bool Has(const ItemKey& key) const {  // Of whatever shard.
     return key.number != 0 && key.slot < items_.size() && items_[key.slot].number == key.number &&

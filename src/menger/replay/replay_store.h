@@ -25,7 +25,10 @@ struct ReplayStoreOptions {
 // tables. Any thread may call anything.
 class ReplayStore {
  public:
-  // Throws InvalidArgument that names the table and the field; for no table, or two of one name.
+  // Throws InvalidArgument that names the table and the field; for no table, or two of one name;
+  // for bounds beyond the memory that this process can have (MemoryLimit), that of a table with the
+  // metadata of as many items as it may have. The store's own bound, where it follows from those of
+  // the tables, is lowered to that memory, with a warning.
   explicit ReplayStore(const ReplayStoreOptions& options);
 
   int tables() const { return static_cast<int>(tables_.size()); }

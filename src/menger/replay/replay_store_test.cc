@@ -2,12 +2,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "menger/base/memory_need.h"
 #include "menger/replay/table_testing.h"
 
 namespace menger {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing_tables::ErrorText;
 using testing_tables::SmallItems;
@@ -33,6 +41,69 @@ TEST(ReplayStoreTest, WithoutABoundItHoldsWhatItsTablesMayAndAnEighthMore) {
   EXPECT_EQ(ReplayStore({.tables = {Named("a"), Named("b")}}).chunks().bytes_max(), 180'000U);
   EXPECT_EQ(ReplayStore({.tables = {Named("a")}, .bytes_max = 70'000}).chunks().bytes_max(),
             70'000U);
+}
+
+TEST(ReplayStoreTest, BoundsBeyondTheMemoryAreRefusedAndOnesThatFollowAreLowered) {
+  const auto limit = static_cast<std::size_t>(MemoryLimit());
+  const auto error = [](const ReplayStoreOptions& options) {
+    return ErrorText(ErrorCode::kInvalidArgument, [&] { const ReplayStore store(options); });
+  };
+  TableOptions table = Named("a");
+  table.bytes_max = limit + 1;
+  const std::string available = MemoryText(static_cast<double>(limit));
+  EXPECT_THAT(error({.tables = {table}}),
+              AllOf(HasSubstr("table 'a': bytes_max = " + std::to_string(limit + 1)),
+                    HasSubstr("this process can have " + available)));
+  // The chunks would fit; their items do not.
+  table.bytes_max = limit / 2;
+  table.items_max = static_cast<std::int64_t>(limit / 64);
+  EXPECT_THAT(error({.tables = {table}}),
+              AllOf(HasSubstr("items_max = " + std::to_string(limit / 64) + ", at " +
+                              std::to_string(table.ItemBytes()) + " bytes an item"),
+                    HasSubstr("this process can have " + available)));
+  table = Named("a");
+  EXPECT_THAT(error({.tables = {table}, .bytes_max = limit + 1}),
+              AllOf(HasSubstr("the replay store's bytes_max is " + std::to_string(limit + 1)),
+                    HasSubstr(available)));
+
+  table.bytes_max = limit - 1'000'000;
+  testing::internal::CaptureStderr();
+  const ReplayStore lowered({.tables = {table}});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("it gets the " + available));
+  EXPECT_EQ(lowered.chunks().bytes_max(), limit);
+}
+
+// Against what the allocator says. Its own headers and the rounding of arrays are the rest.
+TEST(ReplayStoreTest, MetadataOfItemsAreAsManyBytesAsIsSaid) {
+  if (std::string(MENGER_SANITIZER) != "") GTEST_SKIP() << "another allocator";
+  constexpr int kItems = 200'000;
+  const auto in_use = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return static_cast<double>(info.uordblks + info.hblkhd);
+  };
+  for (int kind = 0; kind <= static_cast<int>(SelectorKind::kPrioritised); ++kind) {
+    SCOPED_TRACE(kind);
+    TableOptions options = Named("a");
+    options.sampler.kind = options.remover.kind = static_cast<SelectorKind>(kind);
+    options.items_max = kItems;
+    testing_tables::Chunks chunks;
+    const ItemDraft draft = testing_tables::OneRow(chunks.New(), 0);
+    const double before = in_use();
+    Table table(options, chunks.store());
+    for (int i = 0; i < kItems; ++i) table.Insert({&draft, 1}, Soon());
+    const std::vector<ItemKey> keys = [&] {
+      std::vector<ItemKey> all;
+      for (std::uint32_t i = 0; i < kItems; ++i) all.push_back({.number = i + 1U, .slot = i});
+      return all;
+    }();
+    const double own = static_cast<double>(keys.capacity()) * sizeof(ItemKey);
+    table.Delete(keys);  // Free places are remembered, too.
+    const double need = in_use() - before - own;
+    const auto said = static_cast<double>(table.info().metadata_bytes);
+    EXPECT_EQ(said, static_cast<double>(kItems * options.ItemBytes()));
+    EXPECT_LT(need, said * 1.05);
+    EXPECT_GT(need, said * 0.6);
+  }
 }
 
 // Fails with a bound that counts tables only: a table of one chunk, and every writer holds three.

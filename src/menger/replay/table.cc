@@ -257,9 +257,7 @@ void Table::State::Wake() {
 
 std::string Table::State::WhyNoInsert() const {
   if (!limiter.CanInsert(1)) return limiter.WhyNoInsert(1);
-  if (changes != nullptr && !changes->gate().open()) {
-    return "the journal has not yet brought to the disk what was inserted before";
-  }
+  if (changes != nullptr && !changes->gate().open()) return changes->gate().WhyShut();
   if (keeps_unsampled) {
     return fmt::format(
         "the table is full ({} items of items_max {}, {} bytes of bytes_max {}), and none of them "
@@ -455,7 +453,8 @@ void Table::ReplaceChunks(std::span<const ItemKey> keys, std::span<const ChunkTw
   State& state = *state_;
   const MutexLock lock(state.mutex);
   for (const ItemKey& key : keys) {
-    if (state.Has(key)) state.items.Replace(key.slot, twins);
+    // A journal must know: as the old chunks the items may be more than the table has room for.
+    if (state.Has(key) && state.items.Replace(key.slot, twins)) state.Changed(key.slot);
   }
 }
 
@@ -464,6 +463,7 @@ TableInfo Table::info() const {
   const MutexLock lock(state.mutex);
   return {.items = state.items.size(),
           .bytes = state.items.bytes(),
+          .metadata_bytes = state.items.slots() * state.options.ItemBytes(),
           .inserts = state.limiter.counts().inserts,
           .samples = state.limiter.counts().samples,
           .deletes = state.limiter.counts().deletes,

@@ -38,6 +38,13 @@ struct TableOptions {
 
   // Throws InvalidArgument that names the table and the field.
   void Check() const;
+
+  // What the table takes for each item beside chunks: the item, a slice a column, and what the
+  // selectors have of it, whose arrays may have doubled just now; 60 to 250 bytes. Items that reach
+  // across the ends of chunks take 8 bytes more for each; a chunk takes 64, and 4 a table.
+  std::size_t ItemBytes() const;
+  // As many items as there may be, and bytes_max: what the table may take in all.
+  double BytesNeeded() const;
 };
 
 // An item on its way into a table: for each column of the ItemSpec its slices, in order. The caller
@@ -77,7 +84,8 @@ struct Found {
 // What a table holds and has seen, at one moment.
 struct TableInfo {
   std::int64_t items = 0;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;           // Of the chunks that they need.
+  std::size_t metadata_bytes = 0;  // Beside: ItemBytes of the most items that there were at once.
   std::int64_t inserts = 0;
   std::int64_t samples = 0;
   std::int64_t deletes = 0;        // Of whatever cause:

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,18 +13,34 @@
 
 namespace menger {
 
-// Whether tables may take items: a journal that falls behind makes inserters wait, so that it never
-// owes the disk more than it promised. One thread opens it or says why it never will again; any
-// thread asks.
+// Whether tables may take items: a journal that falls behind, or has become too long, makes
+// inserters wait, so that it never owes the disk more than it promised, nor takes more of it. One
+// thread opens it or says why it never will again; any thread asks.
 class JournalGate {
  public:
-  bool open() const { return MonotonicNanoseconds() < open_until_.load(std::memory_order_relaxed); }
+  bool open() const {
+    return !held_.load(std::memory_order_relaxed) &&
+           MonotonicNanoseconds() < open_until_.load(std::memory_order_relaxed);
+  }
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   const std::string& why() const { return why_; }  // Once it has failed.
 
   std::int64_t open_until() const { return open_until_.load(std::memory_order_relaxed); }
   void OpenUntil(std::int64_t nanoseconds) {  // Of MonotonicNanoseconds.
     open_until_.store(nanoseconds, std::memory_order_relaxed);
+  }
+  // Shut from here on, until GoOn, whatever the time.
+  void Hold(std::string why) {
+    const std::lock_guard lock(why_held_mutex_);
+    why_held_ = std::move(why);
+    held_.store(true, std::memory_order_relaxed);
+  }
+  void GoOn() { held_.store(false, std::memory_order_relaxed); }
+  // What an inserter waits for that found it shut.
+  std::string WhyShut() const {
+    const std::lock_guard lock(why_held_mutex_);
+    if (held_.load(std::memory_order_relaxed)) return why_held_;
+    return "the journal has not yet brought to the disk what was inserted before";
   }
   void Fail(std::string why) {
     if (failed()) return;
@@ -34,8 +51,11 @@ class JournalGate {
 
  private:
   std::atomic<std::int64_t> open_until_ = std::numeric_limits<std::int64_t>::min();
+  std::atomic<bool> held_ = false;
   std::atomic<bool> failed_ = false;
   std::string why_;  // Written before failed_ is set, never after.
+  mutable std::mutex why_held_mutex_;
+  std::string why_held_;  // Guarded by why_held_mutex_.
 };
 
 // Which slots of a table have changed since its journal last looked, each once. The table's mutex

@@ -5,9 +5,29 @@
 #include <limits>
 
 #include "menger/base/error.h"
+#include "menger/replay/item_pool.h"
 #include "menger/replay/table.h"
 
 namespace menger {
+namespace {
+
+// An item's share of a selector's arrays (selectors/), which double as they grow.
+std::size_t SelectorBytes(const SelectorOptions& options) {
+  switch (options.kind) {
+    case SelectorKind::kUniform:  // A slot and its place.
+    case SelectorKind::kFifo:     // Two links.
+    case SelectorKind::kLifo:
+      return 2 * 8;
+    case SelectorKind::kMinHeap:  // An entry and its place.
+    case SelectorKind::kMaxHeap:
+      return 2 * (24 + 4);
+    case SelectorKind::kPrioritised:  // A weight, and an eighth of it a level.
+      return 2 * 10;
+  }
+  return 0;
+}
+
+}  // namespace
 
 bool TableOptions::KeepsUnsampled() const {
   return times_sampled_max > 0 && rate_limiter.samples_per_insert == times_sampled_max &&
@@ -52,6 +72,19 @@ void TableOptions::Check() const {
     throw InvalidArgument("table '{}': times_sampled_max is {}; it must be at least 0", name,
                           times_sampled_max);
   }
+}
+
+std::size_t TableOptions::ItemBytes() const {
+  // The item, its slices, and its entries in the lists of free places.
+  const std::size_t in_pool = sizeof(Item) +
+                              items.columns.size() * (sizeof(Slice) + sizeof(std::uint16_t)) +
+                              2 * sizeof(std::uint32_t);
+  return in_pool + SelectorBytes(sampler) + SelectorBytes(remover);
+}
+
+double TableOptions::BytesNeeded() const {
+  return static_cast<double>(bytes_max) +
+         static_cast<double>(items_max) * static_cast<double>(ItemBytes());
 }
 
 }  // namespace menger

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/base/log.h"
+#include "menger/base/memory_need.h"
 #include "menger/base/random.h"
 #include "menger/base/thread.h"
 #include "menger/replay/durability/checkpoint.h"
@@ -29,6 +31,17 @@ int ChunkSteps(const ReplayOptions& options, int environments) {
       share / 4, std::min<std::int64_t>(8, options.chunk_steps), options.chunk_steps));
 }
 
+// Nobody chose this bound, so a machine that has less is no error.
+std::size_t AtMostAvailable(std::size_t bytes) {
+  const std::uint64_t limit = MemoryLimit() / 4 * 3;  // The rest is for all else.
+  if (bytes <= limit) return bytes;
+  LogWarning(
+      "replay.capacity may need {} of memory, and gets {}, three quarters of what this process can "
+      "have: once that is full, older steps go (replay.bytes_max sets another bound)",
+      MemoryText(static_cast<double>(bytes)), MemoryText(static_cast<double>(limit)));
+  return limit;
+}
+
 ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerContext& context,
                             const ReplayAlgorithm& algorithm) {
   options.Check();
@@ -49,7 +62,8 @@ ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerCon
   if (options.bytes_max == 0) {
     // Every episode adds a step, its final observation: twice as many steps as decisions is the
     // worst case, episodes of one step. Memory is taken as it is used.
-    table.bytes_max = chunk * static_cast<std::size_t>(2 * options.capacity / steps + writers);
+    table.bytes_max =
+        AtMostAvailable(chunk * static_cast<std::size_t>(2 * options.capacity / steps + writers));
   }
   return {.tables = {std::move(table)}, .writer_bytes = chunk * static_cast<std::size_t>(writers)};
 }

@@ -71,7 +71,8 @@ class ReplayCheckpoint {
 
   // Fills a store that nobody has used, and writers that have appended nothing, given in the order
   // of the cut (or none, if no stream goes on). The store has tables of the same names and items;
-  // their other options may differ: what crosses their bounds is evicted by their remover.
+  // their other options may differ: what crosses their bounds is evicted by their remover, and a
+  // warning says of which table how many items, and the bounds.
   // `journal` are segments that go on from this checkpoint, one after the other: what they tell of
   // tables is loaded too, but for the orders of selectors: draws are then others.
   //

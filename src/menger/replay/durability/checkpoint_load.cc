@@ -6,6 +6,7 @@
 
 #include "menger/base/archive.h"
 #include "menger/base/error.h"
+#include "menger/base/log.h"
 #include "menger/replay/durability/checkpoint.h"
 
 namespace menger {
@@ -140,16 +141,59 @@ class ReplayCheckpoint::Loader {
     }
     content_.RenameChunks(names.names());
     for (int i = 0; i < store_.tables(); ++i) {
+      TableContent& content = SavedTable(i).content;
       Table trial(store_.table(i).options(), addresses);
-      trial.Restore(SavedTable(i).content);
+      trial.Restore(content);
+      WarnOfEvicted(content.pool, addresses, trial);
       HeldChunks kept(addresses);
-      trial.CopyTo(SavedTable(i).content, kept.chunks);
+      trial.CopyTo(content, kept.chunks);
       needed_.insert(needed_.end(), kept.chunks.begin(), kept.chunks.end());
     }
     for (const ReplayContent::SavedWriter& writer : content_.writers) {
       needed_.insert(needed_.end(), writer.position.held.begin(), writer.position.held.end());
     }
     std::ranges::sort(needed_);
+    needed_.erase(std::unique(needed_.begin(), needed_.end()), needed_.end());
+    CheckRoom(addresses);
+  }
+
+  // Items that were kept, perhaps for days, do not go without a word.
+  void WarnOfEvicted(const PoolContent& saved, const ChunkStore& chunks, const Table& table) const {
+    const TableOptions& options = table.options();
+    const auto items =
+        std::ranges::count_if(saved.items, [](const Item& item) { return item.number != 0; });
+    const std::int64_t left = table.info().items;
+    if (left == items) return;
+    LogWarning(
+        "table '{}' has no room for {} of {} items of replay checkpoint '{}', which take {} bytes: "
+        "items_max = {}, bytes_max = {}; its remover {} drops them, and {} are left",
+        options.name, items - left, items, folder_, BytesOf(saved, chunks), options.items_max,
+        options.bytes_max, ToString(options.remover), left);
+  }
+
+  // Of all chunks that the items need.
+  static std::size_t BytesOf(const PoolContent& pool, const ChunkStore& chunks) {
+    std::vector<bool> counted(chunks.chunks_end());
+    std::size_t bytes = 0;
+    for (const Item& item : pool.items) {
+      if (item.number == 0) continue;
+      for (std::uint32_t i = 0; i < item.slices_count; ++i) {
+        const ChunkId chunk = pool.slices[item.slices_begin + i].chunk;
+        if (!counted[chunk]) bytes += chunks.bytes(chunk);
+        counted[chunk] = true;
+      }
+    }
+    return bytes;
+  }
+
+  void CheckRoom(const ChunkStore& chunks) const {
+    std::size_t bytes = 0;
+    for (const ChunkId chunk : needed_) bytes += chunks.bytes(chunk);
+    if (bytes <= store_.chunks().bytes_max()) return;
+    throw Unavailable(
+        "replay checkpoint '{}' needs {} bytes for {} chunks of its items and writers, but the "
+        "store's bytes_max = {}: let the store have more, or its tables less",
+        folder_, bytes, needed_.size(), store_.chunks().bytes_max());
   }
 
   void ReadChunks(PackReader& packs, std::vector<ChunkId>& loaded) {
@@ -202,7 +246,7 @@ class ReplayCheckpoint::Loader {
   ReplayContent content_;
   ChunkIndex index_;
   std::vector<std::size_t> matches_;  // Of each table of the store: which of the saved ones it is.
-  std::vector<ChunkId> needed_;       // Of the index, sorted; one may come again.
+  std::vector<ChunkId> needed_;       // Of the index, sorted.
 };
 
 void ReplayCheckpoint::Load(const std::string& folder, ReplayStore& store,

@@ -136,6 +136,10 @@ PackReader::PackReader(std::string folder, const std::vector<PackEntry>& packs)
     : folder_(std::move(folder)) {
   for (const PackEntry& pack : packs) {
     const std::string path = PackPath(folder_, pack.number);
+    if (pack.format_version != kPackFormatVersion) {
+      throw FailedPrecondition("'{}' is a pack of chunks of format {}; this program reads {}", path,
+                               pack.format_version, kPackFormatVersion);
+    }
     std::uint64_t size = 0;
     try {
       size = FileSize(OpenForReading(path), path);

@@ -30,12 +30,15 @@ struct ChunkEntry {
   std::uint32_t capacity = 0;
 };
 
+// Packs have no header, since they are shared: their version is told beside their names.
+inline constexpr std::uint32_t kPackFormatVersion = 0;
+
 // A file `pack-<number>.bin` of a checkpoint: rows of chunks, one chunk after the other. Packs
 // never change: checkpoints that need the same chunks share the file. Plain bytes.
 struct PackEntry {
   std::uint64_t size = 0;
   std::uint32_t number = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t format_version = kPackFormatVersion;
 };
 
 // Which chunks a checkpoint has, and where.
@@ -117,7 +120,8 @@ class PackWriter {
 // Reads chunks from the packs of a folder. One thread.
 class PackReader {
  public:
-  // Throws DataLoss that names the file if a pack is missing or has another size.
+  // Throws DataLoss that names the file if a pack is missing or has another size,
+  // FailedPrecondition if it is of another version.
   PackReader(std::string folder, const std::vector<PackEntry>& packs);
 
   // The entry's rows, leaf after leaf; valid until the next call. Throws DataLoss, naming the file,

@@ -6,7 +6,7 @@
 namespace menger {
 namespace {
 
-constexpr std::uint32_t kFormatVersion = 1;
+constexpr std::uint32_t kFormatVersion = 2;  // 1: neither lives nor what limiters forgo.
 
 // Before the arrays of a table. Plain bytes.
 struct TableHead {

@@ -80,6 +80,30 @@ void ReplayJournal::End() {
   Guarded([&] { segment_->End(); });
 }
 
+void ReplayJournal::Hold(std::string why) { gate_.Hold(std::move(why)); }
+
+void ReplayJournal::GoOn() {
+  gate_.GoOn();
+  for (const std::unique_ptr<Table>& table : store_.tables_) table->WakeInserters();
+}
+
+// What changed between the last group and the cut is still noted, and comes with the next group.
+void ReplayJournal::GoOnFrom(const ReplayCheckpoint& base, std::uint64_t number) {
+  Guarded([&] {
+    segment_->End();
+    Begin(base, number);
+    SyncAndOpen();
+  });
+  GoOn();
+}
+
+std::uint64_t ReplayJournal::BytesFrom(std::uint64_t number) {
+  ended_bytes_.erase(ended_bytes_.begin(), ended_bytes_.lower_bound(number));
+  std::uint64_t bytes = segment_number_ < number ? 0 : segment_->bytes();
+  for (const auto& [ended, size] : ended_bytes_) bytes += size;
+  return bytes;
+}
+
 // What fails once may be half written, and what was collected is lost: there is no going on.
 void ReplayJournal::Guarded(const std::function<void()>& function) {
   if (gate_.failed()) throw FailedPrecondition("the journal has failed: {}", gate_.why());
@@ -196,7 +220,9 @@ void ReplayJournal::Begin(const ReplayCheckpoint& base, std::uint64_t number) {
     names.push_back(table->options().name);
   }
   counts_.assign(names.size(), TableCounts{.limiter = {.inserts = -1}});
+  if (segment_) ended_bytes_[segment_number_] = segment_->bytes();
   segment_.emplace(JournalPath(folder_, number), number);
+  segment_number_ = number;
   segment_->Add(kHeadFrame, EncodeHead(names));
   SyncFolder(folder_);
 }

@@ -58,9 +58,19 @@ class ReplayJournal {
   // As Write and Sync; the last call.
   void End();
 
+  // Inserts wait from here on, with `why` in their errors, until GoOn or GoOnFrom. What was taken
+  // before is in the next group.
+  void Hold(std::string why);
+  void GoOn();
+  // Ends the segment as it is, and begins that of `base`, which was cut after the last call of
+  // Write. Synced.
+  void GoOnFrom(const ReplayCheckpoint& base, std::uint64_t number);
+
   bool failed() const { return gate_.failed(); }
   const JournalGate& gate() const { return gate_; }
   std::uint64_t segment_bytes() const { return segment_->bytes(); }
+  // Of all segments from that of checkpoint `number` on; those before are forgotten.
+  std::uint64_t BytesFrom(std::uint64_t number);
 
  private:
   // Of a chunk, by its ChunkId, which is used again by others.
@@ -96,6 +106,8 @@ class ReplayJournal {
   std::vector<TableCounts> counts_;  // As last written.
   std::vector<std::byte> payload_;
   std::optional<FrameFileWriter> segment_;
+  std::uint64_t segment_number_ = 0;
+  std::map<std::uint64_t, std::uint64_t> ended_bytes_;  // Of segments before, by their numbers.
 };
 
 }  // namespace menger

@@ -16,6 +16,10 @@ constexpr std::chrono::hours kLossMax(24);  // Sums with the clock do not overfl
 constexpr int kGroupsPerLoss = 20;  // In loss_max.
 constexpr int kSyncsPerLoss = 4;
 
+constexpr std::uint64_t kJournalsMax = 3;  // Times journal_bytes_max.
+constexpr std::chrono::nanoseconds kRetryFirst = std::chrono::seconds(1);
+constexpr int kRetryDoublingsMax = 6;
+
 void CheckPositive(const char* field, std::chrono::nanoseconds duration) {
   if (duration.count() <= 0) {
     throw InvalidArgument("durability.{} is {} ns; it must be more than 0", field,
@@ -123,21 +127,22 @@ void ReplayKeeper::Run() {
       is_writing_ = true;
     }
     lock.unlock();
-    const std::optional<Error> not_begun = checkpoint ? BeginCheckpoint() : std::nullopt;
     const std::optional<Error> not_written = journal_ ? WriteJournal(sync) : std::nullopt;
+    const std::optional<Error> not_begun = checkpoint ? BeginCheckpoint() : std::nullopt;
     lock.lock();
     if (not_begun) {
       is_writing_ = false;
+      CheckpointFailed(*not_begun);
       Meet(checkpoints_, not_begun);
     }
-    Meet(syncs_, not_written);
+    const bool may_go_on = full_ && failures_ == 0 && !journal_->failed();
+    if (!may_go_on) Meet(syncs_, not_written);
     done_.notify_all();
 
     const bool was_writing = is_writing_;
     std::chrono::nanoseconds pause = kWaitMax;
     if (!was_writing) {
-      const std::chrono::nanoseconds passed(since_checkpoint_.nanoseconds());
-      pause = std::clamp(options_.checkpoint_every - passed, std::chrono::nanoseconds(0), pause);
+      pause = std::clamp(UntilCheckpoint(), std::chrono::nanoseconds(0), pause);
     }
     if (journal_) pause = std::min(pause, options_.loss_max / kGroupsPerLoss);
     wanted_.wait_for(lock, pause, [&] {
@@ -150,24 +155,41 @@ void ReplayKeeper::Run() {
   if (journal_) EndJournal();
 }
 
+// Called with mutex_ held.
+std::chrono::nanoseconds ReplayKeeper::UntilCheckpoint() const {
+  if (failures_ == 0) {
+    return options_.checkpoint_every - std::chrono::nanoseconds(since_checkpoint_.nanoseconds());
+  }
+  const int doublings = std::min(failures_ - 1, kRetryDoublingsMax);
+  return std::min(options_.checkpoint_every, kRetryFirst * (1 << doublings)) -
+         std::chrono::nanoseconds(since_failure_.nanoseconds());
+}
+
+// Called with mutex_ held.
 bool ReplayKeeper::CheckpointIsDue() const {
-  if (since_checkpoint_.nanoseconds() >= options_.checkpoint_every.count()) return true;
-  return journal_ && !journal_->failed() && journal_->segment_bytes() >= options_.journal_bytes_max;
+  if (UntilCheckpoint().count() <= 0) return true;
+  return failures_ == 0 && journal_ && !journal_->failed() && !beside_journal_ &&
+         journal_->segment_bytes() >= options_.journal_bytes_max;
 }
 
 // Returns why there will be none.
 std::optional<Error> ReplayKeeper::BeginCheckpoint() {
   writer_.Join();  // It has finished.
   since_checkpoint_.Restart();
-  const std::uint64_t number = next_number_++;
   try {
+    GoOnBeside();
+    const bool has_journal = journal_ && !journal_->failed();
+    beside_journal_ = has_journal && full_;
+    // Journals follow each other without a gap: one that may not grow begins no other yet.
+    const std::uint64_t number = beside_journal_ ? next_number_ : next_number_++;
     // Without its journal a store takes nothing new, but what it has can still be saved.
-    cut_ = journal_ && !journal_->failed() ? journal_->Cut(number)
+    cut_ = has_journal && !beside_journal_ ? journal_->Cut(number)
                                            : std::make_unique<ReplayCheckpoint>(store_);
     writer_ = Thread({.name = "replay-writer"},
                      [this, number, previous = newest_] { WriteCheckpoint(number, previous); });
     return std::nullopt;
   } catch (...) {
+    cut_.reset();
     const Error error = TranslateCurrentException();
     LogError("no checkpoint of the replay store in '{}': {}", options_.folder, error.what());
     return error;
@@ -183,13 +205,25 @@ void ReplayKeeper::WriteCheckpoint(std::uint64_t number, std::uint64_t previous)
     error.emplace(TranslateCurrentException());
     LogError("no checkpoint of the replay store in '{}': {}", options_.folder, error->what());
   }
-  cut_.reset();
+  if (error || !beside_journal_) cut_.reset();
   const std::lock_guard lock(mutex_);
-  if (!error) newest_ = number;
+  if (error) {
+    CheckpointFailed(*error);
+  } else {
+    newest_ = number;
+    failures_ = 0;
+  }
   is_writing_ = false;
   Meet(checkpoints_, error);
   done_.notify_all();
   wanted_.notify_all();
+}
+
+// Called with mutex_ held.
+void ReplayKeeper::CheckpointFailed(const Error& error) {
+  ++failures_;
+  failure_ = error.what();
+  since_failure_.Restart();
 }
 
 // Returns why what was inserted before is not on the disk.
@@ -198,6 +232,8 @@ std::optional<Error> ReplayKeeper::WriteJournal(bool sync) {
     if (journal_->failed()) {
       return Unavailable("the journal of the replay store has failed: {}", journal_->gate().why());
     }
+    BoundJournal();
+    if (full_) return Unavailable("{}", *full_);
     journal_->Write();
     if (!sync && since_sync_.nanoseconds() < options_.loss_max.count() / kSyncsPerLoss) {
       return std::nullopt;
@@ -212,9 +248,49 @@ std::optional<Error> ReplayKeeper::WriteJournal(bool sync) {
   }
 }
 
+// Once the checkpoint is written, or not, that was made beside a journal that may not grow.
+void ReplayKeeper::GoOnBeside() {
+  if (!beside_journal_) return;
+  beside_journal_ = false;
+  if (!cut_) return;
+  next_number_ = newest_ + 1;
+  full_.reset();
+  journal_->GoOnFrom(*cut_, newest_);
+  cut_.reset();
+}
+
+// Throws as the journal does.
+void ReplayKeeper::BoundJournal() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t newest = newest_;
+  const std::string cause = failures_ > 0 ? fmt::format("the last one failed: {}", failure_)
+                                          : "one is still being written";
+  const bool is_writing = is_writing_;
+  lock.unlock();
+  if (!is_writing) GoOnBeside();
+  if (beside_journal_) return;  // What it wrote now would lie before that checkpoint.
+  const std::uint64_t bytes = journal_->BytesFrom(newest);
+  if (bytes / kJournalsMax < options_.journal_bytes_max) {
+    if (full_) journal_->GoOn();
+    full_.reset();
+    return;
+  }
+  const bool was_full = full_.has_value();
+  full_ = fmt::format(
+      "the journal in '{}' has {} bytes since checkpoint {}, {} times journal_bytes_max = {} or "
+      "more, and waits for another checkpoint; {}",
+      options_.folder, bytes, newest, kJournalsMax, options_.journal_bytes_max, cause);
+  journal_->Hold(*full_);
+  if (was_full) return;
+  LogWarning("the replay store takes nothing until then: {}", *full_);
+  journal_->Write();  // What was taken before.
+  journal_->Sync();
+}
+
 void ReplayKeeper::EndJournal() {
   if (journal_->failed()) return;  // It was logged.
   try {
+    GoOnBeside();
     journal_->End();
   } catch (...) {
     LogError("the last inserts into the replay store in '{}' are lost: {}", options_.folder,

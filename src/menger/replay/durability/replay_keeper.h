@@ -30,8 +30,10 @@ struct DurabilityOptions {
   Durability kind = Durability::kNone;
   std::string folder;
   std::chrono::nanoseconds checkpoint_every = std::chrono::minutes(10);
-  // A checkpoint is made earlier once so much was journaled since the last one: it bounds the room
-  // on the disk, and the time that recovery takes.
+  // A checkpoint is made earlier once so much was journaled since the last one: it bounds the time
+  // that recovery takes, and the room on the disk. Where checkpoints fail, or need longer, inserts
+  // wait once the journal since the newest that is whole has three times as much: so never more
+  // than six times as much lies in the folder, and what is inserted within loss_max.
   std::uint64_t journal_bytes_max = std::uint64_t{4} << 30;
   // kJournal. The disk syncs four times as often; where it cannot keep up, inserts wait.
   std::chrono::nanoseconds loss_max = std::chrono::seconds(1);
@@ -53,6 +55,12 @@ struct DurabilityOptions {
 // (the disk is full): from then on nothing new is taken, and the folder must be opened again. Keys
 // of inserts that were lost are given to others afterwards.
 //
+// A checkpoint that fails is tried again after a second, then two, four, up to a minute, or
+// checkpoint_every if that is less. Meanwhile the journal grows; once it is as long as it may be
+// (journal_bytes_max), inserts wait with an error that names the last cause, readers go on, and
+// nothing is written to the journal but by a checkpoint that succeeds, which ends the wait:
+// priorities and removals of that time would be lost with the process.
+//
 // Not kept are streams of writers (new ones begin), nor, by the journal, the orders by which
 // selectors draw: what was recovered draws other items than a store that had gone on. The two
 // newest checkpoints are kept, and the journal since the older of them: damage to one of them loses
@@ -70,9 +78,9 @@ class ReplayKeeper {
   ~ReplayKeeper();
 
   // Both: what happened before the call is on the disk when they return: Sync by the journal if
-  // there is one. Throw DeadlineExceeded, the error that makes it impossible, or FailedPrecondition
-  // where durability is none. Any thread. Errors of checkpoints that nobody asked for are logged,
-  // and another is tried after checkpoint_every.
+  // there is one. Throw DeadlineExceeded, the error that makes it impossible (Unavailable where
+  // the journal is as long as it may be, and the last checkpoint failed), or FailedPrecondition
+  // where durability is none. Any thread. Errors of checkpoints are logged, too.
   void Sync(const Deadline& deadline);
   void Checkpoint(const Deadline& deadline);
 
@@ -88,10 +96,14 @@ class ReplayKeeper {
   void Await(Requests& requests, const Deadline& deadline, const char* what);
   static void Meet(Requests& requests, const std::optional<Error>& error);
   void Run();
+  std::chrono::nanoseconds UntilCheckpoint() const;
   bool CheckpointIsDue() const;
   std::optional<Error> BeginCheckpoint();
   void WriteCheckpoint(std::uint64_t number, std::uint64_t previous);
+  void CheckpointFailed(const Error& error);
   std::optional<Error> WriteJournal(bool sync);
+  void BoundJournal();
+  void GoOnBeside();
   void EndJournal();
 
   ReplayStore& store_;
@@ -101,6 +113,8 @@ class ReplayKeeper {
   std::optional<ReplayFolder> folder_;
   std::unique_ptr<ReplayJournal> journal_;
   std::uint64_t next_number_ = 0;
+  std::optional<std::string> full_;  // Why the journal may not grow; then
+  bool beside_journal_ = false;      // cut_ was made without it, and it goes on from that.
   Stopwatch since_checkpoint_;
   Stopwatch since_sync_;
 
@@ -111,9 +125,12 @@ class ReplayKeeper {
   Requests checkpoints_;      // Guarded by mutex_.
   std::uint64_t newest_ = 0;  // Checkpoint on the disk. Guarded by mutex_.
   bool is_writing_ = false;   // Another one. Guarded by mutex_.
+  int failures_ = 0;          // Since it. Guarded by mutex_, as the next two are.
+  std::string failure_;       // The last of them,
+  Stopwatch since_failure_;   // and when that was.
   bool stop_ = false;         // Guarded by mutex_.
 
-  std::unique_ptr<ReplayCheckpoint> cut_;  // Of writer_ while it runs.
+  std::unique_ptr<ReplayCheckpoint> cut_;  // Of writer_ while it runs, of thread_ otherwise.
   Thread writer_;                          // Of a checkpoint. Begun and joined by thread_.
   Thread thread_;
 };
