@@ -29,6 +29,7 @@ NO_FILES = {
     ("docs/policies.md", "observation/0"): "an array",
     ("docs/policies.md", "observation/1"): "an array",
     ("docs/policies.md", "observation/KEY"): "an array",
+    ("docs/replay_files.md", "manifest.json"): "of an archive",
 }
 
 
