@@ -116,4 +116,10 @@ class AlgorithmEntry {
 // nowhere else.
 std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms();
 
+// Returns the entries. Throws Internal, naming the first, if a name is not made of [a-z0-9_] with a
+// letter at its front, if two entries have one, or if a recipe has a section or an option of that
+// name.
+std::vector<std::unique_ptr<AlgorithmEntry>> WithCheckedNames(
+    std::vector<std::unique_ptr<AlgorithmEntry>> entries);
+
 }  // namespace menger
