@@ -1,7 +1,7 @@
 """The code blocks of the documents: which there are, under which heading, and what of them C++ here includes.
 
     blocks.py FOLDER   writes the blocks in C++ to FOLDER, for #include "blocks/DOCUMENT/HEADING_NUMBER.declarations.inc" and
-                       the like: .statements.inc has what follows the last function, type or include of a block
+                       the like: .statements.inc has what follows the last function, type, namespace or include of a block
 """
 
 import dataclasses
@@ -105,7 +105,7 @@ def all_blocks():
 def parts(block):
     """{"declarations": (line, text), "statements": (line, text)} of a block in C or C++, as far as it has them."""
     lines = block.text.splitlines(keepends=True)
-    ends = [number for number, line in enumerate(lines, 1) if re.match(r"#include |\};\n|\}\n|\S.*\}\n", line)]
+    ends = [number for number, line in enumerate(lines, 1) if re.match(r"#include |\};\n|\}\n|\S.*\}\n|\}  // namespace", line)]
     cut = max(ends, default=0)
     found = {"declarations": (block.line, "".join(lines[:cut])), "statements": (block.line + cut, "".join(lines[cut:]))}
     return {name: part for name, part in found.items() if part[1].strip()}

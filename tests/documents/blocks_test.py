@@ -99,6 +99,12 @@ class BlocksTest(Workplace):
         (self.folder / "two.toml").write_text(text)
         self.run_line("menger train two.toml --set steps=512 --set evaluation.episodes=1")
 
+    @tests("docs/algorithms.md", "Adding one", number=3)
+    def test_an_algorithm_of_ones_own_trains_by_two_lines(self, text):
+        (self.folder / "two.toml").write_text(text)
+        program = pathlib.Path(PROGRAM).parent / "tests/documents/documented_own_algorithm"
+        self.run_line(f"{program} train two.toml --set steps=512 --set evaluation.episodes=1")
+
     @tests("docs/architecture.md", "The house")
     def test_the_folders_are_those_of_the_tree(self, text):
         named, above = set(), []

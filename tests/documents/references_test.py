@@ -23,6 +23,7 @@ NO_FILES = {
     ("bench/README.md", "PEER_requirements.txt"): "one a peer",
     ("bench/README.md", "runs/benchmarks.md"): "written by bench/all.sh",
     ("docs/algorithms.md", "experiment.toml"): "of a run folder",
+    ("docs/algorithms.md", "src/menger/algorithms/spo.h"): "of who follows the example",
     ("docs/environments.md", "ALE/Pong-v5"): "an environment",
     ("docs/environments.md", "observation/KEY"): "an array",
     ("docs/performance.md", "progress.csv"): "of a run folder",

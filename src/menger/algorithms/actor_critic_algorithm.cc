@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "menger/algorithms/losses.h"
+#include "menger/base/error.h"
 
 namespace menger {
 namespace {
@@ -78,6 +80,14 @@ Minibatch ActorCriticAlgorithm::Gather(std::int64_t index, std::int64_t count) {
   return minibatch;
 }
 
+void ActorCriticAlgorithm::AddLosses(const LossStep& step, Totals& totals) const {
+  if (step.metrics.size() != totals.losses.size()) {
+    throw Internal("the loss set {} metrics; loss_names() has {}: {}", step.metrics.size(),
+                   totals.losses.size(), fmt::join(loss_names(), ", "));
+  }
+  for (std::size_t i = 0; i < totals.losses.size(); ++i) totals.losses[i] += step.metrics[i];
+}
+
 bool ActorCriticAlgorithm::Epoch(std::int64_t minibatches, double learning_rate, LossStep& step,
                                  Totals& totals) {
   if (model_.network().state_width() > 0 && !batch_.valid_rows().empty()) {
@@ -96,7 +106,7 @@ bool ActorCriticAlgorithm::Epoch(std::int64_t minibatches, double learning_rate,
       NormaliseAdvantages(minibatch.advantages, minibatch.weights, step.update);
     }
     Loss(minibatch, gradient_, step);
-    for (std::size_t i = 0; i < totals.losses.size(); ++i) totals.losses[i] += step.metrics[i];
+    AddLosses(step, totals);
     totals.entropy += WeightedSum(gradient_.entropies(), minibatch.weights);
     ++totals.minibatches;
     if (step.stray) return false;
@@ -116,8 +126,7 @@ Metrics ActorCriticAlgorithm::Learn(std::span<Slab* const> slabs, UpdateRule& up
   const double learning_rate =
       options_.learning_rate * learning_rate_schedule_.At(progress) *
       RateScale(update.Total(static_cast<double>(batch_.valid_rows().size())));
-  const std::vector<std::string> names = loss_names();
-  Totals totals{.losses = std::vector(names.size(), 0.0)};
+  Totals totals{.losses = std::vector(loss_names().size(), 0.0)};
   LossStep step{.progress = progress, .update = update, .metrics = totals.losses};
   std::int64_t epochs = 0;
   while (epochs < passes_.epochs && minibatches > 0) {
@@ -129,17 +138,23 @@ Metrics ActorCriticAlgorithm::Learn(std::span<Slab* const> slabs, UpdateRule& up
   totals.losses.push_back(totals.entropy);  // Each learner's share of what all have together.
   update.Sum(totals.losses);
   const double count = std::max(1, totals.minibatches);
+  std::vector<double> values = std::move(totals.losses);  // The entropy is their last.
+  for (double& value : values) value /= count;
+  values.insert(values.end(),
+                {totals.gradient_norm / count, learning_rate, batch_.explained_variance(),
+                 batch_.mean_value(), static_cast<double>(epochs)});
   Metrics metrics;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    metrics.emplace_back(names[i], totals.losses[i] / count);
+  for (std::string& name : metric_names()) {
+    metrics.emplace_back(std::move(name), values[metrics.size()]);
   }
-  metrics.insert(metrics.end(), {{"entropy", totals.losses.back() / count},
-                                 {"gradient_norm", totals.gradient_norm / count},
-                                 {"learning_rate", learning_rate},
-                                 {"explained_variance", batch_.explained_variance()},
-                                 {"mean_value", batch_.mean_value()},
-                                 {"epochs", static_cast<double>(epochs)}});
   return metrics;
+}
+
+std::vector<std::string> ActorCriticAlgorithm::metric_names() const {
+  std::vector<std::string> names = loss_names();
+  names.insert(names.end(), {"entropy", "gradient_norm", "learning_rate", "explained_variance",
+                             "mean_value", "epochs"});
+  return names;
 }
 
 void ActorCriticAlgorithm::Save(ArchiveWriter& archive) const {

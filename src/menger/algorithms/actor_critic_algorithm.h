@@ -43,7 +43,9 @@ class ActorCriticAlgorithm : public SlabAlgorithm {
   std::int64_t parameter_count() const final { return model_.network().manifest().size(); }
 
   void BeforeCollection(UpdateRule& update) final;
+  // Throws Internal where Loss has set more or fewer metrics than loss_names() has.
   Metrics Learn(std::span<Slab* const> slabs, UpdateRule& update, double progress) final;
+  std::vector<std::string> metric_names() const final;
 
   void Save(ArchiveWriter& archive) const final;
   void Load(ArchiveReader& archive) final;
@@ -64,9 +66,11 @@ class ActorCriticAlgorithm : public SlabAlgorithm {
 
   // One gradient step, as a loss sees it.
   struct LossStep {
-    const double progress;        // In [0, 1], for schedules.
-    UpdateRule& update;           // For what several learners must know together.
-    std::vector<double> metrics;  // To be set: one value for each of loss_names().
+    const double progress;  // In [0, 1], for schedules.
+    UpdateRule& update;     // For what several learners must know together.
+    // To be set: one value for each of loss_names(), of this learner's rows by their weights. What
+    // is reported is the sum over all learners, a mean over minibatches.
+    std::vector<double> metrics;
     bool stray = false;  // To be set where learning from this slab is to end, before this step.
   };
 
@@ -87,6 +91,7 @@ class ActorCriticAlgorithm : public SlabAlgorithm {
  private:
   struct Totals;  // Sums over minibatches of what Learn reports.
 
+  void AddLosses(const LossStep& step, Totals& totals) const;
   std::int64_t MinibatchCount() const;
   // The minibatch of this place among `count`; without rows where there are too few for all.
   Minibatch Gather(std::int64_t index, std::int64_t count);

@@ -17,7 +17,8 @@
 
 namespace menger {
 
-// Named numbers that an update reports, in a fixed order: "policy_loss", "kl", ...
+// Named numbers that an update reports, in a fixed order: "policy_loss", "kl", ... Columns of
+// progress.csv have these names: each is there once, is none of the loop's own and has no comma.
 using Metrics = std::vector<std::pair<std::string, double>>;
 
 // Which shape of data an algorithm learns from; a training loop serves one of them.
@@ -78,11 +79,12 @@ class SlabAlgorithm : public Algorithm {
   DataRule data_rule() const final { return DataRule::kSlabs; }
 
   // One update from one slab a collector (usually one). `progress` in [0, 1] is the share of the
-  // run's steps collected before these slabs, for schedules. Reports the same names in the same
-  // order every time; without a valid row the parameters stay as they are. Throws InvalidArgument
-  // if the slabs differ in horizon, Internal if the gradient is not finite: the parameters are
-  // then those of the last good step.
+  // run's steps collected before these slabs, for schedules. Reports metric_names(), in that order,
+  // each a total over all learners (UpdateRule::Sum); without a valid row the parameters stay as
+  // they are. Throws InvalidArgument if the slabs differ in horizon, Internal if the gradient is
+  // not finite: the parameters are then those of the last good step.
   virtual Metrics Learn(std::span<Slab* const> slabs, UpdateRule& update, double progress) = 0;
+  virtual std::vector<std::string> metric_names() const = 0;
 };
 
 // An algorithm by name: its options (each declared once), whether it fits an environment, and how
@@ -115,5 +117,11 @@ class AlgorithmEntry {
 // All algorithms of the program, in the order of `menger list`: one line each, composed here and
 // nowhere else.
 std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms();
+
+// Returns the entries. Throws Internal, naming the first, if a name is not made of [a-z0-9_] with a
+// letter at its front, if two entries have one, or if a recipe has a section or an option of that
+// name.
+std::vector<std::unique_ptr<AlgorithmEntry>> WithCheckedNames(
+    std::vector<std::unique_ptr<AlgorithmEntry>> entries);
 
 }  // namespace menger

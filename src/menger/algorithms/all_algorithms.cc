@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "menger/algorithms/a2c.h"
-#include "menger/algorithms/action_scaling.h"
 #include "menger/algorithms/action_space.h"
 #include "menger/algorithms/algorithm.h"
+#include "menger/algorithms/algorithm_entries.h"
 #include "menger/algorithms/defaults.h"
 #include "menger/algorithms/dqn.h"
 #include "menger/algorithms/es.h"
@@ -18,91 +18,6 @@
 
 namespace menger {
 namespace {
-
-// An on-policy algorithm that is made from a Config and works on any action space with a
-// distribution.
-template <typename Config, typename Implementation, auto kDefaults>
-class ActorCriticEntry final : public AlgorithmEntry {
- public:
-  ActorCriticEntry(std::string name, std::string description)
-      : name_(std::move(name)), description_(std::move(description)) {}
-
-  std::string name() const override { return name_; }
-  std::string description() const override { return description_; }
-  void Declare(Options& options) override { config_.Declare(options); }
-  std::vector<OptionDefault> Defaults(const EnvironmentSpec& environment,
-                                      std::int64_t steps) const override {
-    return kDefaults(environment, steps);
-  }
-  void Check(const EnvironmentSpec& environment) const override {
-    MakeDistribution(OnlyAction(environment));
-  }
-  std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
-    return std::make_unique<Implementation>(config_, context);
-  }
-  std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext& context) const override {
-    return std::make_unique<ActorCriticPolicies>(context, config_.common.initial_log_std);
-  }
-
- private:
-  const std::string name_;
-  const std::string description_;
-  Config config_;
-};
-
-class DqnEntry final : public AlgorithmEntry {
- public:
-  std::string name() const override { return "dqn"; }
-  std::string description() const override {
-    return "Deep Q-learning (Mnih et al. 2015); double, duelling, n-step, noisy, C51, QR-DQN, "
-           "prioritised: up to Rainbow; discrete actions";
-  }
-  DataRule data_rule() const override { return DataRule::kBatches; }
-  void Declare(Options& options) override { config_.Declare(options); }
-  std::vector<OptionDefault> Defaults(const EnvironmentSpec& environment,
-                                      std::int64_t steps) const override {
-    return DqnDefaults(environment, steps, config_.distribution);
-  }
-  void Check(const EnvironmentSpec& environment) const override { Dqn::Check(environment); }
-  std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
-    return std::make_unique<Dqn>(config_, context);
-  }
-  std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext& context) const override {
-    return Dqn::MakePolicies(config_, context);
-  }
-
- private:
-  DqnConfig config_;
-};
-
-// One that learns a policy of real actions from replay.
-template <typename Config, typename Implementation>
-class PathwiseEntry final : public AlgorithmEntry {
- public:
-  PathwiseEntry(std::string name, std::string description)
-      : name_(std::move(name)), description_(std::move(description)) {}
-
-  std::string name() const override { return name_; }
-  std::string description() const override { return description_; }
-  DataRule data_rule() const override { return DataRule::kBatches; }
-  void Declare(Options& options) override { config_.Declare(options); }
-  std::vector<OptionDefault> Defaults(const EnvironmentSpec& /*environment*/,
-                                      std::int64_t steps) const override {
-    return PathwiseDefaults(steps);
-  }
-  void Check(const EnvironmentSpec& environment) const override { ActionScaling{environment}; }
-  std::unique_ptr<Algorithm> Make(const AlgorithmContext& context) const override {
-    return std::make_unique<Implementation>(config_, context);
-  }
-  std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext& context) const override {
-    return Implementation::MakePolicies(config_, context);
-  }
-
- private:
-  const std::string name_;
-  const std::string description_;
-  Config config_;
-};
 
 class EsEntry final : public AlgorithmEntry {
  public:
@@ -138,7 +53,10 @@ std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms() {
   entries.push_back(std::make_unique<ActorCriticEntry<A2cConfig, A2c, A2cDefaults>>(
       "a2c",
       "Advantage Actor-Critic (Mnih et al. 2016), synchronous; discrete and continuous actions"));
-  entries.push_back(std::make_unique<DqnEntry>());
+  entries.push_back(std::make_unique<ReplayEntry<DqnConfig, Dqn, DqnDefaults>>(
+      "dqn",
+      "Deep Q-learning (Mnih et al. 2015); double, duelling, n-step, noisy, C51, QR-DQN, "
+      "prioritised: up to Rainbow; discrete actions"));
   entries.push_back(std::make_unique<PathwiseEntry<SacConfig, Sac>>(
       "sac",
       "Soft actor-critic (Haarnoja et al. 2018), with a learned temperature; continuous actions"));
@@ -147,7 +65,7 @@ std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms() {
       "Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018), DDPG by settings; "
       "continuous actions"));
   entries.push_back(std::make_unique<EsEntry>());
-  return entries;
+  return WithCheckedNames(std::move(entries));
 }
 
 }  // namespace menger

@@ -87,28 +87,38 @@ void LookAhead(const EnvironmentSpec& environment, std::vector<OptionDefault>& d
   constexpr int kVeryLong = 1000;
   const int limit = environment.max_episode_steps;
   if (limit < kLong) return;
-  defaults.push_back({"ppo", "discount", std::min(1.0 - 1.0 / limit, kDiscountMax)});
-  defaults.push_back({"ppo", "gae_lambda", limit < kVeryLong ? 0.97 : 0.98});
+  defaults.push_back({kOwnSection, "discount", std::min(1.0 - 1.0 / limit, kDiscountMax)});
+  defaults.push_back({kOwnSection, "gae_lambda", limit < kVeryLong ? 0.97 : 0.98});
 }
 
 }  // namespace
+
+std::vector<OptionDefault> DefaultsOf(const Options& own, std::vector<OptionDefault> defaults) {
+  std::erase_if(defaults, [&](const OptionDefault& value) {
+    return value.section == kOwnSection && !own.Contains(value.name);
+  });
+  for (OptionDefault& value : defaults) {
+    if (value.section == kOwnSection) value.section = own.section();
+  }
+  return defaults;
+}
 
 std::vector<OptionDefault> PpoDefaults(const EnvironmentSpec& environment, std::int64_t steps) {
   if (ShowsFrames(environment)) {
     std::vector<OptionDefault> defaults = ForFrames(environment);
     Append(defaults, Collection(8, 128, steps));
-    Append(defaults, {{"ppo", "epochs", std::int64_t{4}},
-                      {"ppo", "minibatch_size", std::int64_t{256}},
-                      {"ppo", "clip", 0.1},
-                      {"ppo", "entropy_coefficient", 0.01}});
+    Append(defaults, {{kOwnSection, "epochs", std::int64_t{4}},
+                      {kOwnSection, "minibatch_size", std::int64_t{256}},
+                      {kOwnSection, "clip", 0.1},
+                      {kOwnSection, "entropy_coefficient", 0.01}});
     return defaults;
   }
   std::vector<OptionDefault> defaults = Collection(8, 256, steps);
-  Append(defaults, {{"ppo", "epochs", std::int64_t{10}},
-                    {"ppo", "minibatch_size", std::int64_t{64}},
-                    {"ppo", "learning_rate", 3e-4},
-                    {"ppo", "value_coefficient", 1.0},
-                    {"ppo", "entropy_coefficient", 0.0}});
+  Append(defaults, {{kOwnSection, "epochs", std::int64_t{10}},
+                    {kOwnSection, "minibatch_size", std::int64_t{64}},
+                    {kOwnSection, "learning_rate", 3e-4},
+                    {kOwnSection, "value_coefficient", 1.0},
+                    {kOwnSection, "entropy_coefficient", 0.0}});
   if (IsContinuous(environment)) {
     defaults.push_back({"transforms", "apply", Names{"normalise_observation", "normalise_reward"}});
     return defaults;
@@ -125,30 +135,30 @@ std::vector<OptionDefault> A2cDefaults(const EnvironmentSpec& environment, std::
   if (ShowsFrames(environment)) {
     Append(defaults, ForFrames(environment));
     Append(defaults, Collection(16, 5, steps));
-    Append(defaults, {{"a2c", "value_coefficient", 0.5}, {"a2c", "entropy_coefficient", 0.01}});
+    Append(defaults,
+           {{kOwnSection, "value_coefficient", 0.5}, {kOwnSection, "entropy_coefficient", 0.01}});
     return defaults;
   }
   Append(defaults, Collection(8, 5, steps));
   // Of 7e-4 to 4e-3 the rates from 2e-3 on hold CartPole from 100k steps on; none is worse
   // elsewhere.
-  defaults.push_back({"a2c", "learning_rate", 2e-3});
+  defaults.push_back({kOwnSection, "learning_rate", 2e-3});
   return defaults;
 }
 
-std::vector<OptionDefault> DqnDefaults(const EnvironmentSpec& environment, std::int64_t steps,
-                                       const std::string& distribution) {
+std::vector<OptionDefault> ValueDefaults(const EnvironmentSpec& environment, std::int64_t steps) {
   std::vector<OptionDefault> defaults = {{"optimiser", "epsilon", 1e-8},
                                          {"optimiser", "max_gradient_norm", 10.0},
-                                         {"dqn", "double", true}};
+                                         {kOwnSection, "double", true}};
   if (ShowsFrames(environment)) {
     Append(defaults, ForFrames(environment));
     Append(defaults, Collection(1, 4, steps));
     Append(defaults, {{"replay", "capacity", std::clamp<std::int64_t>(steps, 10'000, 1'000'000)},
                       {"replay", "min_size", std::clamp<std::int64_t>(steps / 20, 100, 50'000)},
-                      {"dqn", "learning_rate", 1e-4},
-                      {"dqn", "target_every", std::int64_t{250}},
-                      {"dqn", "epsilon_end", 0.01},
-                      {"dqn", "epsilon_fraction", 0.1}});
+                      {kOwnSection, "learning_rate", 1e-4},
+                      {kOwnSection, "target_every", std::int64_t{250}},
+                      {kOwnSection, "epsilon_end", 0.01},
+                      {kOwnSection, "epsilon_fraction", 0.1}});
     return defaults;
   }
   Append(defaults, Collection(1, 4, steps));
@@ -158,21 +168,27 @@ std::vector<OptionDefault> DqnDefaults(const EnvironmentSpec& environment, std::
                     {"replay", "min_size", std::clamp<std::int64_t>(steps / 20, 100, 1'000)},
                     {"replay", "batch_size", std::int64_t{128}},
                     {"replay", "training_intensity", 32.0},
-                    {"dqn", "learning_rate", 5e-4},
-                    {"dqn", "target_every", std::int64_t{125}},
-                    {"dqn", "epsilon_end", 0.05},
-                    {"dqn", "epsilon_fraction", 0.2},
-                    {"dqn", "evaluation_epsilon", 0.0}});
-  // Clipped errors run away where values are near 100 (docs/algorithms.md); quantiles need the
-  // clip.
-  if (distribution == "none") {
-    defaults.push_back({"dqn", "huber_delta", std::numeric_limits<double>::infinity()});
+                    {kOwnSection, "learning_rate", 5e-4},
+                    {kOwnSection, "target_every", std::int64_t{125}},
+                    {kOwnSection, "epsilon_end", 0.05},
+                    {kOwnSection, "epsilon_fraction", 0.2},
+                    {kOwnSection, "evaluation_epsilon", 0.0}});
+  return defaults;
+}
+
+// Clipped errors run away where values are near 100 (docs/algorithms.md); quantiles need the clip.
+std::vector<OptionDefault> DqnDefaults(const EnvironmentSpec& environment, std::int64_t steps,
+                                       const DqnConfig& config) {
+  std::vector<OptionDefault> defaults = ValueDefaults(environment, steps);
+  if (!ShowsFrames(environment) && config.distribution == "none") {
+    defaults.push_back({kOwnSection, "huber_delta", std::numeric_limits<double>::infinity()});
   }
   return defaults;
 }
 
 // One update a step after the first hundred or so, as Haarnoja et al. and Fujimoto et al. do.
-std::vector<OptionDefault> PathwiseDefaults(std::int64_t steps) {
+std::vector<OptionDefault> PathwiseDefaults(const EnvironmentSpec& /*environment*/,
+                                            std::int64_t steps) {
   std::vector<OptionDefault> defaults = {
       {"optimiser", "epsilon", 1e-8},
       {"optimiser", "max_gradient_norm", 0.0},

@@ -18,7 +18,7 @@ constexpr std::uint32_t kNoiseStream = 4;  // Of CounterRandom.
 enum NoiseUse { kSelection, kTarget, kLoss, kNoiseUses };
 
 ActionValues ValuesFor(const DqnConfig& config, const EnvironmentSpec& environment) {
-  Dqn::Check(environment);
+  ValuePolicies::Check(environment);
   ActionValues values{.actions = static_cast<int>(OnlyAction(environment).counts[0]),
                       .duelling = config.duelling};
   if (config.distribution == "c51") {
@@ -52,15 +52,6 @@ NoisyNetwork* Noisy(const DqnConfig& config, Network& network) {
 }
 
 }  // namespace
-
-void Dqn::Check(const EnvironmentSpec& environment) {
-  const LeafSpec& action = OnlyAction(environment);
-  if (action.space == Space::kDiscrete) return;
-  throw InvalidArgument(
-      "algorithm 'dqn' chooses one of several actions; those of {} are not "
-      "Discrete: use ppo or a2c",
-      environment.name);
-}
 
 std::unique_ptr<PolicyMaker> Dqn::MakePolicies(const DqnConfig& config,
                                                const AlgorithmContext& context) {

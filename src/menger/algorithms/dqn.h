@@ -33,7 +33,7 @@ class Dqn final : public ReplayAlgorithm {
   // transforms that do not fit.
   Dqn(const DqnConfig& config, const AlgorithmContext& context);
 
-  static void Check(const EnvironmentSpec& environment);
+  static void Check(const EnvironmentSpec& environment) { ValuePolicies::Check(environment); }
   static std::unique_ptr<PolicyMaker> MakePolicies(const DqnConfig& config,
                                                    const AlgorithmContext& context);
 

@@ -57,6 +57,9 @@ class EsCycle final : public LearningCycle {
   Metrics Learn(UpdateRule& update, double progress) override {
     return es_.Learn(outcomes_, stream_, population_.noise(), update, progress);
   }
+  std::vector<std::string> metric_names() const override {
+    return {"gradient_norm", "parameter_norm", "population_return_maximum", "pairs"};
+  }
 
   std::int64_t steps() const override { return steps_; }
   std::span<const EpisodeResult> episodes() const override { return episodes_; }

@@ -43,6 +43,17 @@ std::unique_ptr<Algorithm> Make(const AlgorithmEntry& made_like, const Algorithm
   return nullptr;
 }
 
+// Those of them that the algorithm has.
+OptionTextPairs Declared(const AlgorithmEntry& made_like, OptionTextPairs texts) {
+  for (auto& entry : AllAlgorithms()) {
+    if (entry->name() != made_like.name()) continue;
+    Options options(entry->name());
+    entry->Declare(options);
+    std::erase_if(texts, [&](const auto& text) { return !options.Contains(text.first); });
+  }
+  return texts;
+}
+
 // One learner that has everything, and two that share it.
 struct Learners {
   Learners(const AlgorithmEntry& entry, const AlgorithmContext& context,
@@ -169,8 +180,8 @@ TEST(LearnersTest, TwoWithPartsOfASlabEqualOneWithTheWhole) {
   for (const auto& entry : AllAlgorithms()) {
     if (entry->data_rule() != DataRule::kSlabs) continue;
     // Minibatches are of each learner's own rows: only whole slabs can be compared.
-    OptionTextPairs texts;
-    if (entry->name() == "ppo") texts = {{"minibatch_size", "1000000"}, {"target_kl", "0.01"}};
+    const OptionTextPairs texts =
+        Declared(*entry, {{"minibatch_size", "1000000"}, {"target_kl", "0.01"}});
     for (const char* const environment : {"CartPole-v1", "Pendulum-v1"}) {
       CompareOnSlabs(*entry, catalog.Find(environment), texts);
       ++compared;
@@ -268,10 +279,10 @@ TEST(LearnersTest, TwoWithPartsOfABatchEqualOneWithTheWhole) {
   int compared = 0;
   for (const auto& entry : AllAlgorithms()) {
     if (entry->data_rule() != DataRule::kBatches) continue;
-    OptionTextPairs texts = {{"importance_exponent", "0.5"}};
-    if (entry->name() == "dqn") {
-      texts.insert(texts.end(), {{"noisy", "true"}, {"double", "true"}, {"target_every", "2"}});
-    }
+    const OptionTextPairs texts = Declared(*entry, {{"importance_exponent", "0.5"},
+                                                    {"noisy", "true"},
+                                                    {"double", "true"},
+                                                    {"target_every", "2"}});
     for (const char* const name : {"CartPole-v1", "Pendulum-v1"}) {
       const EnvironmentSpec environment = catalog.Find(name).spec;
       try {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "menger/algorithms/algorithm.h"
@@ -26,8 +27,13 @@ class LearningCycle {
   virtual void Collect(std::int64_t steps_max) = 0;
 
   // Learns from it. `progress` in [0, 1] is the share of the run's steps collected before. Reports
-  // the same names in the same order every time. Publishing is the caller's.
+  // metric_names(), in that order. Publishing is the caller's.
   virtual Metrics Learn(UpdateRule& update, double progress) = 0;
+  virtual std::vector<std::string> metric_names() const = 0;
+
+  // Whether the last Learn made an update. Where not, metrics of updates are NaN; else NaN says
+  // that something is wrong.
+  virtual bool updated() const { return true; }
 
   // Of the last Collect: environment steps that count, and the episodes that ended.
   virtual std::int64_t steps() const = 0;

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "menger/base/error.h"
 #include "menger/base/random.h"
 
 namespace menger {
@@ -130,8 +131,11 @@ Metrics PathwiseAlgorithm::Learn(const ReplayBatch& batch, UpdateRule& update, d
   double means[] = {critics.loss, critics.value};
   update.Sum(means);
   const std::vector<std::string> own_names = own_metric_names();
-  std::vector<double> own(own_names.size());
-  StepOthers(rate, update, own);
+  const std::vector<double> own = StepOthers(rate, update);
+  if (own.size() != own_names.size()) {
+    throw Internal("StepOthers returned {} metrics; own_metric_names() has {}: {}", own.size(),
+                   own_names.size(), fmt::join(own_names, ", "));
+  }
   ++updates_;
 
   Metrics metrics = {{"critic_loss", means[0]},
@@ -235,10 +239,9 @@ PathwiseAlgorithm::CriticStep PathwiseAlgorithm::StepCritics(double learning_rat
   return step;
 }
 
-// The critics' value of actions_, this learner's share of the mean; action_gradient_ becomes
-// d(-mean)/d(action).
-double PathwiseAlgorithm::ActionGradient(Judge judge) {
-  NetworkInput input = CriticInput(batch_.observations(), actions_);
+double PathwiseAlgorithm::ActionGradient(Judge judge, std::span<const float> actions,
+                                         std::span<float> gradient) {
+  NetworkInput input = CriticInput(batch_.observations(), actions);
   if (judge == Judge::kFirst) input.heads = 1;
   const auto outputs = critics_->Forward(input);
   std::ranges::fill(value_gradients_, 0.0F);
@@ -257,7 +260,7 @@ double PathwiseAlgorithm::ActionGradient(Judge judge) {
   const int seen = policies_.model().encoder().elements();
   const int done = distribution().elements();
   const float* from = critic_input_gradient_.data() + seen;
-  float* to = action_gradient_.data();
+  float* to = gradient.data();
   for (int row = 0; row < batch_.rows(); ++row, from += seen + done) {
     to = std::copy_n(from, done, to);
   }
@@ -294,7 +297,7 @@ PathwiseAlgorithm::ActorStep PathwiseAlgorithm::StepActor(const ActorLoss& loss,
         step.entropy -= log_probability / batch_.rows_of_all();
       }
     }
-    step.value = ActionGradient(loss.judge);
+    step.value = ActionGradient(loss.judge, actions_, action_gradient_);
     ActorGradient(output, loss);
   }
   step.gradient_norm = update.Step(actor(), learning_rate, kActor);

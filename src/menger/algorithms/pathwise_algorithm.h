@@ -61,6 +61,7 @@ class PathwiseAlgorithm : public ReplayAlgorithm {
   }
   void SetProgress(double /*progress*/) final {}
   void Observe(const Slab& slab, UpdateRule& update) final { published_.Observe(slab, update); }
+  // Throws Internal where StepOthers gives more or fewer values than own_metric_names() has.
   Metrics Learn(const ReplayBatch& batch, UpdateRule& update, double progress) final;
   std::vector<std::string> metric_names() const final;
   std::span<const float> priorities() const final { return priorities_; }
@@ -85,8 +86,9 @@ class PathwiseAlgorithm : public ReplayAlgorithm {
   // Overwrites targets, [rows], with what the critics' values are to be.
   virtual void MakeTargets(std::span<float> targets) = 0;
   // After the critics' step: steps of the actor and of whatever else learns, and of targets.
-  // Overwrites `metrics`, one value for each of own_metric_names().
-  virtual void StepOthers(double learning_rate, UpdateRule& update, std::span<double> metrics) = 0;
+  // Returns one value for each of own_metric_names(), each a total over all learners
+  // (UpdateRule::Total).
+  virtual std::vector<double> StepOthers(double learning_rate, UpdateRule& update) = 0;
   virtual std::vector<std::string> own_metric_names() const = 0;
   virtual void SaveOwn(ArchiveWriter& archive) const = 0;
   virtual void LoadOwn(ArchiveReader& archive) = 0;
@@ -125,6 +127,13 @@ class PathwiseAlgorithm : public ReplayAlgorithm {
     double gradient_norm = 0;
   };
   ActorStep StepActor(const ActorLoss& loss, double learning_rate, UpdateRule& update);
+
+  // Parts of that step, for an actor whose loss has one more term: what the critics read,
+  // observation and action side by side (in memory of this object's: until the next of these
+  // calls), and this learner's share of the mean of the critics' values of `actions`, with
+  // d(-mean)/d(action). Both [rows, elements].
+  NetworkInput CriticInput(const NetworkInput& observations, std::span<const float> actions);
+  double ActionGradient(Judge judge, std::span<const float> actions, std::span<float> gradient);
   void FollowTarget() { target_.Follow(*critics_, static_cast<float>(options_.target_rate)); }
   double target_rate() const { return options_.target_rate; }
 
@@ -136,9 +145,7 @@ class PathwiseAlgorithm : public ReplayAlgorithm {
   };
   void Reserve();
   void ByRows(FunctionRef<void(int begin, int end)> function) const;
-  NetworkInput CriticInput(const NetworkInput& observations, std::span<const float> actions);
   CriticStep StepCritics(double learning_rate, UpdateRule& update);
-  double ActionGradient(Judge judge);
   void ActorGradient(const Matrix& output, const ActorLoss& loss);
   void LoadCritics(const ArchiveReader& archive);
 

@@ -72,13 +72,13 @@ class ReplayAlgorithm : public Algorithm {
   }
 
   // One update. A batch without rows takes part in a step of several learners with weight 0.
-  // Reports metric_names(), in that order. Throws Internal if the gradient is not finite: the
-  // parameters are then those of the last good step.
+  // Reports metric_names(), in that order, each a total over all learners (UpdateRule::Sum). Throws
+  // Internal if the gradient is not finite: the parameters are then those of the last good step.
   virtual Metrics Learn(const ReplayBatch& batch, UpdateRule& update, double progress) = 0;
   virtual std::vector<std::string> metric_names() const = 0;
 
-  // How surprising each item of the last batch was (absolute errors, or cross entropies): what
-  // prioritised samplers draw by.
+  // How surprising each item of the last batch was (absolute errors, or cross entropies), one
+  // number for each: what prioritised samplers draw by.
   virtual std::span<const float> priorities() const = 0;
 };
 

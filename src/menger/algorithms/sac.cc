@@ -66,7 +66,7 @@ void Sac::MakeTargets(std::span<float> targets) {
   }
 }
 
-void Sac::StepOthers(double learning_rate, UpdateRule& update, std::span<double> metrics) {
+std::vector<double> Sac::StepOthers(double learning_rate, UpdateRule& update) {
   const double temperature_before = temperature();
   noise_.resize(action_floats());
   DrawNoise(kActions, noise_);
@@ -86,9 +86,7 @@ void Sac::StepOthers(double learning_rate, UpdateRule& update, std::span<double>
                 learning_rate);
   }
   FollowTarget();
-  metrics[0] = actor.gradient_norm;
-  metrics[1] = entropy;
-  metrics[2] = temperature_before;
+  return {actor.gradient_norm, entropy, temperature_before};
 }
 
 void Sac::SaveOwn(ArchiveWriter& archive) const {

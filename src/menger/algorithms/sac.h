@@ -39,7 +39,7 @@ class Sac final : public PathwiseAlgorithm {
   static constexpr int kTemperature = 2;  // The group after actor and critics.
 
   void MakeTargets(std::span<float> targets) override;
-  void StepOthers(double learning_rate, UpdateRule& update, std::span<double> metrics) override;
+  std::vector<double> StepOthers(double learning_rate, UpdateRule& update) override;
   std::vector<std::string> own_metric_names() const override {
     return {"actor_gradient_norm", "entropy", "temperature"};
   }

@@ -60,7 +60,7 @@ void Td3::MakeTargets(std::span<float> targets) {
   }
 }
 
-void Td3::StepOthers(double learning_rate, UpdateRule& update, std::span<double> metrics) {
+std::vector<double> Td3::StepOthers(double learning_rate, UpdateRule& update) {
   if ((updates() + 1) % config_.policy_delay == 0) {
     const ActorStep step = StepActor({.judge = Judge::kFirst, .noise = {}}, learning_rate, update);
     actor_value_ = update.Total(step.value);
@@ -68,8 +68,7 @@ void Td3::StepOthers(double learning_rate, UpdateRule& update, std::span<double>
     FollowTarget();
     target_actor_.Follow(actor(), static_cast<float>(target_rate()));
   }
-  metrics[0] = actor_norm_;
-  metrics[1] = actor_value_;
+  return {actor_norm_, actor_value_};
 }
 
 void Td3::SaveOwn(ArchiveWriter& archive) const {

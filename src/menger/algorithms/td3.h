@@ -40,7 +40,7 @@ class Td3 final : public PathwiseAlgorithm {
 
  private:
   void MakeTargets(std::span<float> targets) override;
-  void StepOthers(double learning_rate, UpdateRule& update, std::span<double> metrics) override;
+  std::vector<double> StepOthers(double learning_rate, UpdateRule& update) override;
   std::vector<std::string> own_metric_names() const override {
     return {"actor_gradient_norm", "actor_value"};
   }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/algorithms/action_space.h"
 #include "menger/algorithms/network_policy.h"
 #include "menger/base/counter_random.h"
 #include "menger/base/error.h"
@@ -131,18 +132,37 @@ std::vector<std::string> HeadNames(const ActionValues& values) {
   return names;
 }
 
+// The options, if they fit.
+const ValuePolicies::Options& Checked(const ValuePolicies::Options& options,
+                                      const EnvironmentSpec& environment) {
+  ValuePolicies::Check(environment);
+  const std::int64_t actions = OnlyAction(environment).counts[0];
+  if (options.values.actions == actions) return options;
+  throw InvalidArgument("values of {} actions are asked for; those of {} are {}",
+                        options.values.actions, environment.name, actions);
+}
+
 }  // namespace
 
+void ValuePolicies::Check(const EnvironmentSpec& environment) {
+  if (OnlyAction(environment).space == Space::kDiscrete) return;
+  throw InvalidArgument(
+      "an algorithm that learns values of actions chooses one of several; those of {} are not "
+      "Discrete: use ppo or a2c",
+      environment.name);
+}
+
 ValuePolicies::ValuePolicies(const AlgorithmContext& context, const Options& options)
-    : options_(options),
+    : options_(Checked(options, context.environment)),
       model_(context, {.heads = options.values.heads(),
                        .noisy_sigma = options.noisy_sigma,
                        .extra = "policy/epsilon"}),
       spec_(model_.Spec()) {
   if (model_.network().state_width() > 0) {
     throw InvalidArgument(
-        "network.kind = \"{}\" remembers, and single transitions do not say what; algorithm 'dqn' "
-        "takes mlp, nature_cnn or a3c_cnn",
+        "network.kind = \"{}\" remembers, and single transitions do not say what; values of "
+        "actions "
+        "are learned with mlp, nature_cnn or a3c_cnn",
         context.network.kind);
   }
   spec_.columns = Spec({LeafSpec::Scalar("value", DataType::kFloat32),

@@ -30,8 +30,13 @@ class ValuePolicies final : public PolicyMaker {
     bool noise_per_environment = false;  // Else one draw for all environments of a step.
     double evaluation_epsilon = 0;
   };
-  // Throws InvalidArgument for observations, masks, transforms and networks that do not fit.
+  // Throws InvalidArgument for actions that are not one Discrete or another number of them than
+  // options.values has, and for observations, masks, transforms and networks that do not fit.
   ValuePolicies(const AlgorithmContext& context, const Options& options);
+
+  // Throws InvalidArgument unless the environment's actions are one Discrete. For
+  // AlgorithmEntry::Check.
+  static void Check(const EnvironmentSpec& environment);
 
   const PolicyModel& model() const { return model_; }
   const Options& options() const { return options_; }

@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -120,10 +122,11 @@ struct ArchiveWriter::State {
   Entries entries;
   bool committed = false;
   bool failed = false;  // data.bin may hold part of an entry: no Commit any more.
+  bool keeps = true;    // Else a rehearsal: there is neither a folder nor data.
 
   ~State() {
     std::error_code ignored;
-    if (!committed) std::filesystem::remove_all(partial, ignored);
+    if (keeps && !committed) std::filesystem::remove_all(partial, ignored);
   }
 };
 
@@ -140,6 +143,13 @@ ArchiveWriter::ArchiveWriter(const std::string& path) : state_(std::make_shared<
   CreateFolders(partial);
   state_->partial = partial;
   state_->data = CreateFile(partial + kDataName);
+}
+
+ArchiveWriter ArchiveWriter::Rehearsal(std::string path) {
+  auto state = std::make_shared<State>();
+  state->path = std::move(path);
+  state->keeps = false;
+  return ArchiveWriter(std::move(state), "");
 }
 
 ArchiveWriter::ArchiveWriter(std::shared_ptr<State> state, std::string prefix)
@@ -167,6 +177,10 @@ void ArchiveWriter::WriteBlob(std::string_view name, std::span<const std::byte> 
   if (state.entries.contains(full_name)) {
     throw InvalidArgument("archive '{}' already has an entry '{}'", state.path, full_name);
   }
+  if (!state.keeps) {
+    state.entries[full_name] = {.size = bytes.size(), .checksum = ""};
+    return;
+  }
   state.failed = true;
   WriteAll(state.data, bytes, state.partial + kDataName);
   state.failed = false;
@@ -187,9 +201,11 @@ ArchiveFolder ArchiveWriter::Folder(std::string_view name) const {
 
 void ArchiveWriter::Commit() {
   State& state = *state_;
-  if (state.committed || state.failed) {
+  if (state.committed || state.failed || !state.keeps) {
     throw FailedPrecondition("archive '{}' {} and cannot be committed", state.path,
-                             state.committed ? "is committed already" : "has failed");
+                             state.committed ? "is committed already"
+                             : state.failed  ? "has failed"
+                                             : "is a rehearsal");
   }
   state.failed = true;
   SyncFile(state.data, state.partial + kDataName);
@@ -212,6 +228,8 @@ struct ArchiveReader::State {
   std::string data_path;
   FileDescriptor data;
   Entries entries;
+  mutable std::mutex mutex;
+  mutable std::set<std::string, std::less<>> read;  // Guarded by mutex.
 
   const Entry& Find(const std::string& name) const {
     const auto found = entries.find(name);
@@ -345,6 +363,16 @@ void ArchiveReader::ReadBlob(std::string_view name, std::span<std::byte> bytes) 
                              full_name, entry.size, bytes.size());
   }
   state_->ReadEntry(full_name, entry, bytes);
+  const std::scoped_lock lock(state_->mutex);
+  state_->read.insert(full_name);
+}
+
+std::vector<std::string> ArchiveReader::Unread() const {
+  std::vector<std::string> names = Names();
+  const std::scoped_lock lock(state_->mutex);
+  std::erase_if(names,
+                [&](const std::string& name) { return state_->read.contains(prefix_ + name); });
+  return names;
 }
 
 void ArchiveReader::Verify() const {

@@ -54,6 +54,11 @@ class ArchiveWriter {
   // Unavailable, naming the path, if the folder cannot be written.
   explicit ArchiveWriter(const std::string& path);
 
+  // One that keeps nothing and touches no file, but refuses names as another does: whether an
+  // archive can be written is known before there is anything worth writing. `path` is for errors.
+  // It has no Commit and no folders.
+  static ArchiveWriter Rehearsal(std::string path);
+
   // The same archive, with "<prefix>/" put before each name.
   ArchiveWriter Scope(std::string_view prefix) const;
 
@@ -93,7 +98,8 @@ class ArchiveWriter {
   std::string prefix_;
 };
 
-// A handle on a committed archive; copies and scopes share it. Any thread may read.
+// A handle on a committed archive; copies and scopes share it. Any thread may read. It remembers
+// what was read.
 //
 // A name that is absent is NotFound; a value of another size than the reader expects is
 // FailedPrecondition (the archive is whole but belongs to something else); altered or truncated
@@ -107,6 +113,7 @@ class ArchiveReader {
 
   bool Contains(std::string_view name) const;
   std::vector<std::string> Names() const;        // Of this scope, without its prefix, sorted.
+  std::vector<std::string> Unread() const;       // Those of them that nobody has read so far.
   uint64_t SizeOf(std::string_view name) const;  // In bytes.
 
   std::vector<std::byte> ReadBlob(std::string_view name) const;
@@ -151,7 +158,7 @@ class ArchiveReader {
   ArchiveReader(std::shared_ptr<const State> state, std::string prefix);
   uint64_t CountOf(std::string_view name, size_t item_size) const;
 
-  std::shared_ptr<const State> state_;  // Immutable; shared among the scopes of one archive.
+  std::shared_ptr<const State> state_;  // Shared among the scopes of one archive.
   std::string prefix_;
 };
 

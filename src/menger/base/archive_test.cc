@@ -46,6 +46,15 @@ class ArchiveTest : public testing::Test {
     writer.Commit();
   }
 
+  static std::string TextOf(const std::function<void()>& function) {
+    try {
+      function();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
   // Opens the archive and reads all of it.
   int32_t ReadSmall() {
     const ArchiveReader reader(path_);
@@ -258,6 +267,27 @@ TEST_F(ArchiveTest, APathThatCannotBeWrittenIsNamed) {
   std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
   EXPECT_EQ(forbidden.code(), ErrorCode::kFailedPrecondition);
   EXPECT_THAT(forbidden.what(), HasSubstr(path_));
+}
+
+TEST_F(ArchiveTest, ARehearsalRefusesWhatAnArchiveRefusesAndLeavesNothing) {
+  ArchiveWriter rehearsal = ArchiveWriter::Rehearsal(path_);
+  ArchiveWriter scope = rehearsal.Scope("network");
+  scope.Write("weights", 1);
+  EXPECT_THAT(TextOf([&] { rehearsal.Write("network/weights", 2); }),
+              HasSubstr("already has an entry 'network/weights'"));
+  EXPECT_THAT(TextOf([&] { rehearsal.Scope("two words"); }), HasSubstr("must be made of"));
+  EXPECT_THAT(TextOf([&] { rehearsal.Commit(); }), HasSubstr("is a rehearsal"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(ArchiveTest, AReaderKnowsWhatNobodyHasRead) {
+  WriteSmall(7);
+  const ArchiveReader archive(path_);
+  EXPECT_THAT(archive.Unread(), ElementsAre("empty", "network/weights", "value"));
+  archive.Read<std::int32_t>("value");
+  EXPECT_THAT(archive.Scope("network").Unread(), ElementsAre("weights"));
+  archive.Scope("network").Read<std::vector<float>>("weights");
+  EXPECT_THAT(archive.Unread(), ElementsAre("empty"));
 }
 
 }  // namespace

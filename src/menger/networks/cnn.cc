@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "menger/base/error.h"
+#include "menger/networks/batch_checks.h"
 #include "menger/networks/init.h"
 
 namespace menger {
@@ -238,6 +239,7 @@ std::span<const Matrix> CnnNetwork::Infer(const NetworkInput& input) {
 
 std::span<const Matrix> CnnNetwork::RunForward(const NetworkInput& input, bool keep, Pass& pass) {
   if (input.rows < 1) throw InvalidArgument("a batch of {} rows; at least 1 is needed", input.rows);
+  RefuseVector(input);
   Pack();
   pass.observations = static_cast<const std::uint8_t*>(input.observations);
   pass.rows = input.rows;

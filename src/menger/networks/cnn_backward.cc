@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "menger/base/error.h"
+#include "menger/networks/batch_checks.h"
 #include "menger/networks/cnn.h"
 
 namespace menger {
@@ -27,12 +28,7 @@ void CnnNetwork::CheckShapes(std::span<const Matrix> output_gradients) const {
                           output_gradients.size());
   }
   for (std::size_t i = 0; i < heads_.size(); ++i) {
-    const Matrix& gradient = output_gradients[i];
-    if (gradient.rows != forward_.rows || gradient.columns != spec_.heads[i].width) {
-      throw InvalidArgument("the gradient of head '{}' is {} x {}; its output is {} x {}",
-                            spec_.heads[i].name, gradient.rows, gradient.columns, forward_.rows,
-                            spec_.heads[i].width);
-    }
+    CheckGradient(spec_.heads[i], output_gradients[i], forward_.rows);
   }
 }
 
@@ -53,6 +49,7 @@ void CnnNetwork::ReserveForBackward() {
 void CnnNetwork::Backward(std::span<const Matrix> output_gradients,
                           const GradientRequest& request) {
   if (request.inputs != nullptr) throw InvalidArgument("pixels have no gradient to be asked for");
+  RefuseVectorGradient(request);
   CheckShapes(output_gradients);
   forward_is_kept_ = false;
   PackBack();

@@ -109,7 +109,9 @@ TEST_F(JoinedNetworkTest, AMissingPartIsNamed) {
   NetworkInput input = Input();
   input.vector = nullptr;
   EXPECT_THAT(text_of([&] { joined_->Infer(input); }), HasSubstr("3 numbers beside"));
+  // The joined rows are the inner network's: it reads nothing beside them.
   input = Input();
+  EXPECT_THAT(text_of([&] { plain_->Infer(input); }), HasSubstr("vector_elements = 0"));
   input.rows = 0;
   EXPECT_THAT(text_of([&] { joined_->Forward(input); }), HasSubstr("0 rows"));
   EXPECT_THAT(text_of([] { MakeOf(Spec(kObservation, -1)); }), HasSubstr("-1 numbers beside"));

@@ -7,6 +7,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/memory_need.h"
+#include "menger/networks/batch_checks.h"
 #include "menger/networks/init.h"
 
 namespace menger {
@@ -283,6 +284,7 @@ void MlpNetwork::CheckInput(const NetworkInput& input) const {
     throw InvalidArgument("{} heads are asked for; the network has {}", input.heads, heads);
   }
   if (input.rows < 1) throw InvalidArgument("a batch of {} rows; at least 1 is needed", input.rows);
+  RefuseVector(input);
 }
 
 void MlpNetwork::ForwardTile(int branch, Rows rows) {
@@ -308,6 +310,7 @@ std::span<const Matrix> MlpNetwork::Forward(const NetworkInput& input) {
   FillConstantHeads(input.rows);
   observations_ = static_cast<const float*>(input.observations);
   forward_rows_ = input.rows;
+  forward_is_kept_ = true;
   forward_branches_ = BranchesFor(input);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     activations_[i].Reserve(static_cast<std::ptrdiff_t>(input.rows) * Padded(layers_[i].outputs));

@@ -41,12 +41,13 @@ class MlpNetwork : public Network {
   std::span<float> gradients() override { return gradients_.span(); }
   void ParametersChanged() override;
 
-  // Throw InvalidArgument if input.rows < 1.
+  // Throw InvalidArgument if input.rows < 1, or for a vector beside the observations.
   std::span<const Matrix> Forward(const NetworkInput& input) override;
   std::span<const Matrix> Infer(const NetworkInput& input) override;
 
-  // Throws FailedPrecondition if nothing was kept by Forward, InvalidArgument if the gradients are
-  // not shaped as its outputs. The observations of that Forward must still be there.
+  // Throws FailedPrecondition if there was no Forward since the last one, InvalidArgument if the
+  // gradients are not shaped as its outputs or that of a vector is asked for. The observations of
+  // that Forward must still be there.
   void Backward(std::span<const Matrix> output_gradients, const GradientRequest& request) override;
   using Network::Backward;
 
@@ -145,6 +146,7 @@ class MlpNetwork : public Network {
   // before its normalisation and its activation function.
   const float* observations_ = nullptr;
   int forward_rows_ = 0;
+  bool forward_is_kept_ = false;            // Until its Backward.
   int forward_branches_ = 0;                // The first so many were computed.
   std::vector<AlignedFloats> activations_;  // One a layer, [rows, padded outputs].
   std::vector<AlignedFloats> deltas_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "menger/base/error.h"
+#include "menger/networks/batch_checks.h"
 #include "menger/networks/mlp.h"
 
 namespace menger {
@@ -37,24 +38,24 @@ void MlpNetwork::PackTransposed(bool inputs) {
 }
 
 void MlpNetwork::CheckShapes(std::span<const Matrix> output_gradients) const {
-  if (forward_rows_ == 0) throw FailedPrecondition("Backward was called before any Forward");
+  if (!forward_is_kept_) {
+    throw FailedPrecondition(
+        "Backward needs a Forward of its own before it; one Forward serves one Backward");
+  }
   if (output_gradients.size() != spec_.heads.size()) {
     throw InvalidArgument("{} output gradients for a network of {} heads", output_gradients.size(),
                           spec_.heads.size());
   }
   for (std::size_t head = 0; head < spec_.heads.size(); ++head) {
-    const Matrix& gradient = output_gradients[head];
-    if (gradient.rows != forward_rows_ || gradient.columns != spec_.heads[head].width) {
-      throw InvalidArgument("the gradient of head '{}' is [{}, {}]; its output was [{}, {}]",
-                            spec_.heads[head].name, gradient.rows, gradient.columns, forward_rows_,
-                            spec_.heads[head].width);
-    }
+    CheckGradient(spec_.heads[head], output_gradients[head], forward_rows_);
   }
 }
 
 void MlpNetwork::Backward(std::span<const Matrix> output_gradients,
                           const GradientRequest& request) {
   CheckShapes(output_gradients);
+  RefuseVectorGradient(request);
+  forward_is_kept_ = false;
   // Of layers that the last Forward left out.
   if (request.parameters && forward_branches_ < branches_) {
     std::ranges::fill(gradients_.span(), 0.0F);

@@ -303,12 +303,27 @@ TEST(MlpTest, WrongCallsAreRefusedWithWhatWouldBeRight) {
   const NetworkSpec spec = SeparateSpec();
   MlpNetwork network = MakeRecorded(spec);
   OutputGradients gradients(spec, 3);
-  EXPECT_THAT(text_of([&] { network.Backward(gradients.matrices); }), HasSubstr("before any"));
+  EXPECT_THAT(text_of([&] { network.Backward(gradients.matrices); }), HasSubstr("of its own"));
   EXPECT_THAT(text_of([&] { network.Infer({}); }), HasSubstr("at least 1"));
   EXPECT_THAT(text_of([&] { network.Forward({.rows = 1, .heads = 3}); }), HasSubstr("has 2"));
   const auto x = RecordedInput(2 * 4, 2, 1.0f);
   network.Forward({.observations = x.data(), .rows = 2});
   EXPECT_THAT(text_of([&] { network.Backward(gradients.matrices); }), HasSubstr("[3, 2]"));
+  for (Matrix& gradient : gradients.matrices) gradient.rows = 2;
+  std::vector<float> beside(2 * 3);
+  EXPECT_THAT(text_of([&] { network.Backward(gradients.matrices, {.vector = beside.data()}); }),
+              HasSubstr("gradient of a vector"));
+  EXPECT_THAT(text_of([&] {
+                network.Forward({.observations = x.data(), .vector = beside.data(), .rows = 2});
+              }),
+              HasSubstr("vector_elements = 0"));
+  gradients.matrices[0].stride = 0;
+  EXPECT_THAT(text_of([&] { network.Backward(gradients.matrices); }), HasSubstr("has stride 0"));
+  gradients.matrices[0].stride = gradients.matrices[0].columns;
+  network.Backward(gradients.matrices);
+  EXPECT_THAT(text_of([&] { network.Backward(gradients.matrices); }),
+              HasSubstr("one Forward serves one Backward"));
+  network.Forward({.observations = x.data(), .rows = 2});
   gradients.matrices.pop_back();
   EXPECT_THAT(text_of([&] { network.Backward(gradients.matrices); }), HasSubstr("2 heads"));
 }

@@ -57,7 +57,9 @@ struct NetworkSpec {
   LeafSpec
       observation;  // As given to Forward: [elements] float32, or uint8 [frames, height, width].
   // The second part: how many float32 numbers come beside each observation, such as what an
-  // environment measures beside its camera, or the action that a critic values. 0: there is none.
+  // environment measures beside its camera. 0: there is none, and a batch that has one is refused.
+  // A critic of numbers and actions has no need of it: it reads both side by side, as one
+  // observation.
   //
   // After convolutions they are joined to the last image's pixels, whose [height x width x
   // channels] numbers come first: the dense layer "trunk/linear/weight" is [pixels + vector
@@ -95,7 +97,8 @@ struct Matrix {
 // at every step.
 struct NetworkInput {
   const void* observations = nullptr;  // [rows, observation elements] of the spec's dtype, dense.
-  const float* vector = nullptr;       // [rows, vector elements], dense; null where there are none.
+  const float* vector = nullptr;       // [rows, vector elements], dense; null where there are none,
+                                       // and only there.
   int rows = 0;
   int steps = 1;
   const float* state = nullptr;            // [rows / steps, state_width].
@@ -122,7 +125,7 @@ struct GradientRequest {
 // Infer of this object. One thread calls a network; it may use more inside (`threads` of its
 // factory). Parameters and gradients are host memory; after writing parameters() call
 // ParametersChanged(). Batches and gradients of the wrong shape are InvalidArgument, a Backward
-// without its Forward is FailedPrecondition.
+// without a Forward of its own is FailedPrecondition.
 class Network {
  public:
   virtual ~Network() = default;

@@ -29,16 +29,17 @@ double SquaredNorm(std::span<const float> values) {
   return total;
 }
 
-Error NotFinite(const GroupValues& values) {
+GradientNotFinite NotFinite(const GroupValues& values) {
   for (const ParameterEntry& entry : values.manifest.entries()) {
     for (std::int64_t i = 0; i < entry.elements(); ++i) {
       const float value = values.gradients[static_cast<std::size_t>(entry.offset + i)];
       if (std::isfinite(value)) continue;
-      return Internal("gradient is not finite ({}) at parameter '{}'; lower the learning rate",
-                      value, entry.name);
+      return GradientNotFinite(
+          fmt::format("gradient is not finite ({}) at parameter '{}'; lower the learning rate",
+                      value, entry.name));
     }
   }
-  return Internal("the norm of the gradient is not finite; lower the learning rate");
+  return GradientNotFinite("the norm of the gradient is not finite; lower the learning rate");
 }
 
 // Parameters that one thread goes through at a time: their squares are added up apart, so that the
@@ -59,6 +60,21 @@ int LargestInParts(std::span<const ParameterGroup> groups) {
   return parts;
 }
 
+std::vector<std::string> NamesOf(std::span<const ParameterGroup> groups) {
+  std::vector<std::string> names;
+  for (const ParameterGroup& group : groups) names.push_back(group.name);
+  return names;
+}
+
+void CheckNames(std::span<const ParameterGroup> groups) {
+  std::vector<std::string> names = NamesOf(groups);
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice == names.end()) return;
+  throw InvalidArgument("two parameter groups are called '{}'; each needs a name of its own",
+                        *twice);
+}
+
 class LocalUpdateRule : public UpdateRule {
  public:
   LocalUpdateRule(const OptimiserOptions& options, std::span<const ParameterGroup> groups,
@@ -67,6 +83,7 @@ class LocalUpdateRule : public UpdateRule {
         groups_(groups.begin(), groups.end()),
         squares_(static_cast<std::size_t>(LargestInParts(groups))),
         pool_(std::move(threads)) {
+    CheckNames(groups);
     for (const ParameterGroup& group : groups) {
       optimisers_.push_back(MakeOptimiser(options, group.count));
     }
@@ -74,11 +91,8 @@ class LocalUpdateRule : public UpdateRule {
 
   using UpdateRule::Step;
   double Step(int group, const GroupValues& values, double learning_rate) override {
-    const std::int64_t count = groups_.at(static_cast<std::size_t>(group)).count;
-    if (std::ssize(values.gradients) != count || std::ssize(values.parameters) != count) {
-      throw InvalidArgument("an update rule for {} parameters was given {}", count,
-                            values.gradients.size());
-    }
+    CheckGroup(group, values);
+    const std::int64_t count = groups_[static_cast<std::size_t>(group)].count;
     const int parts = PartsOf(count);
     pool_.Run(parts,
               [&](int part) { squares_[part] = SquaredNorm(PartOf(values.gradients, part)); });
@@ -116,6 +130,22 @@ class LocalUpdateRule : public UpdateRule {
   }
 
  private:
+  void CheckGroup(int group, const GroupValues& values) const {
+    if (group < 0 || group >= std::ssize(groups_)) {
+      throw InvalidArgument("there is no parameter group {}; parameter_groups() are {}: {}", group,
+                            groups_.size(), fmt::join(NamesOf(groups_), ", "));
+    }
+    const ParameterGroup& declared = groups_[static_cast<std::size_t>(group)];
+    if (std::ssize(values.gradients) == declared.count &&
+        std::ssize(values.parameters) == declared.count) {
+      return;
+    }
+    throw InvalidArgument(
+        "parameter group '{}' has {} parameters, as parameter_groups() says; a step was given {} "
+        "and {} gradients",
+        declared.name, declared.count, values.parameters.size(), values.gradients.size());
+  }
+
   const double max_gradient_norm_;
   const std::vector<ParameterGroup> groups_;
   std::vector<std::unique_ptr<Optimiser>> optimisers_;  // One a group.

@@ -7,11 +7,19 @@
 #include <vector>
 
 #include "menger/base/archive.h"
+#include "menger/base/error.h"
 #include "menger/base/options.h"
 #include "menger/base/shared_worker_pool.h"
 #include "menger/networks/network.h"
 
 namespace menger {
+
+// A gradient that no step can be made from; its code is Internal. What was learned before is at
+// fault, mostly with too high a learning rate.
+class GradientNotFinite : public Error {
+ public:
+  explicit GradientNotFinite(const std::string& text) : Error(ErrorCode::kInternal, text) {}
+};
 
 // Options of section [optimiser].
 struct OptimiserOptions {
@@ -51,9 +59,9 @@ class UpdateRule {
 
   // Adds up the gradients of all learners (each has weighted its rows by what all have together:
   // see Total), clips their norm (each group its own) and changes the parameters. Returns the norm
-  // before clipping. `group` is its place in the algorithm's parameter_groups(). Throws Internal,
-  // naming the parameter, if a gradient is not finite, and InvalidArgument if the group has another
-  // number of parameters; then nothing has changed.
+  // before clipping. `group` is its place in the algorithm's parameter_groups(). Throws
+  // GradientNotFinite, naming the parameter, and InvalidArgument if there is no such group or it
+  // has another number of parameters; then nothing has changed.
   virtual double Step(int group, const GroupValues& values, double learning_rate) = 0;
 
   // The same for a network that is a group, which is told.
@@ -91,7 +99,8 @@ class UpdateRule {
 };
 
 // One learner, nothing to agree with anybody. Many parameters are moved on `threads` together;
-// to the last bit, their number changes nothing.
+// to the last bit, their number changes nothing. Throws InvalidArgument where two groups have one
+// name.
 std::unique_ptr<UpdateRule> MakeLocalUpdateRule(const OptimiserOptions& options,
                                                 std::span<const ParameterGroup> groups,
                                                 SharedWorkerPool threads = 1);

@@ -237,5 +237,30 @@ TEST(UpdateRuleTest, ItsOptionsAreDeclaredWithLimits) {
   for (const auto& entry : options.Entries()) EXPECT_FALSE(entry.consequence.empty());
 }
 
+TEST(UpdateRuleTest, GroupsThatAreNotDeclaredOrOfAnotherSizeAreNamed) {
+  const std::vector<ParameterGroup> groups = {{.name = "actor", .count = 11},
+                                              {.name = "critics", .count = 5}};
+  const auto rule = MakeLocalUpdateRule({}, groups);
+  FakeNetwork network(11);
+  network.SetGradients(6);
+  const auto text_of = [&](int group) -> std::string {
+    try {
+      rule->Step(network, 0.1, group);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_EQ(text_of(0), "nothing was thrown");
+  for (const int group : {-1, 2}) {
+    EXPECT_THAT(text_of(group), HasSubstr("parameter_groups() are 2: actor, critics"));
+  }
+  EXPECT_THAT(text_of(1), HasSubstr("group 'critics' has 5 parameters"));
+  const std::vector<ParameterGroup> twice = {{.name = "actor", .count = 1},
+                                             {.name = "actor", .count = 2}};
+  EXPECT_THROW(MakeLocalUpdateRule({}, twice), Error);
+}
+
 }  // namespace
 }  // namespace menger

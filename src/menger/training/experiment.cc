@@ -8,8 +8,6 @@
 #include <utility>
 
 #include "menger/base/error.h"
-#include "menger/base/thread.h"
-#include "menger/networks/kernels/bf16.h"
 
 namespace menger {
 namespace {
@@ -94,9 +92,6 @@ std::string TomlOf(const OptionValue& value) {
 
 // What the resolved configuration says of a value after this: where it comes from.
 constexpr std::string_view kOriginMark = "  # from ";
-
-// How the origin of an algorithm's own default begins.
-constexpr std::string_view kDefaultsOf = "the defaults of ";
 
 // Of the value at a node: what its line says, if a resolved configuration is read.
 std::string OriginOf(std::string_view toml, const toml::node& node) {
@@ -351,62 +346,6 @@ std::vector<std::string> Experiment::SectionNames() const {
     if (!section.section().empty()) names.push_back(section.section());
   }
   return names;
-}
-
-void Experiment::ApplyDefaults(const EnvironmentSpec& spec) {
-  const std::string origin = fmt::format("{}{} for it", kDefaultsOf, algorithm);
-  for (const OptionDefault& value : entry_->Defaults(spec, steps)) {
-    Section(value.section, "defaults").SetDefault(value.name, value.value, origin);
-  }
-  FitMinibatch();
-}
-
-// An update would take all rows at once without a word: nobody would see that the setting has no
-// effect.
-void Experiment::FitMinibatch() {
-  Options& section = Section(algorithm, "defaults");
-  if (!section.Contains("minibatch_size")) return;
-  const auto size = std::get<std::int64_t>(section.Get("minibatch_size"));
-  const std::int64_t rows = collector.environments * collector.horizon;
-  if (size <= rows) return;
-  const std::string origin = section.Origin("minibatch_size");
-  if (origin.starts_with(kDefaultsOf)) {
-    section.Set("minibatch_size", rows);
-    return;
-  }
-  const bool default_horizon =
-      Section("collector", "defaults").Origin("horizon").starts_with(kDefaultsOf);
-  throw InvalidArgument(
-      "{} = {} is more than an update learns from: collector.environments = {} x "
-      "collector.horizon = {}{} are {} steps; set it to {} at most, or collect more for an update",
-      section.Key("minibatch_size"), size, collector.environments, collector.horizon,
-      default_horizon ? fmt::format(" (the default for steps = {})", steps) : "", rows, rows);
-}
-
-void Experiment::NoteChosen(std::string_view section, std::string_view name) {
-  for (Options& options : sections_) {
-    if (options.section() == section) options.SetOrigin(name, "what fits this machine");
-  }
-}
-
-void Experiment::ResolveDefaults() {
-  if (precision == "auto") {
-    // With AVX512-BF16, learning from 256 to 1024 stacks of frames takes 29 to 43% of the time that
-    // fp32 takes and acting on 8 to 64 takes 22 to 40% (EPYC, 1 and 2 threads, bench_cnn), and each
-    // layer's gradient points the same way: cosine above .99, as with libtorch's bf16. Without it
-    // the CPU would have to emulate bf16.
-    const bool convolutional = network.reads_frames();
-    precision = convolutional && (device == "cuda" || HasAvx512Bf16()) ? "bf16" : "fp32";
-    NoteChosen("", "precision");
-  }
-  if (family_ != nullptr) family_->ResolveDefaults();
-  const auto use_all_cpus = [this](AutoInt& option, const char* section, const char* name) {
-    if (!option.is_auto) return;
-    option = {.value = AvailableCpus(), .is_auto = false};
-    NoteChosen(section, name);
-  };
-  use_all_cpus(runtime.workers, "runtime", "workers");
-  use_all_cpus(learner_threads, "", "learner_threads");
 }
 
 std::string Experiment::ToToml(bool with_origins) const {

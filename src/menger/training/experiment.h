@@ -120,7 +120,8 @@ class Experiment {
 
   // What the recipe does not say becomes what the algorithm takes for such an environment and so
   // many steps. Throws InvalidArgument where the minibatch that somebody asked for is larger than
-  // what is collected for an update; a default one is cut to that.
+  // what is collected for an update, or replay.min_size than what the run will keep: a default one
+  // is cut to that; and where replay's settings make no update in so many steps.
   void ApplyDefaults(const EnvironmentSpec& environment);
 
   // Fills in what does not need a measurement: precision, learner_threads, the runtime's workers.
@@ -141,6 +142,7 @@ class Experiment {
   void DeclareTopLevel();
   void DeclareSections(Algorithms algorithms);
   void FitMinibatch();
+  void FitReplay();
   Options& Section(const std::string& name, const std::string& origin);
   std::vector<std::string> SectionNames() const;
 

@@ -5,6 +5,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/thread.h"
+#include "menger/environments/mujoco_environments.h"
 #include "menger/networks/kernels/bf16.h"
 
 namespace menger {
@@ -124,6 +125,36 @@ TEST(ExperimentTest, DefaultsFollowTheObservationAndGiveWayToTheRecipe) {
   EXPECT_EQ(pixels->transforms.frame_stack, 4);
 }
 
+class Nameless final : public AlgorithmEntry {
+ public:
+  explicit Nameless(std::string name) : name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  std::string description() const override { return ""; }
+  void Declare(Options&) override {}
+  void Check(const EnvironmentSpec&) const override {}
+  std::unique_ptr<Algorithm> Make(const AlgorithmContext&) const override { return nullptr; }
+  std::unique_ptr<PolicyMaker> MakePolicies(const AlgorithmContext&) const override {
+    return nullptr;
+  }
+
+ private:
+  const std::string name_;
+};
+
+TEST(ExperimentTest, NoAlgorithmHasTheNameOfASectionOrOfAnOptionOfTheTopLevel) {
+  std::vector<std::string> taken = {"runtime", MujocoEnvironments().name()};
+  for (const auto& table : CommonOptionTables()) {
+    for (const OptionEntry& option : table) {
+      taken.push_back(option.key.substr(0, option.key.find('.')));
+    }
+  }
+  for (const std::string& name : taken) {
+    Experiment::Algorithms algorithms;
+    algorithms.push_back(std::make_unique<Nameless>(name));
+    EXPECT_THROW(WithCheckedNames(std::move(algorithms)), Error) << name;
+  }
+}
+
 // Origins stay: what was cut once is cut again where the resolved recipe is changed.
 TEST(ExperimentTest, AMinibatchIsNoLargerThanWhatAnUpdateLearnsFrom) {
   const EnvironmentSpec numbers = KindsOfEnvironments()[0];
@@ -163,6 +194,40 @@ TEST(ExperimentTest, AMinibatchThatSomebodySetTooLargeIsRefusedWithWhatWouldBeRi
             "at most, or collect more for an update");
   EXPECT_THAT(refusal({"ppo.minibatch_size=64", "steps=1000"}),
               HasSubstr("collector.horizon = 4 (the default for steps = 1000) are 32 steps"));
+}
+
+constexpr const char* kSmallDqn = "environment = 'CartPole-v1'\nalgorithm = 'dqn'\n";
+
+TEST(ExperimentTest, ByItsDefaultsARunWithReplayLearnsHoweverShortItIs) {
+  for (const std::string name : {"dqn", "sac"}) {
+    for (const std::int64_t steps : {20, 90, 150, 1'900, 100'000}) {
+      const auto experiment = Make(kSmall, {"algorithm=" + name, "steps=" + std::to_string(steps)});
+      experiment->ApplyDefaults(KindsOfEnvironments()[name == "dqn" ? 0 : 1]);
+      EXPECT_LT(experiment->replay.min_size, steps) << name;
+    }
+  }
+}
+
+TEST(ExperimentTest, AReplayThatTheRunCannotFillIsRefusedWithWhatWouldBeRight) {
+  const auto refusal = [](const std::vector<std::string>& settings) -> std::string {
+    const auto experiment = Make(kSmallDqn, settings);
+    try {
+      experiment->ApplyDefaults(KindsOfEnvironments()[0]);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "not refused";
+  };
+  EXPECT_EQ(refusal({"steps=1900", "replay.min_size=2000"}),
+            "replay.min_size = 2000 is more than a run of steps = 1900 puts into replay: learning "
+            "would never start; set it to 1899 at most, or train longer");
+  EXPECT_EQ(refusal({"steps=1900", "replay.min_size=1899"}), "not refused");
+  EXPECT_THAT(refusal({"steps=1900", "replay.min_size=1899", "dqn.n_step=3"}),
+              HasSubstr("set it to 1897 at most"));
+  EXPECT_THAT(refusal({"steps=1900", "replay.training_intensity=0.01"}),
+              HasSubstr("replay.training_intensity = 0.01 these are less than an update of "
+                        "replay.batch_size = 128"));
 }
 
 TEST(ExperimentTest, WhatWasResolvedKeepsItsOrigins) {

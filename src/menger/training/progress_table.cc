@@ -1,6 +1,8 @@
 #include "menger/training/progress_table.h"
 
 #include <cmath>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "menger/base/error.h"
@@ -15,6 +17,22 @@ std::string FirstLine(const std::string& path) {
 }
 
 }  // namespace
+
+void ProgressTable::CheckColumns(const Row& row) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : row) {
+    if (name.empty() || name.find_first_of(",\"\n\r") != std::string::npos) {
+      throw Internal(
+          "'{}' cannot be a column of progress.csv: a name has letters, and neither "
+          "commas, quotes nor line ends",
+          name);
+    }
+    if (!names.insert(name).second) {
+      throw Internal("two columns of progress.csv would be called '{}'; give one another name",
+                     name);
+    }
+  }
+}
 
 ProgressTable::ProgressTable(const std::string& path) : file_(path) {
   if (file_.size() > 0) header_ = FirstLine(path);

@@ -15,6 +15,10 @@ class ProgressTable {
  public:
   using Row = std::vector<std::pair<std::string, double>>;
 
+  // Throws Internal, naming the column, if two have one name, or if one's is empty or has what
+  // would end it: a comma, a quote, a line's end.
+  static void CheckColumns(const Row& row);
+
   // Goes on with the file that is there, or starts a new one with its first row.
   explicit ProgressTable(const std::string& path);
 

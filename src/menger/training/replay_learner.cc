@@ -12,6 +12,7 @@
 #include "menger/base/random.h"
 #include "menger/base/thread.h"
 #include "menger/replay/durability/checkpoint.h"
+#include "menger/training/metric_watch.h"
 
 namespace menger {
 namespace {
@@ -20,6 +21,8 @@ constexpr std::uint64_t kDrawStream = 3;  // Spawned from the run's seed: which 
 constexpr double kPriorityMin = 1e-6;  // An item without an error may still be drawn (Schaul et al.
                                        // 2016, section 3.3).
 constexpr double kMillion = 1e6;
+constexpr const char* kUpdates = "updates";  // Metrics of the learner's own.
+constexpr const char* kItems = "replay_items";
 // Nothing here waits for anybody else: this says that something is broken.
 constexpr std::chrono::seconds kPatience(60);
 
@@ -112,14 +115,16 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
         options_.bytes_max, table.items, options_.min_size);
   }
 
+  const std::vector<std::string> names = algorithm_.metric_names();
   Metrics means;
-  for (std::string& name : algorithm_.metric_names()) means.emplace_back(std::move(name), 0.0);
+  for (const std::string& name : names) means.emplace_back(name, 0.0);
   const std::int64_t due = counters_.owed_millionths / per_update;
   const std::int64_t updates = update.Agree(due);
   if (due > 0) Draw();
   for (std::int64_t i = 0; i < updates; ++i) {
     const Metrics metrics = i < due ? LearnOnce(/*draw_next=*/i + 1 < due, update, progress)
                                     : algorithm_.Learn(/*batch=*/{}, update, progress);
+    CheckMetrics(metrics, names);
     for (std::size_t k = 0; k < means.size(); ++k) means[k].second += metrics[k].second;
   }
   counters_.owed_millionths -= due * per_update;
@@ -129,9 +134,16 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
     value = updates == 0 ? std::numeric_limits<double>::quiet_NaN()
                          : value / static_cast<double>(updates);
   }
-  means.emplace_back("updates", static_cast<double>(updates));
-  means.emplace_back("replay_items", static_cast<double>(table.items));
+  means.emplace_back(kUpdates, static_cast<double>(updates));
+  means.emplace_back(kItems, static_cast<double>(table.items));
+  updated_ = updates > 0;
   return means;
+}
+
+std::vector<std::string> ReplayLearner::metric_names() const {
+  std::vector<std::string> names = algorithm_.metric_names();
+  names.insert(names.end(), {kUpdates, kItems});
+  return names;
 }
 
 void ReplayLearner::Draw() {
@@ -151,6 +163,12 @@ Metrics ReplayLearner::LearnOnce(bool draw_next, UpdateRule& update, double prog
 
 void ReplayLearner::UpdatePriorities(std::span<const SampledItem> items) {
   const std::span<const float> priorities = algorithm_.priorities();
+  if (priorities.size() != items.size()) {
+    throw Internal(
+        "priorities() has {} numbers after a batch of {} items; replay.sampler = prioritised needs "
+        "one for each",
+        priorities.size(), items.size());
+  }
   priorities_.resize(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
     priorities_[i] = {.key = items[i].key, .priority = priorities[i] + kPriorityMin};

@@ -44,8 +44,11 @@ class ReplayLearner final : public SlabConsumer {
                 ReplayAlgorithm& algorithm);
 
   // Adds the slab, then learns as often as is due. Metrics are means over the updates; NaN where
-  // there was none.
+  // there was none. Throws Internal where the algorithm reports other metrics than it names, or
+  // priorities for another number of items than it was given.
   Metrics Consume(Slab& slab, UpdateRule& update, double progress) override;
+  std::vector<std::string> metric_names() const override;
+  bool updated() const override { return updated_; }
 
   const ReplayCounters& counters() const { return counters_; }
 
@@ -70,6 +73,7 @@ class ReplayLearner final : public SlabConsumer {
   BatchSource batches_;  // After the store, whose chunks it holds.
   std::vector<PriorityUpdate> priorities_;
   ReplayCounters counters_;
+  bool updated_ = false;       // By the last Consume.
   mutable std::string saved_;  // Where the content was saved last; empty: nowhere.
 };
 

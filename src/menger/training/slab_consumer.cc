@@ -18,6 +18,7 @@ class FreshSlabs final : public SlabConsumer {
     Slab* const slabs = &slab;
     return algorithm_.Learn({&slabs, 1}, update, progress);
   }
+  std::vector<std::string> metric_names() const override { return algorithm_.metric_names(); }
   void Save(ArchiveWriter&) const override {}
   void Load(ArchiveReader&) override {}
 

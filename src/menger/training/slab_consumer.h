@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "menger/algorithms/algorithm.h"
 #include "menger/base/archive.h"
@@ -18,8 +20,10 @@ class SlabConsumer {
  public:
   virtual ~SlabConsumer() = default;
 
-  // `progress` as for SlabAlgorithm::Learn. Reports the same names in the same order every time.
+  // `progress` as for SlabAlgorithm::Learn. Reports metric_names(), in that order.
   virtual Metrics Consume(Slab& slab, UpdateRule& update, double progress) = 0;
+  virtual std::vector<std::string> metric_names() const = 0;
+  virtual bool updated() const { return true; }  // As LearningCycle's.
 
   // What is neither the algorithm's nor the update rule's.
   virtual void Save(ArchiveWriter& archive) const = 0;

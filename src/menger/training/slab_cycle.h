@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "menger/algorithms/learning_cycle.h"
 #include "menger/collectors/collector.h"
@@ -29,6 +31,8 @@ class SlabCycle final : public LearningCycle {
   Metrics Learn(UpdateRule& update, double progress) override {
     return consumer_->Consume(*slab_, update, progress);
   }
+  std::vector<std::string> metric_names() const override { return consumer_->metric_names(); }
+  bool updated() const override { return consumer_->updated(); }
 
   std::int64_t steps() const override { return ValidSteps(*slab_); }
   std::span<const EpisodeResult> episodes() const override { return collector_->episodes(); }

@@ -24,6 +24,25 @@ double SecondsSince1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// Of an algorithm and its update rule: what is not loaded is lost, and the run another one.
+void CheckAllRead(const ArchiveReader& scope, const std::string& what) {
+  const std::vector<std::string> unread = scope.Unread();
+  if (unread.empty()) return;
+  throw FailedPrecondition(
+      "checkpoint '{}' has '{}' of {}, which loading it did not read: what Save writes, Load must "
+      "read",
+      scope.path(), unread.front(), what);
+}
+
+// Columns that say how long things took.
+ProgressTable::Row TimesOf(double collecting, double learning, const CollectorTimes& threads) {
+  return {{"collecting_seconds", collecting},
+          {"learning_seconds", learning},
+          {"simulation_thread_seconds", threads.simulation},
+          {"inference_thread_seconds", threads.inference},
+          {"waiting_thread_seconds", threads.waiting}};
+}
+
 // One column a name; NaN where no episode has told it since the last row.
 ProgressTable::Row MeansOf(const std::vector<EnvironmentMetric>& told,
                            const std::vector<std::string>& names) {
@@ -68,7 +87,18 @@ SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry 
       greedy_(GreedyPolicies(*parts.algorithm, static_cast<std::uint64_t>(experiment.seed),
                              PlayingThreads(experiment))),
       table_(folder.file("progress.csv")),
-      events_(folder.file("events.out.tfevents.0")) {}
+      events_(folder.file("events.out.tfevents.0")),
+      watch_(experiment.algorithm, cycle_.metric_names()) {
+  ProgressTable::Row learned;
+  for (const std::string& name : watch_.names()) learned.emplace_back(name, 0.0);
+  try {
+    ProgressTable::CheckColumns(
+        RowOf(0, learned, MeansOf({}, evaluation_.spec.metrics), TimesOf(0, 0, {})));
+  } catch (const Error& error) {
+    throw WithContext(error, fmt::format("metrics of algorithm '{}' on {}", experiment.algorithm,
+                                         experiment.environment));
+  }
+}
 
 void SynchronousLoop::WriteSettings() {
   std::vector<std::pair<std::string, OptionValue>> settings;
@@ -85,8 +115,10 @@ void SynchronousLoop::Restore(ArchiveReader checkpoint) {
   ArchiveReader update = checkpoint.Scope("update_rule");
   ArchiveReader collector = checkpoint.Scope("collector");
   parts_.algorithm->Load(algorithm);
+  CheckAllRead(algorithm, fmt::format("algorithm '{}'", experiment_.algorithm));
   cycle_.LoadLearning(consumer);
   parts_.update->Load(update);
+  CheckAllRead(update, "the update rule");
   if (!checkpoint.Read<bool>(kCollectorLost)) cycle_.LoadCollection(collector);
 
   checkpoint.Read("loop/counters", counters_);
@@ -115,6 +147,9 @@ LoopEnd SynchronousLoop::Run() {
     return LoopEnd::kInterrupted;
   }
   if (counters_.reported_at != counters_.steps) WriteRow();
+  if (steps_before_sitting_ == 0 && !watch_.saw_update()) {
+    LogWarning("in {} steps no update was made: nothing was learned", counters_.steps);
+  }
   SaveCheckpoint();
   progress_.Finish(Progress());
   return solved() ? LoopEnd::kSolved : LoopEnd::kCompleted;
@@ -154,11 +189,15 @@ void SynchronousLoop::CollectAndLearn() {
       static_cast<double>(counters_.steps) / static_cast<double>(experiment_.steps);
   try {
     const Heartbeat::Phase phase(heartbeat_, "learning", unknown_);
-    metrics_.Add(WithMemoryFor([this] { return UpdateText(); },
-                               [&] { return cycle_.Learn(*parts_.update, progress); }));
+    const Metrics metrics = WithMemoryFor([this] { return UpdateText(); },
+                                          [&] { return cycle_.Learn(*parts_.update, progress); });
+    watch_.Look(metrics, cycle_.updated(), counters_.steps);
+    metrics_.Add(metrics);
     parts_.algorithm->Publish();
+  } catch (const GradientNotFinite& error) {
+    throw LearningFailed(error, "learning");
   } catch (...) {
-    throw LearningFailed(TranslateCurrentException(), "learning");
+    throw AlgorithmFailed(TranslateCurrentException());
   }
 
   const auto episodes = cycle_.episodes();
@@ -175,11 +214,10 @@ void SynchronousLoop::CollectAndLearn() {
 ProgressTable::Row SynchronousLoop::TakeTimes() {
   const CollectorTimes now = cycle_.times();
   const CollectorTimes before = std::exchange(spent_.threads_before, now);
-  return {{"collecting_seconds", std::exchange(spent_.collecting, 0)},
-          {"learning_seconds", std::exchange(spent_.learning, 0)},
-          {"simulation_thread_seconds", now.simulation - before.simulation},
-          {"inference_thread_seconds", now.inference - before.inference},
-          {"waiting_thread_seconds", now.waiting - before.waiting}};
+  return TimesOf(std::exchange(spent_.collecting, 0), std::exchange(spent_.learning, 0),
+                 {.simulation = now.simulation - before.simulation,
+                  .inference = now.inference - before.inference,
+                  .waiting = now.waiting - before.waiting});
 }
 
 void SynchronousLoop::Collect() {
@@ -210,19 +248,36 @@ Error SynchronousLoop::CollectionFailed(const Error& error) {
                                         saved, folder_.path())));
 }
 
-Error SynchronousLoop::LearningFailed(const Error& error, const char* what) const {
+std::string SynchronousLoop::ResumeText() const {
   const std::vector<std::int64_t> saved = folder_.Checkpoints();
+  if (saved.empty()) return "";
+  return fmt::format("`menger train --resume {}` goes on from {} steps", folder_.path(),
+                     saved.back());
+}
+
+// Learning has met something that no learning rate mends: memory or a worker is missing, or the
+// algorithm calls something wrongly, or was given what it cannot learn from.
+Error SynchronousLoop::AlgorithmFailed(const Error& error) const {
+  const std::string text =
+      fmt::format("learning after {} steps: {}", counters_.steps, error.what());
+  const std::string resume = ResumeText();
+  const bool wrong_call = error.code() == ErrorCode::kInvalidArgument ||
+                          error.code() == ErrorCode::kFailedPrecondition ||
+                          error.code() == ErrorCode::kInternal;
+  if (!wrong_call) return Error(error.code(), WithSentence(text, resume));
+  return Error(
+      error.code(),
+      WithSentence(text,
+                   fmt::format("With that, algorithm '{}' cannot go on{}{}", experiment_.algorithm,
+                               resume.empty() ? "" : "; once it is mended, ", resume)));
+}
+
+Error SynchronousLoop::LearningFailed(const Error& error, const char* what) const {
   const std::string text =
       fmt::format("{} after {} steps: {}", what, counters_.steps, error.what());
-  const std::string resume = saved.empty()
-                                 ? ""
-                                 : fmt::format("`menger train --resume {}` goes on from {} steps",
-                                               folder_.path(), saved.back());
-  if (error.code() == ErrorCode::kUnavailable) {  // Memory, a worker: no matter of learning.
-    return Error(error.code(), WithSentence(text, resume));
-  }
+  const std::string resume = ResumeText();
   const std::string remedy =
-      saved.empty()
+      resume.empty()
           ? fmt::format("There is no checkpoint yet (checkpoint.every = {}): train again with",
                         experiment_.checkpoint.every)
           : resume + ", and comes to the same error without";
@@ -286,13 +341,9 @@ bool SynchronousLoop::EvaluateNow() {
   return true;
 }
 
-void SynchronousLoop::WriteRow() {
-  const double unknown = std::numeric_limits<double>::quiet_NaN();
-  const bool evaluated = counters_.evaluated_at > counters_.reported_at;
-  const double evaluation = evaluated ? counters_.evaluation_mean : unknown;
-  const Metrics metrics = metrics_.TakeMeans();
-  counters_.reported_at = counters_.steps;
-
+ProgressTable::Row SynchronousLoop::RowOf(double evaluation, const ProgressTable::Row& learned,
+                                          const ProgressTable::Row& told,
+                                          const ProgressTable::Row& times) const {
   ProgressTable::Row row = {{"steps", static_cast<double>(counters_.steps)},
                             {"seconds", Seconds()},
                             {"episode_return_mean", recent_.return_mean()},
@@ -300,18 +351,27 @@ void SynchronousLoop::WriteRow() {
                             {"episodes", static_cast<double>(counters_.episodes)},
                             {"evaluation_return_mean", evaluation},
                             {"training_seconds", counters_.training_seconds}};
-  row.insert(row.end(), metrics.begin(), metrics.end());
+  for (const auto* const part : {&learned, &told, &times}) {
+    row.insert(row.end(), part->begin(), part->end());
+  }
+  return row;
+}
+
+void SynchronousLoop::WriteRow() {
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  const bool evaluated = counters_.evaluated_at > counters_.reported_at;
+  const double evaluation = evaluated ? counters_.evaluation_mean : unknown;
+  const ProgressTable::Row learned = metrics_.TakeMeans();
+  counters_.reported_at = counters_.steps;
   const ProgressTable::Row told = MeansOf(cycle_.TakeMetrics(), evaluation_.spec.metrics);
-  row.insert(row.end(), told.begin(), told.end());
   const ProgressTable::Row times = TakeTimes();
-  row.insert(row.end(), times.begin(), times.end());
-  table_.Append(row);
+  table_.Append(RowOf(evaluation, learned, told, times));
 
   ProgressTable::Row scalars = {{"episode/return_mean", recent_.return_mean()},
                                 {"episode/length_mean", recent_.length_mean()},
                                 {"evaluation/return_mean", evaluation},
                                 {"time/steps_per_second", Progress().steps_per_second}};
-  for (const auto& [name, value] : metrics) scalars.emplace_back("learning/" + name, value);
+  for (const auto& [name, value] : learned) scalars.emplace_back("learning/" + name, value);
   scalars.insert(scalars.end(), told.begin(), told.end());
   for (const auto& [name, value] : times) scalars.emplace_back("time/" + name, value);
   events_.Append(counters_.steps, SecondsSince1970(), scalars);

@@ -9,6 +9,7 @@
 #include "menger/training/event_file.h"
 #include "menger/training/heartbeat.h"
 #include "menger/training/loop_state.h"
+#include "menger/training/metric_watch.h"
 #include "menger/training/progress.h"
 #include "menger/training/progress_table.h"
 #include "menger/training/run_folder.h"
@@ -38,11 +39,13 @@ const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 //   evaluation is tried again twice before. Resumed, the run begins with it.
 // - of learning, or an action that an environment refuses: what was learned is at
 //   fault, or half an update, so nothing is saved. Resumed, the run goes on from the checkpoint
-//   before, and comes to the same error unless a setting is changed.
+//   before, and comes to the same error unless what it names is mended.
 class SynchronousLoop {
  public:
   // `evaluation` is the environment as evaluations see it; `stop_requested` is asked once a slab,
   // those of an evaluation included, and now and then in another thread; once true, it stays so.
+  // Throws Internal where metrics cannot be columns of progress.csv: two of one name, one of the
+  // loop's own, a comma.
   SynchronousLoop(const Experiment& experiment, EnvironmentEntry evaluation, TrainingParts& parts,
                   const RunFolder& folder, ProgressReporter& progress,
                   std::function<bool()> stop_requested);
@@ -51,7 +54,8 @@ class SynchronousLoop {
   void WriteSettings();
 
   // Goes back to the state of a checkpoint; drops the rows that were written after it. Throws
-  // FailedPrecondition if the checkpoint is of another architecture or collection plan.
+  // FailedPrecondition if the checkpoint is of another architecture or collection plan, or has
+  // state of the algorithm or the update rule that loading does not read.
   void Restore(ArchiveReader checkpoint);
 
   // A checkpoint is left when the run completes or is stopped. A completed run is evaluated.
@@ -72,7 +76,11 @@ class SynchronousLoop {
   bool EvaluateNow();  // False if it was stopped: then nothing has changed.
   Error CollectionFailed(const Error& error);
   Error LearningFailed(const Error& error, const char* what) const;
+  Error AlgorithmFailed(const Error& error) const;
+  std::string ResumeText() const;  // Where the run can go on; empty: nowhere yet.
   void WriteRow();
+  ProgressTable::Row RowOf(double evaluation, const ProgressTable::Row& learned,
+                           const ProgressTable::Row& told, const ProgressTable::Row& times) const;
   ProgressTable::Row TakeTimes();
   void SaveCheckpoint();
   void SaveTo(const std::string& path, bool with_collector);
@@ -107,6 +115,7 @@ class SynchronousLoop {
   LoopCounters counters_;
   RecentEpisodes recent_;
   MetricMeans metrics_;
+  MetricWatch watch_;
 
   Stopwatch sitting_;          // Since this process began to train.
   double seconds_before_ = 0;  // Of earlier sittings.

@@ -56,7 +56,7 @@ class CountingAlgorithm final : public SlabAlgorithm {
   void BeforeCollection(UpdateRule&) override { ++collections_; }
   std::int64_t parameter_count() const override { return 1; }
   Metrics Learn(std::span<Slab* const> slabs, UpdateRule&, double progress) override {
-    if (slabs_ == static_cast<float>(slabs_max_)) throw Internal("gradient is not finite");
+    if (slabs_ == static_cast<float>(slabs_max_)) throw GradientNotFinite("gradient is not finite");
     slabs_ += 1;
     EXPECT_EQ(collections_, ++learned_);  // Each was told of.
     for (int row = 0; row < slabs[0]->horizon(); ++row) {
@@ -65,6 +65,7 @@ class CountingAlgorithm final : public SlabAlgorithm {
     }
     return {{"slabs", slabs_}, {"progress", progress}};
   }
+  std::vector<std::string> metric_names() const override { return {"slabs", "progress"}; }
   void Save(ArchiveWriter& archive) const override {
     archive.Write("slabs", slabs_);
     archive.Write("actions", actions_);

@@ -56,6 +56,18 @@ CalibrationReport PlanCollection(const Experiment& experiment, const Environment
                        });
 }
 
+const char* TextOf(DataRule rule) {
+  switch (rule) {
+    case DataRule::kSlabs:
+      return "slabs";
+    case DataRule::kBatches:
+      return "batches of replay";
+    case DataRule::kEpisodes:
+      return "episodes";
+  }
+  return "something unknown";
+}
+
 SharedWorkerPool LearnerThreads(const Experiment& experiment) {
   return static_cast<int>(experiment.learner_threads.value);
 }
@@ -74,8 +86,27 @@ std::unique_ptr<Algorithm> MakeAlgorithmOn(const SharedWorkerPool& threads,
       .precision = experiment.precision,
       .seed = static_cast<std::uint64_t>(experiment.seed),
       .threads = threads};
-  return WithMemoryFor([&] { return NetworkText(experiment); },
-                       [&] { return experiment.algorithm_entry().Make(context); });
+  auto algorithm = WithMemoryFor([&] { return NetworkText(experiment); },
+                                 [&] { return experiment.algorithm_entry().Make(context); });
+  if (algorithm->data_rule() == experiment.algorithm_entry().data_rule()) return algorithm;
+  throw Internal(
+      "the entry of algorithm '{}' says that it learns from {}, but what it makes learns from {}: "
+      "its data_rule() must be that of what it makes",
+      experiment.algorithm, TextOf(experiment.algorithm_entry().data_rule()),
+      TextOf(algorithm->data_rule()));
+}
+
+// What cannot be saved is not trained: else that would be known when there is something to lose.
+void RehearseSaving(const Experiment& experiment, const TrainingParts& parts) {
+  const ArchiveWriter archive = ArchiveWriter::Rehearsal("a checkpoint, tried before training");
+  ArchiveWriter algorithm = archive.Scope("algorithm");
+  ArchiveWriter update = archive.Scope("update_rule");
+  try {
+    parts.algorithm->Save(algorithm);
+    parts.update->Save(update);
+  } catch (const Error& error) {
+    throw WithContext(error, fmt::format("algorithm '{}' cannot be saved", experiment.algorithm));
+  }
 }
 
 }  // namespace
@@ -123,6 +154,7 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
       [&] {
         return MakeLocalUpdateRule(experiment.optimiser, algorithm.parameter_groups(), threads);
       });
+  RehearseSaving(experiment, parts);
   const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);
   if (algorithm.data_rule() == DataRule::kEpisodes) {
     parts.cycle = static_cast<EpisodeAlgorithm&>(algorithm).MakeCycle(

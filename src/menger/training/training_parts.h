@@ -37,6 +37,8 @@ std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
 std::uint64_t CollectorSeed(std::int64_t seed, std::int64_t attempt);
 
 // Everything that a loop needs. `attempt` is the checkpoint's (LoopCounters); 0 for a new run.
+// Throws what saving throws where the algorithm cannot be saved (two entries of one name), Internal
+// where it does not learn from what its entry says.
 TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
                         std::int64_t attempt);
 

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/networks/batch_checks.h"
 #include "menger/networks/torch/device_traffic.h"
 #include "menger/networks/torch/model.h"
 #include "menger/networks/torch/weight_store.h"
@@ -230,7 +231,10 @@ class TorchNetwork final : public Network {
 
   // Of the computing stream; undefined where the network reads none.
   at::Tensor Vector(const NetworkInput& input) const {
-    if (spec_.vector_elements == 0) return {};
+    if (spec_.vector_elements == 0) {
+      RefuseVector(input);
+      return {};
+    }
     if (input.vector == nullptr) {
       throw InvalidArgument("a network that reads {} numbers beside '{}' was given none",
                             spec_.vector_elements, spec_.observation.name);
@@ -285,11 +289,7 @@ class TorchNetwork final : public Network {
     Tensors gradients;
     for (std::size_t i = 0; i < matrices.size(); ++i) {
       const Matrix& matrix = matrices[i];
-      if (matrix.rows != outputs[i].size(0) || matrix.columns != outputs[i].size(1)) {
-        throw InvalidArgument("the gradient of head '{}' is {} x {}; its output is {} x {}",
-                              model_.heads()[i].name, matrix.rows, matrix.columns,
-                              outputs[i].size(0), outputs[i].size(1));
-      }
+      CheckGradient(model_.heads()[i], matrix, static_cast<int>(outputs[i].size(0)));
       gradients.push_back(
           traffic_.Send(at::from_blob(matrix.data, {matrix.rows, matrix.columns},
                                       {matrix.stride, 1}, at::TensorOptions(at::kFloat))));
