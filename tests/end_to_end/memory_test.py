@@ -31,8 +31,18 @@ class MemoryTest(ProgramTest):
                        "out of memory for a slab of collector.environments = 1000000 x collector.horizon = 1000 steps", "it takes ")  # fmt: skip
 
     def test_a_replay_that_cannot_be_is_named_with_its_options(self):
-        self.refuse_in(2_000, ["algorithm=dqn", "replay.capacity=1000000000"], "out of memory for replay (replay.capacity = 1000000000",
-                       "cannot map 6", "GiB of memory")  # fmt: skip
+        dqn = ["algorithm=dqn", "steps=100000"]
+        self.refuse_in(2_000, [*dqn, "replay.capacity=1000000000"],
+                       "out of memory for replay (replay.capacity = 1000000000, without its steps): it takes 128", "can have 2.0 GiB")  # fmt: skip
+        self.refuse_in(2_000, [*dqn, "replay.bytes_max=3000000000"], "replay.bytes_max = 3000000000): it takes 2.", "can have 2.0 GiB")
+        self.refuse_in(2_000, [*dqn, "replay.bytes_max=2000000000"], "out of memory for replay (replay.capacity = ", " = ")
+
+    def test_a_replay_of_a_derived_size_takes_what_there_is(self):
+        """The steps of so large a capacity are more than the process may have; those of the run are not."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (1_500 * _MIB, 1_500 * _MIB))
+        finished = self.succeed("train", "quick.toml", "--set", "algorithm=dqn", "--set", "steps=2000", "--set", "replay.min_size=100", "--set",
+                                "replay.capacity=9000000", "--out", "run", preexec_fn=limit)  # fmt: skip
+        self.assertIn("replay.capacity may need ", finished.stdout + finished.stderr)
 
     def test_wherever_memory_ends_the_part_that_wanted_it_is_named(self):
         for mebibytes in range(60, 140, 20):

@@ -35,14 +35,26 @@ int ChunkSteps(const ReplayOptions& options, int environments) {
 }
 
 // Nobody chose this bound, so a machine that has less is no error.
-std::size_t AtMostAvailable(std::size_t bytes) {
-  const std::uint64_t limit = MemoryLimit() / 4 * 3;  // The rest is for all else.
-  if (bytes <= limit) return bytes;
+std::size_t AtMost(std::size_t bytes, std::size_t available) {
+  if (bytes <= available) return bytes;
   LogWarning(
       "replay.capacity may need {} of memory, and gets {}, three quarters of what this process can "
       "have: once that is full, older steps go (replay.bytes_max sets another bound)",
-      MemoryText(static_cast<double>(bytes)), MemoryText(static_cast<double>(limit)));
-  return limit;
+      MemoryText(static_cast<double>(bytes)), MemoryText(static_cast<double>(available)));
+  return available;
+}
+
+// What is left for steps, of three quarters: the rest is for all else. Throws Unavailable where
+// what was chosen cannot be.
+std::size_t MemoryForSteps(const ReplayOptions& options, const TableOptions& table) {
+  const double items =
+      static_cast<double>(table.items_max) * static_cast<double>(table.ItemBytes());
+  RequireMemory(items,
+                fmt::format("replay (replay.capacity = {}, without its steps)", options.capacity));
+  RequireMemory(items + static_cast<double>(options.bytes_max),
+                fmt::format("replay (replay.capacity = {}, replay.bytes_max = {})",
+                            options.capacity, options.bytes_max));
+  return static_cast<std::size_t>((static_cast<double>(MemoryLimit()) - items) / 4 * 3);
 }
 
 ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerContext& context,
@@ -59,6 +71,7 @@ ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerCon
                      .exponent = options.priority_exponent,
                      .stratified = options.stratified};
   }
+  const std::size_t available = MemoryForSteps(options, table);
   const int steps = ChunkSteps(options, context.environments);
   const std::size_t chunk = ChunkLayout(table.items.steps, steps).bytes();
   const std::int64_t writers = (4 + 128 / steps) * std::int64_t{context.environments};
@@ -66,7 +79,7 @@ ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerCon
     // Every episode adds a step, its final observation: twice as many steps as decisions is the
     // worst case, episodes of one step. Memory is taken as it is used.
     table.bytes_max =
-        AtMostAvailable(chunk * static_cast<std::size_t>(2 * options.capacity / steps + writers));
+        AtMost(chunk * static_cast<std::size_t>(2 * options.capacity / steps + writers), available);
   }
   return {.tables = {std::move(table)}, .writer_bytes = chunk * static_cast<std::size_t>(writers)};
 }
