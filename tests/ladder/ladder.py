@@ -64,7 +64,10 @@ def untrained(recipe, seed, folder):
     """The greedy return of what the seed begins with: a learning rate of 0 changes nothing."""
     text = pathlib.Path(f"experiments/{recipe}.toml").read_text()
     algorithm = re.search(r'^algorithm = "(.*)"', text, re.MULTILINE)[1]
-    return run(recipe, seed, 20, folder, f"{algorithm}.learning_rate=0", f"steps={UNTRAINED_STEPS}")[2]
+    settings = [f"{algorithm}.learning_rate=0", f"steps={UNTRAINED_STEPS}"]
+    if "[replay]" in text:  # Less than the recipe's, which so few steps would not fill.
+        settings += [f"replay.min_size={UNTRAINED_STEPS // 5}", "replay.training_intensity=1"]
+    return run(recipe, seed, 20, folder, *settings)[2]
 
 
 def main():
