@@ -63,7 +63,8 @@ void Experiment::FitReplay() {
   // Of each environment the last decisions are kept when their n steps are over.
   const std::int64_t all = std::max<std::int64_t>(1, collector.environments);
   const std::int64_t collected = (steps + all - 1) / all * all;
-  const std::int64_t kept = std::max<std::int64_t>(0, collected - all * n_step);
+  const std::int64_t kept = collected - all * n_step;
+  if (kept < 1) return;  // No setting would be right: the run's end says that nothing was learned.
   const auto is_default = [&](const char* name) {
     const std::string& origin = section.Origin(name);
     return origin.empty() || origin.starts_with(kDefaultsOf);

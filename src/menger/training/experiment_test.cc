@@ -223,6 +223,7 @@ TEST(ExperimentTest, AReplayThatTheRunCannotFillIsRefusedWithWhatWouldBeRight) {
             "replay.min_size = 2000 is more than a run of steps = 1900 puts into replay: learning "
             "would never start; set it to 1899 at most, or train longer");
   EXPECT_EQ(refusal({"steps=1900", "replay.min_size=1899"}), "not refused");
+  EXPECT_EQ(refusal({"steps=1", "replay.min_size=2000"}), "not refused");  // As a recipe is tried.
   EXPECT_THAT(refusal({"steps=1900", "replay.min_size=1899", "dqn.n_step=3"}),
               HasSubstr("set it to 1897 at most"));
   EXPECT_THAT(refusal({"steps=1900", "replay.training_intensity=0.01"}),
