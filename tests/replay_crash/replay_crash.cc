@@ -163,7 +163,8 @@ void CheckItem(const ReplayStore& store, SliceReader& reader, const Sample& samp
       std::int64_t words[kRowWords];
       std::memcpy(words, rows.data + rows.stride * row, sizeof words);
       for (int i = 0; i < kRowWords; ++i) {
-        Expect(words[i] == WordOf(writer, step, i),
+        if (words[i] == WordOf(writer, step, i)) continue;  // Ten million times.
+        Expect(false,
                fmt::format("word {} of step {} of writer {} is {}", i, step, writer, words[i]));
       }
     }
