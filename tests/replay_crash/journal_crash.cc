@@ -196,8 +196,8 @@ std::pair<std::int64_t, std::int64_t> CheckItem(const ReplayStore& store, SliceR
       stream = words[0];
       number = words[1];
       for (int i = 0; i < kRowWords; ++i) {
-        Expect(words[i] == WordOf(stream, number, i),
-               fmt::format("word {} of step {} of {} is {}", i, number, stream, words[i]));
+        if (words[i] == WordOf(stream, number, i)) continue;  // Millions of times.
+        Expect(false, fmt::format("word {} of step {} of {} is {}", i, number, stream, words[i]));
       }
     }
   }
