@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "menger/base/log.h"
 
@@ -26,6 +27,11 @@ void CheckPositive(const char* field, std::chrono::nanoseconds duration) {
                           duration.count());
   }
 }
+
+// With a text of its own. Copies of a standard exception share theirs, which the last of them
+// frees: what goes to another thread would be freed there or here, and ThreadSanitizer does not see
+// that the standard library counts.
+Error Apart(const Error& error) { return {error.code(), std::string(error.what())}; }
 
 }  // namespace
 
@@ -98,14 +104,14 @@ void ReplayKeeper::Await(Requests& requests, const Deadline& deadline, const cha
     }
     done_.wait_for(lock, std::min(remaining, kWaitMax));
   }
-  if (requests.error) throw Error(*requests.error);
+  if (requests.error) throw Apart(*requests.error);
 }
 
 // Called with mutex_ held.
 void ReplayKeeper::Meet(Requests& requests, const std::optional<Error>& error) {
   requests.done = requests.begun;
   if (error) {
-    requests.error.emplace(*error);
+    requests.error.emplace(Apart(*error));
   } else {
     requests.error.reset();
   }
