@@ -26,9 +26,9 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
+#include "menger/base/sharing/ring.h"
 #include "menger/base/thread.h"
 #include "menger/runtime/doorbell.h"
-#include "menger/runtime/ring.h"
 #include "menger/tensor/memory.h"
 #include "program.h"
 

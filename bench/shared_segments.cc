@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "menger/base/clock.h"
-#include "menger/runtime/segment.h"
+#include "menger/base/sharing/segment.h"
 #include "menger/tensor/memory.h"
 #include "program.h"
 

@@ -19,7 +19,10 @@ LAYERS = [
 ]  # fmt: skip
 
 # The same inside a folder that has rooms; "" is the folder itself.
-ROOMS = {"replay": ["chunks", "selectors", "", "durability", "client", "server"]}
+ROOMS = {
+    "base": ["", "sharing"],
+    "replay": ["chunks", "selectors", "", "durability", "protocol", "client", "server"],
+}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 

@@ -3,7 +3,7 @@
 // The input is a list of steps of 16 bytes: what is done, and, before that, a number that is
 // written somewhere in the ring's memory.
 
-#include "menger/runtime/ring.h"
+#include "menger/base/sharing/ring.h"
 
 #include <algorithm>
 #include <array>

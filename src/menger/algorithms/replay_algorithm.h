@@ -12,8 +12,7 @@
 #include "menger/base/clock.h"
 #include "menger/replay/chunks/item.h"
 #include "menger/replay/client/batch_source.h"
-#include "menger/replay/replay_store.h"
-#include "menger/replay/table.h"
+#include "menger/replay/client/replay_client.h"
 #include "menger/replay/trajectory_writer.h"
 #include "menger/tensor/memory.h"
 #include "menger/tensor/slab.h"
@@ -31,8 +30,8 @@ class SlabWriter {
   // priority that their table was given. Throws as TrajectoryWriter::Append and Flush.
   virtual void Write(const Slab& slab, const Deadline& deadline) = 0;
 
-  // Its streams, always in the same order: they are saved with the store (ReplayCheckpoint).
-  virtual std::vector<TrajectoryWriter*> streams() const = 0;
+  // What it writes with, a stream an environment: saved with the store, where that is ours.
+  virtual ReplayWriter& writer() = 0;
   // What else it needs to go on between two slabs. Loaded into one that has written nothing.
   virtual void Save(ArchiveWriter archive) const = 0;
   virtual void Load(ArchiveReader archive) = 0;
@@ -40,8 +39,8 @@ class SlabWriter {
 
 // What a SlabWriter writes to, and how.
 struct SlabWriterContext {
-  ReplayStore& store;
-  Table& table;
+  ReplayClient& replay;
+  int table = 0;
   int environments = 1;  // Columns of the slabs to come.
   int chunk_steps = 64;  // These two: see WriterOptions.
   Compression compression = Compression::kNone;

@@ -77,20 +77,25 @@ TransitionFormat::TransitionFormat(const EnvironmentSpec& environment,
   items_.Check();
 }
 
+namespace {
+
+WriterOptions WriterFor(const TransitionFormat& format, const SlabWriterContext& context) {
+  return {.chunk_steps = context.chunk_steps,
+          .history = format.options().n_step + format.options().frame_stack,
+          .compression = context.compression};
+}
+
+}  // namespace
+
 TransitionWriter::TransitionWriter(const TransitionFormat& format, const SlabWriterContext& context)
     : format_(format),
       table_(context.table),
       streams_(context.environments),
+      writer_(context.replay.NewWriter(format.items().steps, WriterFor(format, context),
+                                       context.environments)),
       image_(format.frame().image_bytes()),
       numbers_(static_cast<std::size_t>(format.frame().numbers())),
-      no_action_(format.items().steps[1].bytes()) {
-  const WriterOptions options{.chunk_steps = context.chunk_steps,
-                              .history = format.options().n_step + format.options().frame_stack,
-                              .compression = context.compression};
-  for (int i = 0; i < context.environments; ++i) {
-    writers_.push_back(context.store.NewWriter(format.items().steps, options));
-  }
-}
+      no_action_(format.items().steps[1].bytes()) {}
 
 void TransitionWriter::Write(const Slab& slab, const Deadline& deadline) {
   const ColumnLayout& columns = slab.columns();
@@ -98,15 +103,10 @@ void TransitionWriter::Write(const Slab& slab, const Deadline& deadline) {
     for (int row = 0; row < slab.horizon(); ++row) {
       WriteRow(slab, row, environment);
       const bool last = row + 1 == slab.horizon();
-      if (last || (row + 1) % kRowsHeld == 0) writers_[environment]->Flush(deadline);
+      if (last || (row + 1) % kRowsHeld == 0) writer_->Flush(environment, deadline);
     }
   }
-}
-
-std::vector<TrajectoryWriter*> TransitionWriter::streams() const {
-  std::vector<TrajectoryWriter*> streams;
-  for (const auto& writer : writers_) streams.push_back(writer.get());
-  return streams;
+  writer_->Await(deadline);
 }
 
 void TransitionWriter::Save(ArchiveWriter archive) const {
@@ -131,29 +131,28 @@ void TransitionWriter::WriteRow(const Slab& slab, int row, int environment) {
   const int position = slab.columns().PositionOf(environment);
   const bool valid = slab.valid(row)[position] != 0;
   Stream& stream = streams_[environment];
-  TrajectoryWriter& writer = *writers_[environment];
   // A collector that was made anew: what its predecessor's last action led to was never seen.
   if (slab.is_first(row)[position] != 0) stream.open = false;
   if (!stream.open) {
     if (!valid) return;
-    stream.episode_begin = stream.next_item = writer.steps();
+    stream.episode_begin = stream.next_item = writer_->steps(environment);
   }
   if (!valid) {  // The environment failed here, after it had shown where the last action led.
-    EndEpisode(stream, AppendObservation(slab, row, position, writer), writer);
+    EndEpisode(stream, AppendObservation(slab, row, position, environment), environment);
     return;
   }
-  const std::int64_t step = AppendDecision(slab, row, position, writer);
+  const std::int64_t step = AppendDecision(slab, row, position, environment);
   stream.open = true;
   if (step - stream.next_item == format_.options().n_step) {
-    AddItem(stream, step, writer);
+    AddItem(stream, step, environment);
   }
   if (slab.terminated(row)[position] != 0 || slab.truncated(row)[position] != 0) {
-    EndEpisode(stream, AppendFinal(slab, row, position, writer), writer);
+    EndEpisode(stream, AppendFinal(slab, row, position, environment), environment);
   }
 }
 
 std::int64_t TransitionWriter::AppendDecision(const Slab& slab, int row, int position,
-                                              TrajectoryWriter& writer) {
+                                              int environment) {
   double reward = slab.reward(row)[position];
   if (format_.options().reward_clip) {
     const double clip = *format_.options().reward_clip;
@@ -165,30 +164,29 @@ std::int64_t TransitionWriter::AppendDecision(const Slab& slab, int row, int pos
                  .reward = static_cast<float>(reward),
                  .terminated = slab.terminated(row)[position],
                  .mask = mask_leaf < 0 ? nullptr : slab.observation(mask_leaf, row, position)},
-                slab.version(row)[position], writer);
+                slab.version(row)[position], environment);
 }
 
 std::int64_t TransitionWriter::AppendFinal(const Slab& slab, int row, int position,
-                                           TrajectoryWriter& writer) {
+                                           int environment) {
   const int slot = slab.final_index(row)[position];
   format_.frame().EncodeFinal(slab, slot, frame());
   const int mask_leaf = format_.frame().mask_leaf();
   return Append({.action = no_action_.data(),
                  .mask = mask_leaf < 0 ? nullptr : slab.final_observation(mask_leaf, slot)},
-                slab.version(row)[position], writer);
+                slab.version(row)[position], environment);
 }
 
 std::int64_t TransitionWriter::AppendObservation(const Slab& slab, int row, int position,
-                                                 TrajectoryWriter& writer) {
+                                                 int environment) {
   format_.frame().Encode(slab, row, position, 1, frame());
   const int mask_leaf = format_.frame().mask_leaf();
   return Append({.action = no_action_.data(),
                  .mask = mask_leaf < 0 ? nullptr : slab.observation(mask_leaf, row, position)},
-                slab.version(row)[position], writer);
+                slab.version(row)[position], environment);
 }
 
-std::int64_t TransitionWriter::Append(const Caused& caused, std::int64_t version,
-                                      TrajectoryWriter& writer) {
+std::int64_t TransitionWriter::Append(const Caused& caused, std::int64_t version, int environment) {
   const auto* const numbers = reinterpret_cast<const std::byte*>(numbers_.data());
   std::array<const std::byte*, 6> leaves = {format_.frame().has_image() ? image_.data() : numbers,
                                             caused.action,
@@ -197,16 +195,16 @@ std::int64_t TransitionWriter::Append(const Caused& caused, std::int64_t version
   std::size_t count = 4;
   if (caused.mask != nullptr) leaves[count++] = caused.mask;
   if (format_.has_vector()) leaves[count++] = numbers;
-  return writer.Append(std::span(leaves).first(count), static_cast<std::uint64_t>(version));
+  return writer_->Append(environment, std::span(leaves).first(count),
+                         static_cast<std::uint64_t>(version));
 }
 
-void TransitionWriter::EndEpisode(Stream& stream, std::int64_t final_step,
-                                  TrajectoryWriter& writer) {
-  while (stream.next_item < final_step) AddItem(stream, final_step, writer);
+void TransitionWriter::EndEpisode(Stream& stream, std::int64_t final_step, int environment) {
+  while (stream.next_item < final_step) AddItem(stream, final_step, environment);
   stream.open = false;
 }
 
-void TransitionWriter::AddItem(Stream& stream, std::int64_t last, TrajectoryWriter& writer) {
+void TransitionWriter::AddItem(Stream& stream, std::int64_t last, int environment) {
   const std::int64_t decision = stream.next_item++;
   const std::int64_t next = std::min<std::int64_t>(decision + format_.options().n_step, last);
   const auto stack = [&](std::int64_t newest) {
@@ -224,7 +222,7 @@ void TransitionWriter::AddItem(Stream& stream, std::int64_t last, TrajectoryWrit
     ranges[count++] = stack(decision);
     ranges[count++] = stack(next);
   }
-  writer.Add(table_, /*priority=*/{}, std::span(ranges).first(count));
+  writer_->Add(environment, table_, /*priority=*/{}, std::span(ranges).first(count));
 }
 
 }  // namespace menger

@@ -70,7 +70,7 @@ class TransitionWriter final : public SlabWriter {
   TransitionWriter(const TransitionFormat& format, const SlabWriterContext& context);
 
   void Write(const Slab& slab, const Deadline& deadline) override;
-  std::vector<TrajectoryWriter*> streams() const override;
+  ReplayWriter& writer() override { return *writer_; }
   void Save(ArchiveWriter archive) const override;
   void Load(ArchiveReader archive) override;
 
@@ -94,20 +94,20 @@ class TransitionWriter final : public SlabWriter {
 
   // Each appends one step and returns its number: a decision with what it caused; the final
   // observation that is kept aside; the observation of a row, as a final one.
-  std::int64_t AppendDecision(const Slab& slab, int row, int position, TrajectoryWriter& writer);
-  std::int64_t AppendFinal(const Slab& slab, int row, int position, TrajectoryWriter& writer);
-  std::int64_t AppendObservation(const Slab& slab, int row, int position, TrajectoryWriter& writer);
-  std::int64_t Append(const Caused& caused, std::int64_t version, TrajectoryWriter& writer);
+  std::int64_t AppendDecision(const Slab& slab, int row, int position, int environment);
+  std::int64_t AppendFinal(const Slab& slab, int row, int position, int environment);
+  std::int64_t AppendObservation(const Slab& slab, int row, int position, int environment);
+  std::int64_t Append(const Caused& caused, std::int64_t version, int environment);
 
   // Adds the items of all decisions that have none, and ends the stream's episode.
-  void EndEpisode(Stream& stream, std::int64_t final_step, TrajectoryWriter& writer);
+  void EndEpisode(Stream& stream, std::int64_t final_step, int environment);
   // Adds the item of the next decision; `last` is the newest step.
-  void AddItem(Stream& stream, std::int64_t last, TrajectoryWriter& writer);
+  void AddItem(Stream& stream, std::int64_t last, int environment);
 
   const TransitionFormat& format_;
-  Table& table_;
-  std::vector<Stream> streams_;                             // By environment.
-  std::vector<std::unique_ptr<TrajectoryWriter>> writers_;  // By environment.
+  const int table_;
+  std::vector<Stream> streams_;                 // By environment.
+  const std::unique_ptr<ReplayWriter> writer_;  // A stream an environment.
 
   // What shows the observation of the step that is being put together.
   EncodedRows frame() { return {.image = image_.data(), .numbers = numbers_.data()}; }

@@ -218,8 +218,9 @@ TEST_P(TransitionWriterTest, ItemsAreWhatTheRowsSayWhateverEndsEpisodesAndHoweve
                                  .items_max = kItemsMax,
                                  .times_sampled_max = 1}}});
   Table& table = store.table(0);
-  TransitionWriter writer(
-      format, {.store = store, .table = table, .environments = kEnvironments, .chunk_steps = 5});
+  LocalReplay replay(store);
+  TransitionWriter writer(format,
+                          {.replay = replay, .environments = kEnvironments, .chunk_steps = 5});
   Slab slab({.observation = environment.observation,
              .action = environment.action,
              .horizon = kHorizon,

@@ -17,10 +17,11 @@ Deadline Deadline::After(std::chrono::nanoseconds duration) {
   const int64_t now = MonotonicNanoseconds();
   const int64_t wait = std::max<int64_t>(duration.count(), 0);
   const int64_t last = std::numeric_limits<int64_t>::max();
-  return Deadline(wait > last - now ? last : now + wait);
+  return {wait > last - now ? last : now + wait, nullptr};
 }
 
 std::chrono::nanoseconds Deadline::remaining() const {
+  if (flag_ != nullptr && flag_->load(std::memory_order_acquire)) return {};
   return std::chrono::nanoseconds(std::max<int64_t>(at_ - MonotonicNanoseconds(), 0));
 }
 

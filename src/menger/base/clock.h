@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -17,14 +19,26 @@ class Deadline {
   // now.
   static Deadline After(std::chrono::nanoseconds duration);
 
+  // The same, but past as soon as the flag is set: by whoever knows that nobody wants any longer
+  // what is waited for. Waits that heed it look once in `slice`. The flag outlives all copies.
+  Deadline OrWhen(const std::atomic<bool>& flag) const { return {at_, &flag}; }
+
   std::chrono::nanoseconds remaining() const;  // Never negative.
   bool expired() const { return remaining().count() == 0; }
-  int64_t at() const { return at_; }  // In MonotonicNanoseconds.
+  // How long to wait until `expired` is asked again: what remains, but no more than a second where
+  // there is a flag.
+  std::chrono::nanoseconds slice() const {
+    return flag_ == nullptr ? remaining() : std::min(remaining(), std::chrono::nanoseconds(kLook));
+  }
+  int64_t at() const { return at_; }  // In MonotonicNanoseconds, whatever the flag.
 
  private:
-  explicit Deadline(int64_t at) : at_(at) {}
+  static constexpr std::chrono::seconds kLook{1};
+
+  Deadline(int64_t at, const std::atomic<bool>* flag) : at_(at), flag_(flag) {}
 
   int64_t at_;
+  const std::atomic<bool>* flag_;  // Null: there is none.
 };
 
 // Measures elapsed time from its making or its last Restart.

@@ -41,9 +41,9 @@ class TurnQueue {
     bool Wait(std::unique_lock<std::mutex>& lock, const Deadline& deadline) {
       Join();
       was_called_ = false;
-      const std::chrono::nanoseconds remaining = deadline.remaining();
-      if (remaining.count() == 0) return false;
-      called_->wait_for(lock, std::min<std::chrono::nanoseconds>(remaining, kWaitMax));
+      const std::chrono::nanoseconds slice = deadline.slice();
+      if (slice.count() == 0) return false;
+      called_->wait_for(lock, std::min<std::chrono::nanoseconds>(slice, kWaitMax));
       return true;
     }
 

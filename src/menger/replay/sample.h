@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,8 +22,8 @@ struct SampledItem {
 
 // Items that were drawn together, with the right to read their rows: chunks that a table drops
 // meanwhile stay until `Release`, so that a sample kept for long keeps the store full: release it
-// once it is gathered. Kept and filled again, it allocates nothing. One thread at a time; several
-// may read. To be released before its table goes.
+// once it is gathered. Kept and filled again by a table, it allocates nothing. One thread at a
+// time; several may read. To be released before its table, or what it was drawn with, goes.
 class Sample {
  public:
   Sample() = default;
@@ -47,7 +48,7 @@ class Sample {
   }
 
   // Where the rows lie, for a SliceReader; null before the first Begin and after Release.
-  const ChunkStore* chunks() const { return chunks_; }
+  const ChunkView* chunks() const { return spec_ == nullptr ? nullptr : &view_; }
   // What the columns are; null as chunks().
   const ItemSpec* spec() const { return spec_; }
 
@@ -61,8 +62,17 @@ class Sample {
   void Add(const SampledItem& item, std::span<const Slice> slices,
            std::span<const std::uint16_t> slice_counts);
 
+  // How it is filled with what a table of another process has drawn, whose rows `chunks` shows:
+  // `lease` goes when the content does, which may then be lost. Add adds no references.
+  void Begin(const ChunkView& chunks, const ItemSpec& spec, std::int64_t table_items,
+             std::shared_ptr<const void> lease);
+
  private:
-  ChunkStore* chunks_ = nullptr;
+  void BeginWith(const ItemSpec& spec, std::int64_t table_items);
+
+  ChunkView view_;
+  ChunkStore* chunks_ = nullptr;       // Counts references to what is held; or else
+  std::shared_ptr<const void> lease_;  // holds it.
   const ItemSpec* spec_ = nullptr;
   std::vector<SampledItem> items_;
   std::int64_t table_items_ = 0;

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "menger/base/files.h"
+#include "menger/base/sharing/descriptors.h"
 #include "menger/base/status_line.h"
-#include "menger/runtime/descriptors.h"
 
 namespace menger {
 namespace {

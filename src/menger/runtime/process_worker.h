@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "menger/base/files.h"
-#include "menger/runtime/ring.h"
+#include "menger/base/sharing/ring.h"
 #include "menger/runtime/worker_channel.h"
 #include "menger/runtime/worker_host.h"
 #include "menger/runtime/worker_messages.h"

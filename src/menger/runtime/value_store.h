@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "menger/base/sharing/segment.h"
 #include "menger/runtime/extent_allocator.h"
 #include "menger/runtime/object_value.h"
-#include "menger/runtime/segment.h"
 #include "menger/runtime/task_error.h"
 
 namespace menger {

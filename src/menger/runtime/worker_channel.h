@@ -6,8 +6,8 @@
 #include <span>
 
 #include "menger/base/epoch_counter.h"
+#include "menger/base/sharing/ring.h"
 #include "menger/runtime/doorbell.h"
-#include "menger/runtime/ring.h"
 #include "menger/tensor/memory.h"
 
 namespace menger {

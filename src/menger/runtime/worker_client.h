@@ -10,11 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "menger/base/sharing/ring.h"
 #include "menger/runtime/call_threads.h"
 #include "menger/runtime/client.h"
 #include "menger/runtime/executor.h"
 #include "menger/runtime/look_around.h"
-#include "menger/runtime/ring.h"
 #include "menger/runtime/room_ahead.h"
 #include "menger/runtime/worker_channel.h"
 #include "menger/runtime/worker_flags.h"

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <utility>
 
-#include "menger/runtime/descriptors.h"
-#include "menger/runtime/segment.h"
+#include "menger/base/sharing/descriptors.h"
+#include "menger/base/sharing/segment.h"
 #include "menger/runtime/worker_client.h"
 
 namespace menger {

@@ -64,11 +64,12 @@ std::unique_ptr<Memory> AllocatePlainMemory(std::size_t bytes) {
 }
 
 std::unique_ptr<SharedMemory> AllocateSharedMemory(const std::string& label, std::size_t bytes) {
-  const int descriptor = memfd_create(label.c_str(), MFD_CLOEXEC);
+  const int descriptor = memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) {
     throw Unavailable("cannot make shared memory '{}': {}", label, std::strerror(errno));
   }
-  if (ftruncate(descriptor, static_cast<off_t>(MappedSize(bytes))) != 0) {
+  if (ftruncate(descriptor, static_cast<off_t>(MappedSize(bytes))) != 0 ||
+      fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     const int error = errno;
     close(descriptor);
     throw Unavailable("cannot make shared memory '{}' of {} bytes: {}", label, bytes,

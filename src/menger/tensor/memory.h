@@ -23,7 +23,8 @@ std::unique_ptr<Memory> AllocatePlainMemory(std::size_t bytes);
 using MemoryAllocator = std::function<std::unique_ptr<Memory>(std::size_t bytes)>;
 
 // Shared with every process that maps the same descriptor. The segment has no name in the file
-// system (memfd), so it vanishes with its last user however that user dies.
+// system (memfd), so it vanishes with its last user however that user dies. Its size is sealed: a
+// ReadableSegment (base/sharing/segment.h) can map it, too.
 class SharedMemory : public Memory {
  public:
   // Owned by this object; pass it to a child to share the segment. -1 once it is closed.

@@ -96,26 +96,25 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
     : options_(options),
       algorithm_(algorithm),
       store_(StoreFor(options, context, algorithm)),
-      table_(store_.table(0)),
-      writer_(algorithm.MakeWriter({.store = store_,
-                                    .table = table_,
+      replay_(store_),
+      writer_(algorithm.MakeWriter({.replay = replay_,
                                     .environments = context.environments,
                                     .chunk_steps = ChunkSteps(options, context.environments),
                                     .compression = options.compression == "automatic"
                                                        ? Compression::kAutomatic
                                                        : Compression::kNone})),
       prefetches_(Prefetches(options, context)),
-      batches_(table_, {.items_max = static_cast<int>(options.batch_size),
-                        .threads = prefetches_ ? 1 : context.threads,
-                        .in_turn = !prefetches_,
-                        .allocate = [&algorithm](std::size_t bytes) {
-                          return algorithm.AllocateBatch(bytes);
-                        }}) {}
+      batches_(replay_.NewSampler(0), {.items_max = static_cast<int>(options.batch_size),
+                                       .threads = prefetches_ ? 1 : context.threads,
+                                       .in_turn = !prefetches_,
+                                       .allocate = [&algorithm](std::size_t bytes) {
+                                         return algorithm.AllocateBatch(bytes);
+                                       }}) {}
 
 Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) {
   algorithm_.SetProgress(progress);
   writer_->Write(slab, Deadline::After(kPatience));
-  const TableInfo table = table_.info();
+  const TableInfo table = replay_.info(0);
   const std::int64_t per_update = options_.batch_size * static_cast<std::int64_t>(kMillion);
   if (table.items >= options_.min_size) {
     const std::int64_t samples = ValidSteps(slab);
@@ -186,14 +185,14 @@ void ReplayLearner::UpdatePriorities(std::span<const SampledItem> items) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     priorities_[i] = {.key = items[i].key, .priority = priorities[i] + kPriorityMin};
   }
-  table_.UpdatePriorities(priorities_);
+  replay_.UpdatePriorities(0, priorities_);
 }
 
 void ReplayLearner::Save(ArchiveWriter& archive) const {
   archive.Write("counters", counters_);
   writer_->Save(archive.Scope("writer"));
   const ArchiveFolder folder = archive.Folder(kContent);
-  ReplayCheckpoint(store_, writer_->streams()).Write(folder.path, saved_);
+  ReplayCheckpoint(store_, LocalReplay::StreamsOf(writer_->writer())).Write(folder.path, saved_);
   saved_ = folder.committed_path;
 }
 
@@ -201,7 +200,7 @@ void ReplayLearner::Load(ArchiveReader& archive) {
   archive.Read("counters", counters_);
   writer_->Load(archive.Scope("writer"));
   saved_ = archive.FolderPath(kContent);
-  ReplayCheckpoint::Load(saved_, store_, writer_->streams());
+  ReplayCheckpoint::Load(saved_, store_, LocalReplay::StreamsOf(writer_->writer()));
 }
 
 }  // namespace menger

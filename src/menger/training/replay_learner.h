@@ -8,6 +8,7 @@
 
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/replay/client/batch_source.h"
+#include "menger/replay/client/local_replay.h"
 #include "menger/replay/replay_store.h"
 #include "menger/training/replay_options.h"
 #include "menger/training/slab_consumer.h"
@@ -67,7 +68,7 @@ class ReplayLearner final : public SlabConsumer {
   const ReplayOptions options_;
   ReplayAlgorithm& algorithm_;
   ReplayStore store_;
-  Table& table_;
+  LocalReplay replay_;
   const std::unique_ptr<SlabWriter> writer_;
   const bool prefetches_;
   BatchSource batches_;  // After the store, whose chunks it holds.

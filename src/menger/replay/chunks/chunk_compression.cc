@@ -111,7 +111,7 @@ std::optional<ChunkId> CompressChunk(ChunkStore& chunks, const ChunkLayout& layo
   }
 }
 
-const std::byte* CompressedReader::Find(const ChunkStore& chunks, ChunkId chunk, int leaf,
+const std::byte* CompressedReader::Find(const ChunkView& chunks, ChunkId chunk, int leaf,
                                         std::size_t row_bytes, int first, int count) {
   const std::byte* const data = chunks.Data(chunk, 0);
   const std::size_t end = chunks.compressed_bytes(chunk);

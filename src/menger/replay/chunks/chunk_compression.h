@@ -50,7 +50,7 @@ class CompressedReader {
  public:
   // The rows [first, first + count) of the leaf, dense: where they lie if the leaf was left as it
   // is, else in memory of this reader, until the next call. Throws DataLoss if they are damaged.
-  const std::byte* Find(const ChunkStore& chunks, ChunkId chunk, int leaf, std::size_t row_bytes,
+  const std::byte* Find(const ChunkView& chunks, ChunkId chunk, int leaf, std::size_t row_bytes,
                         int first, int count);
 
  private:

@@ -67,15 +67,16 @@ ChunkStore::ChunkStore(const ChunkStoreOptions& options)
       record_memory_(Reserve("menger-chunk-records",
                              std::min<std::size_t>(options.bytes_max / kCacheLine,
                                                    std::numeric_limits<ChunkId>::max()) *
-                                 sizeof(Record),
+                                 sizeof(ChunkRecord),
                              options.shared)),
       data_(arena_memory_->data()),
-      records_(reinterpret_cast<Record*>(record_memory_->data())),
+      records_(reinterpret_cast<ChunkRecord*>(record_memory_->data())),
       blocks_(options.bytes_max / kCacheLine * kCacheLine) {
   if (options.bytes_max < kCacheLine) {
     throw InvalidArgument("a chunk store of {} bytes; it must have at least {}", options.bytes_max,
                           kCacheLine);
   }
+  static_cast<ChunkView&>(*this) = ChunkView(records_, data_);
   // Random reads of small rows spend most of their time on missing TLB entries otherwise. A kernel
   // that refuses changes nothing else.
   madvise(data_, options.bytes_max, MADV_HUGEPAGE);
@@ -138,12 +139,12 @@ void ChunkStore::ThrowFull(std::size_t bytes) const {
 ChunkId ChunkStore::MakeChunk(const ChunkLayout& layout, std::size_t compressed_bytes,
                               std::size_t begin, const ChunkIdentity* identity) {
   if (free_.empty()) {
-    new (&records_[chunks_end_]) Record{};
+    new (&records_[chunks_end_]) ChunkRecord{};
     free_.push_back(chunks_end_++);
   }
   const ChunkId chunk = free_.back();
   free_.pop_back();
-  Record& record = records_[chunk];
+  ChunkRecord& record = records_[chunk];
   record.data_offset = begin;
   record.bytes = BlockBytes(layout, compressed_bytes);
   record.compressed_bytes = compressed_bytes;
@@ -159,12 +160,28 @@ ChunkId ChunkStore::MakeChunk(const ChunkLayout& layout, std::size_t compressed_
 
 void ChunkStore::Free(ChunkId chunk) {
   const MutexLock lock(mutex_);
-  const Record& record = records_[chunk];
+  const ChunkRecord& record = records_[chunk];
   blocks_.Give(record.data_offset, record.bytes);
   bytes_used_ -= record.bytes;
   free_.push_back(chunk);
   waiting_.CallFirst();
 }
+
+namespace {
+
+FileDescriptor OpenShared(const Memory& memory) {
+  const auto* const shared = dynamic_cast<const SharedMemory*>(&memory);
+  if (shared == nullptr || shared->descriptor() < 0) {
+    throw FailedPrecondition("this chunk store is not in memory that other processes can map");
+  }
+  return OpenForReading(fmt::format("/proc/self/fd/{}", shared->descriptor()));
+}
+
+}  // namespace
+
+FileDescriptor ChunkStore::OpenArena() const { return OpenShared(*arena_memory_); }
+
+FileDescriptor ChunkStore::OpenRecords() const { return OpenShared(*record_memory_); }
 
 std::size_t ChunkStore::bytes_used() const {
   const MutexLock lock(mutex_);

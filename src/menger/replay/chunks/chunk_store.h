@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "menger/base/clock.h"
+#include "menger/base/files.h"
 #include "menger/base/mutex.h"
 #include "menger/base/turn_queue.h"
 #include "menger/replay/chunks/block_allocator.h"
+#include "menger/replay/chunks/chunk_view.h"
 #include "menger/replay/chunks/item.h"
 #include "menger/tensor/memory.h"
 #include "menger/tensor/spec.h"
@@ -53,18 +55,6 @@ class ChunkLayout {
   std::size_t bytes_ = 0;
 };
 
-// Tells a chunk from every other one that ever was, in this store, in one restored from a
-// checkpoint of it, and in any other: a ChunkId is used again, an identity never.
-struct ChunkIdentity {
-  std::uint64_t store = 0;  // A random number of the store in which it was made.
-  std::uint64_t number = 0;
-
-  bool operator==(const ChunkIdentity&) const = default;
-  bool operator<(const ChunkIdentity& other) const {
-    return store != other.store ? store < other.store : number < other.number;
-  }
-};
-
 // How much memory a ChunkStore has, and where.
 struct ChunkStoreOptions {
   std::size_t bytes_max = 0;  // Of all chunks together, as allocated.
@@ -90,7 +80,7 @@ struct ChunkStoreOptions {
 // Any thread may call anything, naming chunks that it knows somebody to hold; Allocate and the last
 // Release take the store's mutex, which is the innermost of replay's (table mutexes are taken
 // before it).
-class ChunkStore {
+class ChunkStore : public ChunkView {
  public:
   // Throws InvalidArgument unless bytes_max is at least one cache line; Unavailable if the system
   // has no addresses left.
@@ -118,32 +108,20 @@ class ChunkStore {
     }
   }
 
-  // The byte at `offset` of the chunk. If it is not compressed, row r of a leaf begins at
-  // offset(leaf) + r * row_bytes(leaf) of its layout.
+  // As ChunkView's; for writers.
   std::byte* Data(ChunkId chunk, std::size_t offset) const {
     return data_ + records_[chunk].data_offset + offset;
   }
 
-  int rows(ChunkId chunk) const {  // Published.
-    return static_cast<int>(records_[chunk].rows.load(std::memory_order_acquire));
-  }
   // By its writer only; never fewer than before, nor more than it has room for.
   void Publish(ChunkId chunk, int rows) {
     records_[chunk].rows.store(static_cast<std::uint32_t>(rows), std::memory_order_release);
   }
 
-  // Of the layout that it was allocated with.
-  std::uint64_t steps_id(ChunkId chunk) const { return records_[chunk].steps_id; }
-  int capacity(ChunkId chunk) const { return static_cast<int>(records_[chunk].capacity); }
-
-  bool is_compressed(ChunkId chunk) const { return records_[chunk].compressed_bytes != 0; }
-  std::size_t compressed_bytes(ChunkId chunk) const { return records_[chunk].compressed_bytes; }
-
-  std::size_t bytes(ChunkId chunk) const { return records_[chunk].bytes; }  // Of its block.
-  ChunkIdentity identity(ChunkId chunk) const { return records_[chunk].identity; }
-
-  // Fetches ahead what the calls above read of a chunk.
-  void Prefetch(ChunkId chunk) const { __builtin_prefetch(&records_[chunk]); }
+  // For a process that maps both (ReadableSegment) and looks at them with a ChunkView. Throw
+  // FailedPrecondition where the memory is not shared.
+  FileDescriptor OpenArena() const;
+  FileDescriptor OpenRecords() const;
 
   std::size_t bytes_used() const;  // Of blocks in use.
   std::size_t bytes_max() const { return options_.bytes_max; }
@@ -152,18 +130,6 @@ class ChunkStore {
   std::uint32_t chunks_end() const;  // All that were ever in use are less than this.
 
  private:
-  // A chunk and its block. One cache line.
-  struct alignas(64) Record {
-    std::atomic<std::uint32_t> references;
-    std::atomic<std::uint32_t> rows;
-    std::uint64_t data_offset;  // From the begin of the arena.
-    std::uint64_t bytes;
-    std::uint64_t steps_id;
-    std::uint64_t compressed_bytes;  // 0: not compressed.
-    std::uint32_t capacity;
-    ChunkIdentity identity;
-  };
-
   // A block's first byte, or nothing; and a chunk that has it.
   std::optional<std::size_t> TakeBlock(const ChunkLayout& layout, std::size_t compressed_bytes)
       MENGER_REQUIRES(mutex_);
@@ -179,7 +145,7 @@ class ChunkStore {
   const std::unique_ptr<Memory> arena_memory_;
   const std::unique_ptr<Memory> record_memory_;
   std::byte* const data_;
-  Record* const records_;
+  ChunkRecord* const records_;
 
   mutable Mutex mutex_;
   BlockAllocator blocks_ MENGER_GUARDED_BY(mutex_);

@@ -22,7 +22,7 @@ void SliceReader::LayOut(int capacity) {
   }
 }
 
-StridedView SliceReader::Decompress(const ChunkStore& chunks, const Slice& slice, int column) {
+StridedView SliceReader::Decompress(const ChunkView& chunks, const Slice& slice, int column) {
   const Column& here = columns_[column];
   return {.data = compressed_[here.leaf].Find(chunks, slice.chunk, here.leaf, here.row_bytes,
                                               slice.offset, slice.length),

@@ -26,7 +26,7 @@ class SliceReader {
   // chunk; of a compressed chunk, also no longer than until the next call for a column of the same
   // leaf. The slice is one of an item of these columns: nothing is checked here, but DataLoss is
   // thrown for compressed rows that are damaged.
-  StridedView Find(const ChunkStore& chunks, const Slice& slice, int column) {
+  StridedView Find(const ChunkView& chunks, const Slice& slice, int column) {
     if (chunks.is_compressed(slice.chunk)) return Decompress(chunks, slice, column);
     const int capacity = chunks.capacity(slice.chunk);
     if (capacity != capacity_) LayOut(capacity);
@@ -47,7 +47,7 @@ class SliceReader {
   };
 
   void LayOut(int capacity);
-  StridedView Decompress(const ChunkStore& chunks, const Slice& slice, int column);
+  StridedView Decompress(const ChunkView& chunks, const Slice& slice, int column);
 
   std::vector<std::size_t> leaf_row_bytes_;
   std::vector<Column> columns_;

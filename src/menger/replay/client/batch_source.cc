@@ -12,13 +12,12 @@ constexpr std::chrono::seconds kWaitAtMost{1};  // No wait is endless: the threa
 
 }  // namespace
 
-BatchSource::BatchSource(Table& table, const BatchSourceOptions& options)
-    : table_(table),
+BatchSource::BatchSource(std::unique_ptr<ReplaySampler> sampler, const BatchSourceOptions& options)
+    : sampler_(std::move(sampler)),
       in_turn_(options.in_turn),
-      sides_{{.gatherer = {table.options().items, options.items_max, options.threads,
-                           options.allocate}},
-             {.gatherer = {table.options().items, options.items_max, options.threads,
-                           options.allocate}}} {
+      sides_{
+          {.gatherer = {sampler_->items(), options.items_max, options.threads, options.allocate}},
+          {.gatherer = {sampler_->items(), options.items_max, options.threads, options.allocate}}} {
   if (!in_turn_) thread_.emplace(ThreadOptions{.name = "next batch"}, [this] { GatherLoop(); });
 }
 
@@ -31,7 +30,7 @@ BatchSource::~BatchSource() {
 void BatchSource::Draw(const SampleRequest& request) {
   if (drawn_)
     throw FailedPrecondition("a batch was drawn that nobody took; Take comes before Draw");
-  table_.SampleInto(request, sides_[next_].sample);
+  sampler_->SampleInto(request, sides_[next_].sample);
   drawn_ = true;
   if (!in_turn_) asked_.Advance();
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -10,8 +11,8 @@
 #include "menger/base/epoch_counter.h"
 #include "menger/base/thread.h"
 #include "menger/replay/client/batch_gatherer.h"
+#include "menger/replay/client/replay_client.h"
 #include "menger/replay/sample.h"
-#include "menger/replay/table.h"
 #include "menger/tensor/memory.h"
 
 namespace menger {
@@ -52,11 +53,11 @@ struct BatchSourceOptions {
 // the draws after that. One thread at a time.
 class BatchSource {
  public:
-  // `table` outlives it. Throws as BatchGatherer.
-  BatchSource(Table& table, const BatchSourceOptions& options);
+  // Throws as BatchGatherer.
+  BatchSource(std::unique_ptr<ReplaySampler> sampler, const BatchSourceOptions& options);
   ~BatchSource();
 
-  // Draws the next batch, and begins to gather it. Throws as Table::SampleInto, and
+  // Draws the next batch, and begins to gather it. Throws as ReplaySampler::SampleInto, and
   // FailedPrecondition if a batch that was drawn has not been taken.
   void Draw(const SampleRequest& request);
 
@@ -78,7 +79,7 @@ class BatchSource {
   void GatherLoop();
   void Gather(Side& side);  // A failure is kept for Take.
 
-  Table& table_;
+  const std::unique_ptr<ReplaySampler> sampler_;
   const bool in_turn_;
   Side sides_[2];  // The batch in the learner's hands, and the next.
   int next_ = 0;   // The side to be drawn into.

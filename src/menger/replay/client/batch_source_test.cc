@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/replay/client/local_replay.h"
 #include "menger/replay/table_testing.h"
 
 namespace menger {
@@ -47,7 +48,7 @@ class BatchSourceTest : public testing::TestWithParam<bool> {
 };
 
 TEST_P(BatchSourceTest, BatchesAreThoseOfTheTableDrawnInTheSameOrder) {
-  BatchSource source(table_, {.items_max = 32, .in_turn = GetParam()});
+  BatchSource source(LocalReplay::SamplerOf(table_), {.items_max = 32, .in_turn = GetParam()});
   source.Draw(Of(32));
   for (int i = 0; i < 50; ++i) {
     const ReplayBatch batch = source.Take(Soon());
@@ -68,7 +69,8 @@ TEST_P(BatchSourceTest, BatchesLieWhereTheirReaderWantsThem) {
     given.emplace_back(memory->data(), bytes);
     return memory;
   };
-  BatchSource source(table_, {.items_max = 32, .in_turn = GetParam(), .allocate = allocate});
+  BatchSource source(LocalReplay::SamplerOf(table_),
+                     {.items_max = 32, .in_turn = GetParam(), .allocate = allocate});
   for (int i = 0; i < 3; ++i) {
     source.Draw(Of(32));
     for (const BatchColumn& column : source.Take(Soon()).columns) {
@@ -81,7 +83,7 @@ TEST_P(BatchSourceTest, BatchesLieWhereTheirReaderWantsThem) {
 }
 
 TEST_P(BatchSourceTest, OneBatchIsDrawnAtATime) {
-  BatchSource source(table_, {.items_max = 4, .in_turn = GetParam()});
+  BatchSource source(LocalReplay::SamplerOf(table_), {.items_max = 4, .in_turn = GetParam()});
   EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { source.Take(Soon()); }),
               testing::HasSubstr("Draw comes before Take"));
   source.Draw(Of(4));
@@ -91,7 +93,7 @@ TEST_P(BatchSourceTest, OneBatchIsDrawnAtATime) {
 }
 
 TEST_P(BatchSourceTest, WhatCannotBeGatheredIsSaidByTakeAndTheNextBatchIsGood) {
-  BatchSource source(table_, {.items_max = 4, .in_turn = GetParam()});
+  BatchSource source(LocalReplay::SamplerOf(table_), {.items_max = 4, .in_turn = GetParam()});
   source.Draw(Of(5));
   EXPECT_THAT(ErrorText(ErrorCode::kInvalidArgument, [&] { source.Take(Soon()); }),
               testing::HasSubstr("5 items for a batch of at most 4"));
@@ -100,7 +102,7 @@ TEST_P(BatchSourceTest, WhatCannotBeGatheredIsSaidByTakeAndTheNextBatchIsGood) {
 }
 
 TEST_P(BatchSourceTest, ReleaseGivesBackWhatWasTaken) {
-  BatchSource source(table_, {.items_max = 4, .in_turn = GetParam()});
+  BatchSource source(LocalReplay::SamplerOf(table_), {.items_max = 4, .in_turn = GetParam()});
   source.Draw(Of(4));
   const ReplayBatch batch = source.Take(Soon());
   const std::vector<std::int64_t> numbers = Numbers(batch);

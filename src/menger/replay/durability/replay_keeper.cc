@@ -35,6 +35,18 @@ Error Apart(const Error& error) { return {error.code(), std::string(error.what()
 
 }  // namespace
 
+const char* ToString(Durability durability) {
+  switch (durability) {
+    case Durability::kNone:
+      return "none";
+    case Durability::kCheckpoint:
+      return "checkpoint";
+    case Durability::kJournal:
+      return "journal";
+  }
+  return "unknown";
+}
+
 void DurabilityOptions::Check() const {
   if (kind == Durability::kNone) return;
   if (folder.empty()) throw InvalidArgument("durability.folder is empty; it must name a folder");

@@ -25,6 +25,8 @@ enum class Durability {
   kJournal,     // All but what was inserted within `loss_max`.
 };
 
+const char* ToString(Durability durability);  // "none", "checkpoint", "journal".
+
 // Where and how a ReplayKeeper keeps a store.
 struct DurabilityOptions {
   Durability kind = Durability::kNone;
@@ -83,6 +85,8 @@ class ReplayKeeper {
   // where durability is none. Any thread. Errors of checkpoints are logged, too.
   void Sync(const Deadline& deadline);
   void Checkpoint(const Deadline& deadline);
+
+  Durability kind() const { return options_.kind; }
 
  private:
   // Requests are numbered; so are those that were met.

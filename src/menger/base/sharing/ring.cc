@@ -1,4 +1,4 @@
-#include "menger/runtime/ring.h"
+#include "menger/base/sharing/ring.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

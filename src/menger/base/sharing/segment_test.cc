@@ -1,4 +1,4 @@
-#include "menger/runtime/segment.h"
+#include "menger/base/sharing/segment.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "menger/runtime/descriptors.h"
+#include "menger/base/sharing/descriptors.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

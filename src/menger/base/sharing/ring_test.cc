@@ -1,4 +1,4 @@
-#include "menger/runtime/ring.h"
+#include "menger/base/sharing/ring.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,7 +20,7 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
-#include "menger/tensor/memory.h"
+#include "menger/base/sharing/segment.h"
 
 namespace menger {
 namespace {
@@ -35,12 +35,13 @@ std::string TextOf(std::span<const std::byte> bytes) {
 class Ring {
  public:
   explicit Ring(std::size_t capacity, std::size_t near_bytes = kRingNearBytes)
-      : memory_(AllocateSharedMemory("ring_test", RingBytes(capacity))),
+      : bytes_(RingBytes(capacity)),
+        memory_("ring_test", (bytes_ + kPage - 1) / kPage * kPage),
         writer(bytes(), near_bytes),
         reader(bytes()) {}
 
-  std::span<std::byte> bytes() { return {memory_->data(), memory_->size()}; }
-  RingWords& words() { return *reinterpret_cast<RingWords*>(memory_->data()); }
+  std::span<std::byte> bytes() { return memory_.bytes().first(bytes_); }
+  RingWords& words() { return *reinterpret_cast<RingWords*>(memory_.bytes().data()); }
 
   bool Write(const std::string& text, RingEntryKind kind = RingEntryKind::kPlain) {
     const std::span<std::byte> room = writer.Reserve(text.size(), kind);
@@ -50,7 +51,10 @@ class Ring {
   }
 
  private:
-  std::unique_ptr<SharedMemory> memory_;
+  static constexpr std::size_t kPage = 4096;
+
+  const std::size_t bytes_;
+  WritableSegment memory_;
 
  public:
   RingWriter writer;

@@ -1,0 +1,19 @@
+#include "menger/replay/client/replay_client.h"
+
+#include <fmt/ranges.h>
+
+#include "menger/base/error.h"
+
+namespace menger {
+
+int ReplayClient::Find(std::string_view name) const {
+  std::vector<std::string> names;
+  for (int i = 0; i < tables(); ++i) {
+    if (table(i).name == name) return i;
+    names.push_back(table(i).name);
+  }
+  throw NotFound("there is no replay table '{}'{}; there is {}", name, DidYouMean(name, names),
+                 fmt::join(names, ", "));
+}
+
+}  // namespace menger

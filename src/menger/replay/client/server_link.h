@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "menger/base/clock.h"
+#include "menger/base/error.h"
+#include "menger/base/files.h"
+#include "menger/base/sharing/ring_channel.h"
+#include "menger/base/sharing/segment.h"
+#include "menger/replay/chunks/chunk_view.h"
+
+namespace menger {
+
+// The server has ended, or does not answer: what was asked may have been done or not. Whoever
+// catches it connects again.
+class ServerGone : public Error {
+ public:
+  explicit ServerGone(const std::string& why) : Error(ErrorCode::kUnavailable, why) {}
+};
+
+// The chunks of a replay server, mapped read-only. They stay readable after it has ended.
+class ServerMemory {
+ public:
+  ServerMemory(const FileDescriptor& arena, const FileDescriptor& records);
+
+  const ChunkView& chunks() const { return view_; }
+
+  // Whether the slice lies in what is mapped; what it says of the chunk may be wrong, and is
+  // trusted, for it is the server's.
+  bool Has(const Slice& slice) const {
+    if (slice.chunk >= records_.size() / sizeof(ChunkRecord)) return false;
+    const ChunkRecord& record =
+        reinterpret_cast<const ChunkRecord*>(records_.bytes().data())[slice.chunk];
+    return slice.offset + slice.length <= record.capacity && record.bytes <= arena_.size() &&
+           record.data_offset <= arena_.size() - record.bytes;
+  }
+
+ private:
+  const ReadableSegment arena_;
+  const ReadableSegment records_;
+  const ChunkView view_;
+};
+
+// One connection to a replay server: requests are put into a ring, answers read from another
+// (protocol/messages.h). One thread at a time.
+class ServerLink {
+ public:
+  // Connects and is welcomed. Throws Unavailable where nobody listens until the deadline,
+  // FailedPrecondition for another version or a server that refuses, DataLoss for what is no
+  // replay server.
+  ServerLink(const std::string& socket, bool wants_memory, std::size_t ring_bytes,
+             const Deadline& deadline);
+
+  std::uint64_t server() const { return server_; }  // Another one after each of its starts.
+  const std::shared_ptr<const ServerMemory>& memory() const { return memory_; }  // Or null.
+  std::size_t entry_bytes_max() const { return channel_.entry_bytes_max(); }
+
+  // True when it is asked for the first time: for who keeps what he has said on a connection.
+  bool IsFirstUse() { return std::exchange(is_new_, false); }
+
+  // Room for a request, its fields first: the rest is to be filled before the next call. Throws
+  // InvalidArgument for more than entry_bytes_max, ServerGone.
+  template <typename Request>
+  std::span<std::byte> Begin(const Request& request, std::size_t more = 0) {
+    static_assert(std::is_trivially_copyable_v<Request>);
+    const std::span<std::byte> room = Reserve(sizeof request + more);
+    std::memcpy(room.data(), &request, sizeof request);
+    return room.subspan(sizeof request);
+  }
+  void Send() { channel_.Send(); }
+  void Post() { channel_.Post(); }  // The server need not hurry.
+
+  // An answer, in place until Release; null bytes at the deadline. Throws ServerGone.
+  std::span<const std::byte> Receive(const Deadline& deadline);
+  void Release() { channel_.Release(); }
+
+  // An answer to a call that ends by itself after `wait` at the latest: throws ServerGone where the
+  // server then still says nothing.
+  std::span<const std::byte> Answer(std::chrono::nanoseconds wait);
+
+ private:
+  ServerLink(FileDescriptor socket, bool wants_memory, std::size_t ring_bytes,
+             const Deadline& deadline);
+  std::span<std::byte> Reserve(std::size_t bytes);
+  static RingChannel Greet(const FileDescriptor& socket, bool wants_memory, std::size_t ring_bytes,
+                           const Deadline& deadline, ServerLink& link);
+
+  const FileDescriptor socket_;
+  bool is_new_ = true;
+  std::uint64_t server_ = 0;
+  std::shared_ptr<const ServerMemory> memory_;
+  RingChannel channel_;
+};
+
+// What a Done answer says: nothing, or the error that the server met. Throws DataLoss for what is
+// none.
+std::optional<Error> ErrorIn(std::span<const std::byte> answer);
+
+}  // namespace menger

@@ -1,0 +1,196 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "menger/base/error.h"
+#include "menger/replay/sample.h"
+#include "menger/replay/table.h"
+#include "menger/replay/trajectory_writer.h"
+
+namespace menger {
+
+// What clients of a replay server and the server say to each other, message by message, over a
+// RingChannel (base/sharing). Each begins with the number of its kind; its fields are plain bytes,
+// as this build lays them out: the greeting compares versions.
+//
+// The client asks, the server answers in order; Append, Add and Release have no answer, Flush may
+// have others before it. A server trusts nothing in a request: what is not a message is DataLoss,
+// and ends the connection.
+
+// Counts up with each change of what follows, or of the types that it names.
+inline constexpr std::uint32_t kReplayProtocol = 1;
+
+enum class RequestKind : std::uint32_t {
+  kTables = 1,  // -> Text: DescribeTables.
+  kServer,      // -> Text: DescribeServer.
+  kStreams,     // StreamsRequest as text. -> Done.
+  kAppend,      // AppendRequest, then a step's leaves, one after the other.
+  kAdd,         // AddRequest, then a StepRange a column.
+  kFlush,       // FlushRequest. -> Done.
+  kSample,      // SampleCall. -> Items, in one or more parts; or Done, with an error.
+  kRelease,     // ReleaseRequest.
+  kUpdate,      // TableRequest, then PriorityUpdates. -> Found.
+  kDelete,      // TableRequest, then ItemKeys. -> Found.
+  kInfo,        // TableRequest. -> Info.
+  kCheckpoint,  // WaitRequest. -> Done.
+};
+
+struct AppendRequest {
+  RequestKind kind = RequestKind::kAppend;
+  std::uint32_t stream = 0;
+  std::uint64_t version = 0;
+};
+
+struct AddRequest {
+  RequestKind kind = RequestKind::kAdd;
+  std::uint32_t stream = 0;
+  std::uint32_t table = 0;
+  std::uint32_t has_priority = 0;
+  double priority = 0;
+  std::uint64_t sequence = 0;  // In its stream, from 1 on.
+};
+
+struct FlushRequest {
+  RequestKind kind = RequestKind::kFlush;
+  std::uint32_t stream = 0;
+  std::int64_t wait = 0;  // Nanoseconds, here and below.
+};
+
+struct SampleCall {
+  RequestKind kind = RequestKind::kSample;
+  std::uint32_t table = 0;
+  std::uint32_t count = 0;
+  std::uint32_t has_bound = 0;
+  std::int64_t wait = 0;
+  std::uint64_t version = 0;
+  std::uint64_t staleness_max = 0;
+  std::uint64_t lease = 0;  // By which it is released: a number of the client's.
+};
+
+struct ReleaseRequest {
+  RequestKind kind = RequestKind::kRelease;
+  std::uint32_t unused = 0;
+  std::uint64_t lease = 0;
+};
+
+struct TableRequest {
+  RequestKind kind = RequestKind::kInfo;
+  std::uint32_t table = 0;
+  std::uint64_t count = 0;  // Of what follows.
+};
+
+struct WaitRequest {
+  RequestKind kind = RequestKind::kCheckpoint;
+  std::uint32_t unused = 0;
+  std::int64_t wait = 0;
+};
+
+enum class ReplyKind : std::uint32_t {
+  kDone = 1,  // DoneReply, then the error's text.
+  kText,      // TextReply, then the text.
+  kItems,     // ItemsReply, then SampledItems, Slices, and how many of these a column has.
+  kFound,     // FoundReply.
+  kInfo,      // InfoReply.
+};
+
+struct DoneReply {
+  ReplyKind kind = ReplyKind::kDone;
+  std::uint32_t failed = 0;
+  std::uint32_t code = 0;    // ErrorCode, where it failed.
+  std::uint32_t stream = 0;  // Of a Flush.
+};
+
+struct TextReply {
+  ReplyKind kind = ReplyKind::kText;
+  std::uint32_t unused = 0;
+};
+
+struct ItemsReply {
+  ReplyKind kind = ReplyKind::kItems;
+  std::uint32_t is_last = 0;
+  std::uint32_t items = 0;
+  std::uint32_t slices = 0;
+  std::int64_t table_items = 0;
+};
+
+struct FoundReply {
+  ReplyKind kind = ReplyKind::kFound;
+  std::uint32_t unused = 0;
+  Found found;
+};
+
+struct InfoReply {
+  ReplyKind kind = ReplyKind::kInfo;
+  std::uint32_t unused = 0;
+  TableInfo info;
+};
+
+// A writer's streams, as it asks for them. The first step that it will append to each, by its own
+// count, and the most that it has to say.
+struct StreamsRequest {
+  struct Stream {
+    std::uint32_t index = 0;
+    std::uint64_t id = 0;  // Random: see StreamPosition.
+    std::int64_t first_step = 0;
+  };
+  std::vector<Stream> streams;
+  Spec steps;
+  WriterOptions options;
+};
+
+// As JSON, which is small and seldom. What is no such text, or beyond sensible bounds (65,536
+// streams; steps of 1 GiB), is DataLoss.
+std::string EncodeStreams(const StreamsRequest& request);
+StreamsRequest DecodeStreams(std::string_view text);
+
+// Of each table what a client must know: name, items, bounds.
+std::string EncodeTables(std::span<const TableOptions* const> tables);
+std::vector<TableOptions> DecodeTables(std::string_view text);
+
+// What a server tells of itself.
+struct ServerInfo {
+  struct ServedTable {
+    std::string name;
+    std::string sampler;
+    std::string remover;
+    std::int64_t items_max = 0;
+    std::uint64_t bytes_max = 0;
+    TableInfo info;
+  };
+  std::int64_t process = 0;
+  double seconds = 0;  // Since it began to serve.
+  int connections = 0;
+  std::uint64_t bytes = 0;  // Of chunks.
+  std::uint64_t bytes_max = 0;
+  std::string durability;  // "none", "checkpoint", "journal".
+  std::vector<ServedTable> tables;
+};
+std::string EncodeServer(const ServerInfo& info);
+ServerInfo DecodeServer(std::string_view text);
+
+// What connects begin with, over a socket: a Greeting from the client, a Welcome from the server
+// with the channel's descriptor, and the arena's and the records' where they were asked for. A
+// server that refuses sends the reason behind its Welcome.
+struct Greeting {
+  std::uint64_t magic = kMagic;
+  std::uint32_t protocol = kReplayProtocol;
+  std::uint32_t wants_memory = 0;
+  std::uint64_t ring_bytes = 0;
+
+  static constexpr std::uint64_t kMagic = 0x79616c7065726567;
+};
+struct Welcome {
+  std::uint64_t magic = Greeting::kMagic;
+  std::uint32_t protocol = kReplayProtocol;
+  std::uint32_t refused = 0;
+  std::uint64_t server = 0;  // A random number of this life of the server.
+  std::uint64_t arena_bytes = 0;
+};
+inline constexpr std::size_t kWelcomeBytesMax = 4096;
+
+}  // namespace menger

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "menger/base/clock.h"
+#include "menger/base/error.h"
+#include "menger/base/files.h"
+#include "menger/base/plain_bytes.h"
+#include "menger/base/sharing/ring_channel.h"
+#include "menger/replay/protocol/messages.h"
+#include "menger/replay/replay_store.h"
+
+namespace menger {
+
+// What a connection asks of its server.
+struct ServerCalls {
+  std::function<ServerInfo()> info;
+  std::function<void(const Deadline& deadline)> checkpoint;
+};
+
+// One client of a replay server: reads its requests, does them on the store, answers. It trusts
+// nothing that it reads. What a client holds (streams of writers, samples) goes with its
+// connection.
+//
+// Serve is one thread's; Abandon and done are any thread's.
+class Connection {
+ public:
+  // The store and the calls outlive it.
+  Connection(ReplayStore& store, const ServerCalls& calls, FileDescriptor socket,
+             std::size_t ring_bytes);
+
+  const FileDescriptor& socket() const { return socket_; }
+  int channel_descriptor() const { return channel_.descriptor(); }
+
+  // Until the client has gone, says what makes no sense, or Abandon. Throws nothing.
+  void Serve();
+
+  // The client has gone, or the server goes: ends waits, within a second those in tables.
+  void Abandon();
+
+  bool done() const { return done_.load(std::memory_order_acquire); }
+
+ private:
+  // A writer's stream. Once it has failed, what comes for it is passed over until the client has
+  // begun it anew.
+  struct Stream {
+    std::uint64_t id = 0;
+    std::int64_t first_step = 0;  // The client's number of the writer's step 0.
+    std::unique_ptr<TrajectoryWriter> writer;
+    std::optional<Error> failure;
+  };
+
+  void Handle(std::span<const std::byte> request);
+  void BeginStreams(std::string_view text);
+  void Append(PlainReader& reader);
+  void Add(PlainReader& reader);
+  void Flush(PlainReader& reader);
+  void SampleItems(PlainReader& reader);
+  void SendItems(const Sample& sample);
+  void Release(PlainReader& reader);
+  void Update(PlainReader& reader);
+  void Delete(PlainReader& reader);
+  void Info(PlainReader& reader);
+  void Checkpoint(PlainReader& reader);
+
+  // Throw DataLoss for what there is not.
+  Stream& StreamAt(std::uint32_t index);
+  Table& TableAt(std::uint32_t index);
+  Deadline Within(std::int64_t nanoseconds) const;
+
+  // Calls `work`; what it throws is the answer.
+  template <typename Work>
+  void AnswerErrors(Work work);
+  void AnswerDone(const Error* error, std::uint32_t stream = 0);
+  void AnswerText(std::string_view text);
+  template <typename Reply>
+  void AnswerPlain(const Reply& reply);
+  std::span<std::byte> Room(std::size_t bytes);
+
+  ReplayStore& store_;
+  const ServerCalls& calls_;
+  const FileDescriptor socket_;
+  RingChannel channel_;
+  std::atomic<bool> gone_{false};
+  std::atomic<bool> done_{false};
+
+  std::vector<Stream> streams_;
+  std::optional<ChunkLayout> layout_;  // Of the streams.
+  std::unordered_map<std::uint64_t, std::unique_ptr<Sample>> leases_;
+  std::vector<std::unique_ptr<Sample>> free_samples_;
+
+  // Kept for their memory.
+  std::vector<const std::byte*> leaves_;
+  std::vector<StepRange> ranges_;
+  std::vector<PriorityUpdate> updates_;
+  std::vector<ItemKey> keys_;
+  std::vector<std::uint16_t> counts_;
+};
+
+}  // namespace menger

@@ -1,0 +1,169 @@
+#include "menger/replay/server/replay_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "menger/replay/client/local_replay.h"
+#include "menger/replay/server/serving_testing.h"
+
+namespace menger {
+namespace {
+
+using namespace testing_tables;  // NOLINT(google-build-using-namespace)
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+void Until(auto reached) {
+  const Deadline deadline = Soon();
+  while (!reached() && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(reached());
+}
+
+// What a training loop does, with whatever client: writes, draws, updates by what it drew. All that
+// it saw.
+std::vector<std::int64_t> Use(ReplayClient& client) {
+  std::vector<std::int64_t> seen;
+  const int table = client.Find("small");
+  const ItemSpec& items = client.table(table).items;
+  const auto writer = client.NewWriter(items.steps, {.chunk_steps = 4, .history = 4}, 3);
+  const auto sampler = client.NewSampler(table);
+  Sample sample;
+  for (int round = 0; round < 50; ++round) {
+    for (int stream = 0; stream < 3; ++stream) {
+      for (int step = 0; step < 5; ++step) {
+        WriteValue(*writer, stream, 1000 * stream + 5 * round + step);
+      }
+      writer->Flush(stream, Soon());
+    }
+    writer->Await(Soon());
+    sampler->SampleInto({.count = 7, .deadline = Soon()}, sample);
+    for (const std::int64_t value : LastValues(items, sample)) seen.push_back(value);
+    std::vector<PriorityUpdate> updates;
+    for (const SampledItem& item : sample.items()) {
+      seen.push_back(static_cast<std::int64_t>(item.key.number));
+      seen.push_back(item.times_sampled);
+      updates.push_back({.key = item.key, .priority = 1.0 + static_cast<double>(seen.size() % 9)});
+    }
+    seen.push_back(client.UpdatePriorities(table, updates).found);
+    sample.Release();
+  }
+  seen.push_back(client.info(table).items);
+  return seen;
+}
+
+TEST(ReplayServerTest, AServedTableGivesTheBitsOfALocalOne) {
+  TableOptions table = ServedTable();
+  table.sampler = {.kind = SelectorKind::kPrioritised, .exponent = 0.5};
+  table.items_max = 200;
+  ReplayStore store({.tables = {table}});
+  LocalReplay local(store);
+  Served served({table});
+  ServedReplay remote({.socket = served.socket()});
+  EXPECT_EQ(Use(remote), Use(local));
+}
+
+TEST(ReplayServerTest, WhatAClientHoldsGoesWithItsConnection) {
+  Served served;
+  {
+    ServedReplay client({.socket = served.socket()});
+    const auto writer = client.NewWriter(client.table(0).items.steps, {.chunk_steps = 4}, 1);
+    for (int i = 0; i < 20; ++i) WriteValue(*writer, 0, i);
+    writer->Flush(0, Soon());
+    writer->Await(Soon());
+    const auto sampler = client.NewSampler(0);
+    Sample sample;
+    sampler->SampleInto({.count = 5, .deadline = Soon()}, sample);
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      served.table().Delete({{{.number = i + 1, .slot = static_cast<std::uint32_t>(i)}}});
+    }
+    EXPECT_EQ(served.table().info().items, 0);
+    EXPECT_GT(served.store().chunks().chunks(), 0U);
+    EXPECT_EQ(LastValues(client.table(0).items, sample).size(), 5U);
+  }
+  Until([&] { return served.store().chunks().chunks() == 0; });
+  Until([&] { return served.server().info().connections == 0; });
+}
+
+TEST(ReplayServerTest, DeadlinesAreTheTablesAndSayWhy) {
+  Served served;
+  ServedReplay client({.socket = served.socket()});
+  const auto sampler = client.NewSampler(0);
+  Sample sample;
+  const std::string text = ErrorText(ErrorCode::kDeadlineExceeded, [&] {
+    sampler->SampleInto({.count = 1, .deadline = Deadline::After(milliseconds(20))}, sample);
+  });
+  EXPECT_THAT(text, HasSubstr("table 'small'"));
+  EXPECT_THAT(text, HasSubstr("min size 1"));
+  EXPECT_EQ(sample.size(), 0);
+}
+
+TEST(ReplayServerTest, AWaitOfAClientThatHasGoneEnds) {
+  Served served;
+  auto link = std::make_unique<ServerLink>(served.socket(), true, 1 << 16, Soon());
+  link->Begin(SampleCall{.count = 1, .wait = std::chrono::nanoseconds(seconds(3600)).count()});
+  link->Send();
+  Until([&] { return served.table().info().samples_waiting == 1; });
+  link.reset();
+  Until([&] { return served.table().info().samples_waiting == 0; });
+  Until([&] { return served.server().info().connections == 0; });
+}
+
+TEST(ReplayServerTest, AServerThatComesBackIsFoundAndWhatWasNotAcknowledgedIsSentAgain) {
+  const testing_files::Folder folder;
+  const std::string socket = folder / "socket";
+  auto served = std::make_unique<Served>(std::vector{ServedTable()}, socket);
+  ServedReplay client({.socket = socket});
+  const auto writer =
+      client.NewWriter(client.table(0).items.steps, {.chunk_steps = 4, .history = 8}, 1);
+  const auto sampler = client.NewSampler(0);
+  Sample before;
+  for (int i = 0; i < 10; ++i) WriteValue(*writer, 0, i);
+  writer->Flush(0, Soon());
+  writer->Await(Soon());
+  sampler->SampleInto({.count = 4, .deadline = Soon()}, before);
+  const std::vector<std::int64_t> values = LastValues(client.table(0).items, before);
+  for (int i = 10; i < 20; ++i) WriteValue(*writer, 0, i);
+  served.reset();
+  WriteValue(*writer, 0, 20);
+  TableOptions fifo = ServedTable();
+  fifo.sampler = {.kind = SelectorKind::kFifo};
+  fifo.times_sampled_max = 1;
+  served = std::make_unique<Served>(std::vector{fifo}, socket);
+  writer->Flush(0, Soon());
+  writer->Await(Soon());
+  EXPECT_EQ(LastValues(client.table(0).items, before), values);
+  EXPECT_EQ(client.info(0).items, 11);
+  Sample after;
+  sampler->SampleInto({.count = 11, .deadline = Soon()}, after);
+  EXPECT_THAT(LastValues(client.table(0).items, after),
+              ElementsAre(10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20));
+}
+
+TEST(ReplayServerTest, TwoServersDoNotShareASocketAndALeftOverOneIsReplaced) {
+  const testing_files::Folder folder;
+  const std::string socket = folder / "socket";
+  Served first({ServedTable()}, socket);
+  EXPECT_THAT(
+      ErrorText(ErrorCode::kFailedPrecondition, [&] { Served second({ServedTable()}, socket); }),
+      HasSubstr("another process listens"));
+}
+
+TEST(ReplayServerTest, NobodyThereIsSaidWithThePath) {
+  EXPECT_THAT(
+      ErrorText(ErrorCode::kUnavailable,
+                [] { ServedReplay({.socket = "/nowhere/x", .patience = milliseconds(1)}); }),
+      HasSubstr("/nowhere/x"));
+}
+
+}  // namespace
+}  // namespace menger
