@@ -11,7 +11,7 @@
 #include "menger/base/memory_need.h"
 #include "menger/base/random.h"
 #include "menger/base/thread.h"
-#include "menger/replay/durability/checkpoint.h"
+#include "menger/replay/chunks/chunk_store.h"
 #include "menger/training/metric_watch.h"
 
 namespace menger {
@@ -23,7 +23,7 @@ constexpr double kPriorityMin = 1e-6;  // An item without an error may still be 
 constexpr double kMillion = 1e6;
 constexpr const char* kUpdates = "updates";  // Metrics of the learner's own.
 constexpr const char* kItems = "replay_items";
-// Nothing here waits for anybody else: this says that something is broken.
+// Nothing else waits here for anybody: this says that something is broken.
 constexpr std::chrono::seconds kPatience(60);
 
 // A chunk is freed when all its steps are too old. Where many environments share a small capacity,
@@ -84,6 +84,11 @@ ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerCon
   return {.tables = {std::move(table)}, .writer_bytes = chunk * static_cast<std::size_t>(writers)};
 }
 
+std::chrono::nanoseconds Patience(const ReplayOptions& options) {
+  if (options.address.empty()) return kPatience;
+  return kPatience + std::chrono::nanoseconds(static_cast<std::int64_t>(options.patience * 1e9));
+}
+
 bool Prefetches(const ReplayOptions& options, const ReplayLearnerContext& context) {
   if (options.prefetch != "auto") return options.prefetch == "on";
   return options.sampler == "uniform" && (context.on_device || AvailableCpus() > context.threads);
@@ -95,16 +100,18 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
                              ReplayAlgorithm& algorithm)
     : options_(options),
       algorithm_(algorithm),
-      store_(StoreFor(options, context, algorithm)),
-      replay_(store_),
-      writer_(algorithm.MakeWriter({.replay = replay_,
+      replay_(options.address.empty() ? RunReplay(StoreFor(options, context, algorithm))
+                                      : RunReplay(options, algorithm.items())),
+      patience_(Patience(options)),
+      writer_(algorithm.MakeWriter({.replay = replay_.client(),
+                                    .table = replay_.table(),
                                     .environments = context.environments,
                                     .chunk_steps = ChunkSteps(options, context.environments),
                                     .compression = options.compression == "automatic"
                                                        ? Compression::kAutomatic
                                                        : Compression::kNone})),
       prefetches_(Prefetches(options, context)),
-      batches_(replay_.NewSampler(0), {.items_max = static_cast<int>(options.batch_size),
+      batches_(replay_.client().NewSampler(replay_.table()), {.items_max = static_cast<int>(options.batch_size),
                                        .threads = prefetches_ ? 1 : context.threads,
                                        .in_turn = !prefetches_,
                                        .allocate = [&algorithm](std::size_t bytes) {
@@ -113,8 +120,8 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
 
 Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) {
   algorithm_.SetProgress(progress);
-  writer_->Write(slab, Deadline::After(kPatience));
-  const TableInfo table = replay_.info(0);
+  writer_->Write(slab, Deadline::After(patience_));
+  const TableInfo table = replay_.client().info(replay_.table());
   const std::int64_t per_update = options_.batch_size * static_cast<std::int64_t>(kMillion);
   if (table.items >= options_.min_size) {
     const std::int64_t samples = ValidSteps(slab);
@@ -160,11 +167,11 @@ std::vector<std::string> ReplayLearner::metric_names() const {
 
 void ReplayLearner::Draw() {
   batches_.Draw(
-      {.count = static_cast<int>(options_.batch_size), .deadline = Deadline::After(kPatience)});
+      {.count = static_cast<int>(options_.batch_size), .deadline = Deadline::After(patience_)});
 }
 
 Metrics ReplayLearner::LearnOnce(bool draw_next, UpdateRule& update, double progress) {
-  const ReplayBatch batch = batches_.Take(Deadline::After(kPatience));
+  const ReplayBatch batch = batches_.Take(Deadline::After(patience_));
   if (draw_next && prefetches_) Draw();
   Metrics metrics = algorithm_.Learn(batch, update, progress);
   ++counters_.updates;
@@ -185,22 +192,17 @@ void ReplayLearner::UpdatePriorities(std::span<const SampledItem> items) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     priorities_[i] = {.key = items[i].key, .priority = priorities[i] + kPriorityMin};
   }
-  replay_.UpdatePriorities(0, priorities_);
+  replay_.client().UpdatePriorities(replay_.table(), priorities_);
 }
 
 void ReplayLearner::Save(ArchiveWriter& archive) const {
   archive.Write("counters", counters_);
-  writer_->Save(archive.Scope("writer"));
-  const ArchiveFolder folder = archive.Folder(kContent);
-  ReplayCheckpoint(store_, LocalReplay::StreamsOf(writer_->writer())).Write(folder.path, saved_);
-  saved_ = folder.committed_path;
+  replay_.Save(*writer_, archive);
 }
 
 void ReplayLearner::Load(ArchiveReader& archive) {
   archive.Read("counters", counters_);
-  writer_->Load(archive.Scope("writer"));
-  saved_ = archive.FolderPath(kContent);
-  ReplayCheckpoint::Load(saved_, store_, LocalReplay::StreamsOf(writer_->writer()));
+  replay_.Load(*writer_, archive);
 }
 
 }  // namespace menger

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -8,9 +9,8 @@
 
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/replay/client/batch_source.h"
-#include "menger/replay/client/local_replay.h"
-#include "menger/replay/replay_store.h"
 #include "menger/training/replay_options.h"
+#include "menger/training/run_replay.h"
 #include "menger/training/slab_consumer.h"
 
 namespace menger {
@@ -55,8 +55,9 @@ class ReplayLearner final : public SlabConsumer {
 
   static constexpr const char* kContent = "replay";
 
-  // With the store's content, in the folder kContent of the archive: a learner that was loaded goes
-  // on bit for bit. What the checkpoint before has already is not written again.
+  // With the content of its own store, in the folder kContent of the archive: a learner that was
+  // loaded goes on bit for bit. What the checkpoint before has already is not written again. A
+  // server's content is the server's (RunReplay).
   void Save(ArchiveWriter& archive) const override;
   void Load(ArchiveReader& archive) override;
 
@@ -67,15 +68,14 @@ class ReplayLearner final : public SlabConsumer {
 
   const ReplayOptions options_;
   ReplayAlgorithm& algorithm_;
-  ReplayStore store_;
-  LocalReplay replay_;
+  mutable RunReplay replay_;  // Which remembers where it was saved.
+  const std::chrono::nanoseconds patience_;
   const std::unique_ptr<SlabWriter> writer_;
   const bool prefetches_;
-  BatchSource batches_;  // After the store, whose chunks it holds.
+  BatchSource batches_;  // After replay, whose chunks it holds.
   std::vector<PriorityUpdate> priorities_;
   ReplayCounters counters_;
-  bool updated_ = false;       // By the last Consume.
-  mutable std::string saved_;  // Where the content was saved last; empty: nowhere.
+  bool updated_ = false;  // By the last Consume.
 };
 
 }  // namespace menger

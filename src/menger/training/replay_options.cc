@@ -58,6 +58,17 @@ void ReplayOptions::Declare(Options& options) {
       {.choices = {"none", "automatic"},
        .consequence = "automatic: kept steps are compressed where that halves them, without "
                       "loss; frames take a fiftieth, and a little longer to draw"});
+  options.Add("address", &address,
+              {.consequence = "path of the socket of a replay server (`menger replay serve`) whose "
+                              "table is used instead of memory of this process; other processes "
+                              "may write and draw there, too"});
+  options.Add("table", &table, {.consequence = "with address: the name of that table"});
+  options.Add("patience", &patience,
+              {.minimum = 0,
+               .maximum = 1e6,
+               .unit = "seconds",
+               .consequence = "with address: how long to wait for a server that is not there, "
+                              "before the run ends"});
 }
 
 void ReplayOptions::Check() const {

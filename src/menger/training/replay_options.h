@@ -21,6 +21,9 @@ struct ReplayOptions {
   std::string prefetch = "auto";  // auto, on or off.
   std::int64_t chunk_steps = 64;
   std::string compression = "none";  // none or automatic.
+  std::string address;               // Empty: replay is in this process.
+  std::string table = "replay";      // These two: at the address.
+  double patience = 60;              // Seconds.
 
   void Declare(Options& options);
 

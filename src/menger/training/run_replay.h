@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "menger/algorithms/replay_algorithm.h"
+#include "menger/base/archive.h"
+#include "menger/replay/client/replay_client.h"
+#include "menger/replay/replay_store.h"
+#include "menger/training/replay_options.h"
+
+namespace menger {
+
+// The replay that a run learns from: a store of its own, or a table of a server (replay.address),
+// which other processes may write and read, too. One thread.
+class RunReplay {
+ public:
+  // A store of one table with these options.
+  explicit RunReplay(const ReplayStoreOptions& own);
+  // The table replay.table of the server at replay.address. Throws as ServedReplay; NotFound for
+  // another name; FailedPrecondition where its items are not the algorithm's, or it draws by
+  // another rule than replay.sampler.
+  RunReplay(const ReplayOptions& options, const ItemSpec& items);
+
+  ReplayClient& client() { return *client_; }
+  int table() const { return table_; }
+
+  // With the content of a store of its own: a writer that was loaded goes on with its streams. A
+  // server keeps its content itself; a writer then begins its streams anew, so what of an episode
+  // was not yet in replay when the run was saved never comes there.
+  void Save(SlabWriter& writer, ArchiveWriter& archive);
+  void Load(SlabWriter& writer, ArchiveReader& archive);
+
+ private:
+  std::unique_ptr<ReplayStore> store_;  // Null: the table is a server's.
+  std::unique_ptr<ReplayClient> client_;
+  int table_ = 0;
+  std::string saved_;  // Where the content was saved last; empty: nowhere.
+};
+
+}  // namespace menger
