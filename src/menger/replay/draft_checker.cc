@@ -15,6 +15,12 @@ void CheckPriority(double priority) {
   }
 }
 
+void CheckSequence(const ItemDraft& draft, std::uint64_t before) {
+  if (draft.sequence > before) return;
+  throw InvalidArgument("its sequence number is {}; in a stream it must be at least {}",
+                        draft.sequence, before + 1);
+}
+
 void DraftChecker::Check(const ItemDraft& draft, std::uint32_t chunks_end) const {
   if (draft.priority) CheckPriority(*draft.priority);
   if (draft.versions.first > draft.versions.last) {

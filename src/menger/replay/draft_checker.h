@@ -11,6 +11,9 @@ namespace menger {
 // Throws InvalidArgument for a priority that is negative or not finite.
 void CheckPriority(double priority);
 
+// ... and for a draft whose sequence number is not beyond that of the one before it in a stream.
+void CheckSequence(const ItemDraft& draft, std::uint64_t before);
+
 // Refuses items that are not as their table has them. Immutable: any thread, without the table's
 // mutex.
 class DraftChecker {

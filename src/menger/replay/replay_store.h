@@ -40,6 +40,7 @@ class ReplayStore {
   std::unique_ptr<TrajectoryWriter> NewWriter(const Spec& steps, const WriterOptions& options);
 
   const ChunkStore& chunks() const { return chunks_; }
+  ChunkStore& chunks() { return chunks_; }  // For who fills chunks without a TrajectoryWriter.
 
   void BeginLife(std::uint64_t life);  // Of all tables.
   void Close();                        // All tables.

@@ -106,19 +106,21 @@ bool Table::State::InsertOne(const ItemDraft& draft, ItemKey& key) {
 
 // The first drafts, up to one that cannot be taken now; how many they are. Throws Unavailable for
 // that one once a journal has failed.
-std::size_t Table::State::InsertWhatFits(std::span<const ItemDraft> drafts,
+std::size_t Table::State::InsertWhatFits(std::span<const ItemDraft> drafts, std::uint64_t stream,
                                          std::vector<ItemKey>* keys) {
-  for (std::size_t i = 0; i < drafts.size(); ++i) {
-    if (JournalFailed()) {
-      throw Unavailable(
-          "table '{}': an item is refused: the journal has failed, so it could be lost: {}",
-          options.name, changes->gate().why());
-    }
-    ItemKey key;
-    if (!InsertOne(drafts[i], key)) return i;
+  std::size_t taken = 0;
+  ItemKey key;
+  while (taken < drafts.size() && !JournalFailed() && InsertOne(drafts[taken], key)) {
     if (keys != nullptr) keys->push_back(key);
+    ++taken;
   }
-  return drafts.size();
+  if (stream != 0 && taken > 0) streams.Advance(stream, drafts[taken - 1].sequence);
+  if (taken < drafts.size() && JournalFailed()) {
+    throw Unavailable(
+        "table '{}': an item is refused: the journal has failed, so it could be lost: {}",
+        options.name, changes->gate().why());
+  }
+  return taken;
 }
 
 bool Table::State::Evict() {
@@ -301,12 +303,13 @@ std::string Numbered(const std::string& table, std::size_t item, std::size_t ite
 
 }  // namespace
 
-void Table::CheckDrafts(std::span<const ItemDraft> drafts) const {
+void Table::CheckDrafts(std::span<const ItemDraft> drafts, std::uint64_t stream) const {
   const State& state = *state_;
   const std::uint32_t chunks_end = state.chunks.chunks_end();
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     try {
       state.checker.Check(drafts[i], chunks_end);
+      if (stream != 0) CheckSequence(drafts[i], i == 0 ? 0 : drafts[i - 1].sequence);
     } catch (const Error& error) {
       throw WithContext(error, Numbered(state.options.name, i, drafts.size()));
     }
@@ -314,14 +317,15 @@ void Table::CheckDrafts(std::span<const ItemDraft> drafts) const {
 }
 
 void Table::Insert(std::span<const ItemDraft> drafts, const Deadline& deadline,
-                   std::vector<ItemKey>* keys) {
-  CheckDrafts(drafts);
+                   std::vector<ItemKey>* keys, std::uint64_t stream) {
+  CheckDrafts(drafts, stream);
   State& state = *state_;
   MutexLock lock(state.mutex);
   CallTurn turn(state, state.inserters);
   for (std::size_t taken = 0;;) {
     state.CheckOpen();
-    if (turn.has_come()) taken += state.InsertWhatFits(drafts.subspan(taken), keys);
+    taken += state.PassOver(drafts.subspan(taken), stream, keys);
+    if (turn.has_come()) taken += state.InsertWhatFits(drafts.subspan(taken), stream, keys);
     if (taken == drafts.size()) return;
     if (turn.Wait(lock, deadline)) continue;
     throw DeadlineExceeded("{} could not be inserted in time: {}",
@@ -329,14 +333,16 @@ void Table::Insert(std::span<const ItemDraft> drafts, const Deadline& deadline,
   }
 }
 
-std::int64_t Table::TryInsert(std::span<const ItemDraft> drafts, std::vector<ItemKey>* keys) {
-  CheckDrafts(drafts);
+std::int64_t Table::TryInsert(std::span<const ItemDraft> drafts, std::vector<ItemKey>* keys,
+                              std::uint64_t stream) {
+  CheckDrafts(drafts, stream);
   State& state = *state_;
   const MutexLock lock(state.mutex);
   const CallTurn turn(state, state.inserters);
   state.CheckOpen();
-  if (!turn.has_come()) return 0;
-  return static_cast<std::int64_t>(state.InsertWhatFits(drafts, keys));
+  std::size_t taken = state.PassOver(drafts, stream, keys);
+  if (turn.has_come()) taken += state.InsertWhatFits(drafts.subspan(taken), stream, keys);
+  return static_cast<std::int64_t>(taken);
 }
 
 void Table::CheckRequest(const SampleRequest& request) const {
@@ -463,13 +469,14 @@ TableInfo Table::info() const {
   const MutexLock lock(state.mutex);
   return {.items = state.items.size(),
           .bytes = state.items.bytes(),
-          .metadata_bytes = state.items.slots() * state.options.ItemBytes(),
+          .metadata_bytes = state.items.slots() * state.options.ItemBytes() + state.streams.bytes(),
           .inserts = state.limiter.counts().inserts,
           .samples = state.limiter.counts().samples,
           .deletes = state.limiter.counts().deletes,
           .evicted = state.evicted,
           .dropped_stale = state.dropped_stale,
           .stale_keys = state.stale_keys,
+          .repeated = state.repeated,
           .inserts_waiting = state.inserters.size(),
           .samples_waiting = state.samplers.size()};
 }

@@ -54,6 +54,7 @@ struct ItemDraft {
   VersionRange versions;
   std::vector<Slice> slices;                // Of all columns, one after the other.
   std::vector<std::uint16_t> slice_counts;  // By column.
+  std::uint64_t sequence = 0;               // In the stream that Insert names, if it names one.
 };
 
 // The most items of one sample.
@@ -84,14 +85,16 @@ struct Found {
 // What a table holds and has seen, at one moment.
 struct TableInfo {
   std::int64_t items = 0;
-  std::size_t bytes = 0;           // Of the chunks that they need.
-  std::size_t metadata_bytes = 0;  // Beside: ItemBytes of the most items that there were at once.
+  std::size_t bytes = 0;  // Of the chunks that they need.
+  // Beside: ItemBytes of the most items that there were at once, and what is known of streams.
+  std::size_t metadata_bytes = 0;
   std::int64_t inserts = 0;
   std::int64_t samples = 0;
   std::int64_t deletes = 0;        // Of whatever cause:
   std::int64_t evicted = 0;        // to make room,
   std::int64_t dropped_stale = 0;  // older than a reader's bound,
   std::int64_t stale_keys = 0;     // Updates and deletions of items that were gone.
+  std::int64_t repeated = 0;       // Items of streams that were passed over: they had been taken.
   int inserts_waiting = 0;         // Calls.
   int samples_waiting = 0;
 };
@@ -127,11 +130,28 @@ class Table {
   // first is taken: InvalidArgument for slices outside their chunk, of chunks with other steps, for
   // too many or no rows in a column, a priority that is negative or not finite, versions out of
   // order, an item whose chunks alone are larger than bytes_max.
+  //
+  // A `stream` that is not 0 is a writer's that may send items again, under the sequence numbers
+  // that they had: from 1 on, higher from draft to draft (InvalidArgument), with gaps if it likes,
+  // as where other tables take some of its items. Drafts up to LastOf(stream) count as taken, with
+  // number 0 in their keys, and change nothing; where those come first, they wait for nobody. So an
+  // item that is sent any number of times, by several calls at once too, is taken once. Journals
+  // and checkpoints keep that with the items, of the same moment: where a journal lost the last
+  // items with a process, they may be sent again, and no others are taken twice.
   void Insert(std::span<const ItemDraft> drafts, const Deadline& deadline,
-              std::vector<ItemKey>* keys = nullptr);
+              std::vector<ItemKey>* keys = nullptr, std::uint64_t stream = 0);
 
-  // As Insert, without a wait: returns how many it took, none where another call waits.
-  std::int64_t TryInsert(std::span<const ItemDraft> drafts, std::vector<ItemKey>* keys = nullptr);
+  // As Insert, without a wait: returns how many it took or passed over; where another call waits,
+  // none but those that come first and had been taken.
+  std::int64_t TryInsert(std::span<const ItemDraft> drafts, std::vector<ItemKey>* keys = nullptr,
+                         std::uint64_t stream = 0);
+
+  // The last sequence number of the stream that was taken; 0: the table knows none. It forgets a
+  // stream by Forget, when its writer will send nothing again, and of more than kInsertStreamsMax
+  // (insert_streams.h) those that inserted longest ago; should one of these send items again, they
+  // are taken twice.
+  std::uint64_t LastOf(std::uint64_t stream) const;
+  void Forget(std::uint64_t stream);
 
   // Draws `request.count` items with replacement into `sample`, whose former content is released.
   // The rate limiter is asked draw by draw: what it allows is drawn, the rest waited for, and at
@@ -169,7 +189,7 @@ class Table {
   struct State;
   class CallTurn;
 
-  void CheckDrafts(std::span<const ItemDraft> drafts) const;
+  void CheckDrafts(std::span<const ItemDraft> drafts, std::uint64_t stream) const;
   void CheckRequest(const SampleRequest& request) const;
 
   // For checkpoints, in this order: room for what is there and a little more, all tables locked,
@@ -185,7 +205,7 @@ class Table {
 
   // For a journal: `changes`, which outlives that, learns from now on what changes; null: no more.
   void Watch(TableChanges* changes);
-  // Under Lock: appends the slots that changed to an empty delta; none are changed afterwards.
+  // Under Lock: appends what changed to an empty delta; nothing is changed afterwards.
   void CopyChanges(TableDelta& delta);
   void WakeInserters();  // When the gate has opened, or failed.
 

@@ -17,16 +17,19 @@ void Table::ReserveFor(TableContent& content) const {
   PoolSizes sizes;
   std::size_t sampler_order = 0;
   std::size_t remover_order = 0;
+  std::size_t streams = 0;
   {
     const MutexLock lock(state.mutex);
     sizes = state.items.sizes();
     sampler_order = state.sampler->order().size();
     remover_order = state.remover->order().size();
+    streams = state.streams.size();
   }
   const std::size_t growth = sizes.items / 16 + 1024;
   sizes.ReserveIn(content.pool, growth, state.options.items.columns.size());
   content.sampler_order.resize(sampler_order + growth);
   content.remover_order.resize(remover_order + growth);
+  content.streams.resize(streams + streams / 16);
 }
 
 std::unique_lock<std::mutex> Table::Lock() const {
@@ -38,6 +41,7 @@ TableCounts Table::State::Counts() const {
           .evicted = evicted,
           .dropped_stale = dropped_stale,
           .stale_keys = stale_keys,
+          .repeated = repeated,
           .priority_max = priority_max,
           .life = life,
           .sampler_random = sampler_random.Save(),
@@ -55,6 +59,7 @@ void Table::CopyTo(TableContent& content, std::vector<ChunkId>& held) const {
   };
   copy(state.sampler->order(), content.sampler_order);
   copy(state.remover->order(), content.remover_order);
+  state.streams.CopyTo(content.streams);
   state.items.HoldChunks(held);
 }
 
@@ -97,6 +102,8 @@ void Table::Restore(const TableContent& content) {
   state.evicted = counts.evicted;
   state.dropped_stale = counts.dropped_stale;
   state.stale_keys = counts.stale_keys;
+  state.repeated = counts.repeated;
+  state.streams.Restore(content.streams);
   state.priority_max = counts.priority_max;
   state.life = static_cast<std::uint32_t>(counts.life);
   state.sampler_random.Restore(counts.sampler_random);
@@ -120,6 +127,7 @@ void Table::Watch(TableChanges* changes) {
   State& state = *state_;
   const MutexLock lock(state.mutex);
   state.changes = changes;
+  state.streams.Watch(changes != nullptr);
   if (changes == nullptr) return;
   // What was evicted when the store was loaded is in no journal before.
   for (const std::uint32_t slot : state.items.free_slots()) state.Changed(slot);
@@ -140,6 +148,8 @@ void Table::CopyChanges(TableDelta& delta) {
     delta.slice_counts.insert(delta.slice_counts.end(), slice_counts.begin(), slice_counts.end());
   }
   state.changes->Clear();
+  state.streams.TakeChanges(delta.streams);
+  delta.streams_left = state.streams.size();
 }
 
 void Table::WakeInserters() {

@@ -1,6 +1,7 @@
 #pragma once
 
-// The inside of a Table: table.cc is what it does, table_content.cc how it is saved.
+// The inside of a Table: table.cc is what it does, table_streams.cc what it passes over,
+// table_content.cc how it is saved.
 
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "menger/base/turn_queue.h"
 #include "menger/base/version_distance.h"
 #include "menger/replay/draft_checker.h"
+#include "menger/replay/insert_streams.h"
 #include "menger/replay/item_pool.h"
 #include "menger/replay/selectors/rate_limiter.h"
 #include "menger/replay/selectors/selector.h"
@@ -38,8 +40,10 @@ struct Table::State {
         remover_random(SeedSequence(options.seed).Spawn(1)) {}
 
   bool InsertOne(const ItemDraft& draft, ItemKey& key) MENGER_REQUIRES(mutex);
-  std::size_t InsertWhatFits(std::span<const ItemDraft> drafts, std::vector<ItemKey>* keys)
-      MENGER_REQUIRES(mutex);
+  std::size_t InsertWhatFits(std::span<const ItemDraft> drafts, std::uint64_t stream,
+                             std::vector<ItemKey>* keys) MENGER_REQUIRES(mutex);
+  std::size_t PassOver(std::span<const ItemDraft> drafts, std::uint64_t stream,
+                       std::vector<ItemKey>* keys) MENGER_REQUIRES(mutex);
   bool Evict() MENGER_REQUIRES(mutex);
   void Remove(std::uint32_t slot) MENGER_REQUIRES(mutex);
   void Changed(std::uint32_t slot) MENGER_REQUIRES(mutex) {
@@ -102,6 +106,8 @@ struct Table::State {
   std::int64_t evicted MENGER_GUARDED_BY(mutex) = 0;
   std::int64_t dropped_stale MENGER_GUARDED_BY(mutex) = 0;
   std::int64_t stale_keys MENGER_GUARDED_BY(mutex) = 0;
+  std::int64_t repeated MENGER_GUARDED_BY(mutex) = 0;
+  InsertStreams streams MENGER_GUARDED_BY(mutex);
   double priority_max MENGER_GUARDED_BY(mutex) = 1;
   std::uint32_t life MENGER_GUARDED_BY(mutex) = 0;
   TableChanges* changes MENGER_GUARDED_BY(mutex) = nullptr;  // A journal's, if there is one.

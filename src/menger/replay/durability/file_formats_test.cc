@@ -38,7 +38,8 @@ TEST(FileFormatsTest, PlainBytesHaveTheSizesThatAreDocumented) {
   EXPECT_EQ(sizeof(ChunkIdentity), 16U);
   EXPECT_EQ(sizeof(Item), 48U);
   EXPECT_EQ(sizeof(Slice), 8U);
-  EXPECT_EQ(sizeof(TableCounts), 152U);
+  EXPECT_EQ(sizeof(TableCounts), 160U);
+  EXPECT_EQ(sizeof(StreamEnd), 16U);
   EXPECT_EQ(sizeof(RateLimiterOptions), 32U);
   EXPECT_EQ(sizeof(RandomState), 40U);
   EXPECT_EQ(sizeof(PackEntry), 16U);
@@ -91,7 +92,7 @@ TEST(FileFormatsTest, ACheckpointOfAnotherVersionIsRefusedByName) {
   const KeptFiles kept;
   kept.SetInMetadata("format_version", 0, 9);
   EXPECT_THAT(kept.Refusal(), AllOf(HasSubstr(kept.checkpoint + "/metadata"),
-                                    HasSubstr("of format 9"), HasSubstr("this program reads 3")));
+                                    HasSubstr("of format 9"), HasSubstr("this program reads 4")));
 }
 
 TEST(FileFormatsTest, APackOfAnotherVersionIsRefusedByName) {
@@ -110,7 +111,7 @@ TEST(FileFormatsTest, AJournalOfAnotherVersionIsRefusedByName) {
   writer.Add(kHeadFrame, head);
   writer.End();
   EXPECT_THAT(kept.Refusal(), AllOf(HasSubstr(kept.journal), HasSubstr("of format 8"),
-                                    HasSubstr("this program reads 2")));
+                                    HasSubstr("this program reads 3")));
 }
 
 // Without a check it would seem to be an empty one.

@@ -6,7 +6,8 @@
 namespace menger {
 namespace {
 
-constexpr std::uint32_t kFormatVersion = 2;  // 1: neither lives nor what limiters forgo.
+constexpr std::uint32_t kFormatVersion =
+    3;  // 1: neither lives nor what limiters forgo. 2: no streams.
 
 // Before the arrays of a table. Plain bytes.
 struct TableHead {
@@ -14,6 +15,8 @@ struct TableHead {
   std::uint64_t slots = 0;
   std::uint64_t slice_counts = 0;
   std::uint64_t slices = 0;
+  std::uint64_t streams = 0;
+  std::uint64_t streams_left = 0;
 };
 
 }  // namespace
@@ -25,6 +28,7 @@ void JournalGroup::Clear() {
     table.items.clear();
     table.slice_counts.clear();
     table.slices.clear();
+    table.streams.clear();
   }
 }
 
@@ -35,12 +39,15 @@ void JournalGroup::Encode(std::vector<std::byte>& payload) const {
     AppendPlain(TableHead{.counts = table.counts,
                           .slots = table.slots.size(),
                           .slice_counts = table.slice_counts.size(),
-                          .slices = table.slices.size()},
+                          .slices = table.slices.size(),
+                          .streams = table.streams.size(),
+                          .streams_left = table.streams_left},
                 payload);
     AppendArray(table.items, payload);
     AppendArray(table.slots, payload);
     AppendArray(table.slices, payload);
     AppendArray(table.slice_counts, payload);
+    AppendArray(table.streams, payload);
   }
 }
 
@@ -54,6 +61,8 @@ void JournalGroup::Decode(std::span<const std::byte> payload) {
     reader.TakeInto(head.slots, table.slots);
     reader.TakeInto(head.slices, table.slices);
     reader.TakeInto(head.slice_counts, table.slice_counts);
+    reader.TakeInto(head.streams, table.streams);
+    table.streams_left = head.streams_left;
   }
   if (!reader.empty()) throw DataLoss("a frame of a journal is longer than what it tells");
 }

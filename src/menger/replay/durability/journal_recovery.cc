@@ -37,7 +37,10 @@ void JournalRecovery::ApplyTo(ReplayContent& content, ChunkIndex& index) {
     names_[entry.identity] = entry.chunk;
     next_name_ = std::max(next_name_, entry.chunk + 1);
   }
-  for (ReplayContent::SavedTable& table : content.tables) ForgetFreeRuns(table.content.pool);
+  for (ReplayContent::SavedTable& table : content.tables) {
+    ForgetFreeRuns(table.content.pool);
+    streams_.emplace_back().Restore(table.content.streams);
+  }
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     try {
       ReadSegment(i, content, index);
@@ -47,7 +50,10 @@ void JournalRecovery::ApplyTo(ReplayContent& content, ChunkIndex& index) {
       throw WithContext(error, fmt::format("'{}'", path));
     }
   }
-  for (ReplayContent::SavedTable& table : content.tables) CollectFreeSlots(table.content.pool);
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    CollectFreeSlots(content.tables[i].content.pool);
+    streams_[i].CopyTo(content.tables[i].content.streams);
+  }
   DropUnused(content, index);
 }
 
@@ -115,7 +121,9 @@ void JournalRecovery::Apply(ReplayContent& content, ChunkIndex& index) {
                             .capacity = chunk.capacity});
   }
   for (std::size_t i = 0; i < group_.tables.size(); ++i) {
-    ApplyTable(group_.tables[i], content.tables[tables_[i]].content);
+    const TableDelta& delta = group_.tables[i];
+    streams_[tables_[i]].Apply(delta.streams, delta.streams_left);
+    ApplyTable(delta, content.tables[tables_[i]].content);
   }
 }
 

@@ -64,8 +64,9 @@ class JournalRecovery {
   std::map<ChunkIdentity, std::vector<Piece>> pieces_;  // In the order in which they were written.
   std::map<ChunkIdentity, ChunkId> names_;              // As the content's slices have them.
   ChunkId next_name_ = 0;
-  std::vector<ChunkId> group_names_;  // Of the chunks of group_.
-  std::vector<std::size_t> tables_;   // Which table of the content each of group_ is.
+  std::vector<ChunkId> group_names_;    // Of the chunks of group_.
+  std::vector<std::size_t> tables_;     // Which table of the content each of group_ is.
+  std::vector<InsertStreams> streams_;  // Of each table of the content.
   JournalGroup group_;
   std::optional<std::uint32_t> open_;
   FileDescriptor file_;  // Of segment open_.

@@ -10,8 +10,8 @@
 namespace menger {
 namespace {
 
-// 1: no chunk was compressed. 2: neither lives nor what limiters forgo.
-constexpr std::int32_t kFormatVersion = 3;
+// 1: no chunk was compressed. 2: neither lives nor what limiters forgo. 3: no streams.
+constexpr std::int32_t kFormatVersion = 4;
 
 std::string LeavesOf(const Spec& steps) {
   std::string lines;
@@ -37,6 +37,7 @@ void SaveTable(const ReplayContent::SavedTable& table, ArchiveWriter archive) {
   archive.Write("free_slots", content.pool.free_slots);
   archive.Write("sampler_order", content.sampler_order);
   archive.Write("remover_order", content.remover_order);
+  archive.Write("streams", content.streams);
 }
 
 void LoadTable(ArchiveReader archive, ReplayContent::SavedTable& table) {
@@ -51,6 +52,7 @@ void LoadTable(ArchiveReader archive, ReplayContent::SavedTable& table) {
   archive.Read("free_slots", content.pool.free_slots);
   archive.Read("sampler_order", content.sampler_order);
   archive.Read("remover_order", content.remover_order);
+  archive.Read("streams", content.streams);
 }
 
 void SaveWriter(const ReplayContent::SavedWriter& writer, ArchiveWriter archive) {

@@ -154,8 +154,9 @@ void ReplayJournal::HoldChunks(TableDelta& delta) {
 void ReplayJournal::WriteGroup() {
   bool is_change = false;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
-    is_change |= !group_.tables[i].slots.empty() || group_.tables[i].counts != counts_[i];
-    counts_[i] = group_.tables[i].counts;
+    const TableDelta& delta = group_.tables[i];
+    is_change |= !delta.slots.empty() || !delta.streams.empty() || delta.counts != counts_[i];
+    counts_[i] = delta.counts;
   }
   if (!is_change) return;
   WriteRows();

@@ -27,7 +27,7 @@ std::string JournalPath(const std::string& folder, std::uint64_t number);
 // Tables only note which slots have changed. Each call of Write takes that at one moment of all
 // tables as a group: the items as they are then, and those rows of their chunks that were not yet
 // written. So an item that came and went between two calls costs nothing, and an item that changed
-// ten times is written once. Not kept are streams of writers, the orders of selectors, and how
+// ten times is written once. Not kept are the steps of writers, the orders of selectors, and how
 // often an item was sampled where no times_sampled_max needs it.
 //
 // Inserts wait in their tables, until their deadlines, once there is something older than

@@ -63,7 +63,7 @@ struct DurabilityOptions {
 // nothing is written to the journal but by a checkpoint that succeeds, which ends the wait:
 // priorities and removals of that time would be lost with the process.
 //
-// Not kept are streams of writers (new ones begin), nor, by the journal, the orders by which
+// Not kept are the steps of writers (new streams begin), nor, by the journal, the orders by which
 // selectors draw: what was recovered draws other items than a store that had gone on. The two
 // newest checkpoints are kept, and the journal since the older of them: damage to one of them loses
 // nothing, unless it is in a pack that both share.
