@@ -300,7 +300,7 @@ void TrajectoryWriter::State::Fill(std::span<const StepRange> columns, ItemDraft
 }
 
 void TrajectoryWriter::Add(Table& table, std::optional<double> priority,
-                           std::span<const StepRange> columns) {
+                           std::span<const StepRange> columns, std::uint64_t sequence) {
   State& state = *state_;
   if (priority && (!std::isfinite(*priority) || *priority < 0)) {
     throw InvalidArgument(
@@ -317,6 +317,7 @@ void TrajectoryWriter::Add(Table& table, std::optional<double> priority,
   if (pending.count == pending.drafts.size()) pending.drafts.emplace_back();
   ItemDraft& draft = pending.drafts[pending.count];
   draft.priority = priority;
+  draft.sequence = sequence;
   state.Fill(columns, draft);
   ++pending.count;
   ++state.pending;
@@ -327,6 +328,7 @@ void TrajectoryWriter::Flush(const Deadline& deadline) {
   const auto taken = [&state](State::Pending& items) {
     if (state.options.compression != Compression::kNone) {
       for (std::size_t i = 0; i < state.keys.size(); ++i) {
+        if (state.keys[i].number == 0) continue;  // It had been taken before.
         state.Track(*items.table, state.keys[i], items.drafts[i].slices);
       }
     }
@@ -340,7 +342,8 @@ void TrajectoryWriter::Flush(const Deadline& deadline) {
     if (items.count == 0) continue;
     state.keys.clear();
     try {
-      items.table->Insert(std::span(items.drafts).first(items.count), deadline, &state.keys);
+      items.table->Insert(std::span(items.drafts).first(items.count), deadline, &state.keys,
+                          state.options.stream);
     } catch (...) {
       taken(items);
       throw;

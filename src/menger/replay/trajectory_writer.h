@@ -33,6 +33,9 @@ struct WriterOptions {
   // How long Append waits where the store is full: for samples, a checkpoint or other writers.
   std::chrono::nanoseconds room_wait_max = std::chrono::seconds(10);
   Compression compression = Compression::kNone;
+  // Not 0: its items are those of this stream (Table::Insert), and have the sequence numbers that
+  // Add is given.
+  std::uint64_t stream = 0;
 
   // Throws InvalidArgument that names the field: 1 to kChunkRowsMax for the first two, at least 1
   // for pending_max; no negative time.
@@ -83,7 +86,8 @@ class TrajectoryWriter {
   // history or ahead of what was appended, or has more rows than the column; for steps that are not
   // as the table has them; for a priority that is negative or not finite; for more bytes of chunks
   // than the table may hold. Unavailable if pending_max items wait already.
-  void Add(Table& table, std::optional<double> priority, std::span<const StepRange> columns);
+  void Add(Table& table, std::optional<double> priority, std::span<const StepRange> columns,
+           std::uint64_t sequence = 0);
 
   // Inserts what was added: table by table, in the order in which each was first named, and in the
   // order of Add for each. Throws as Table::Insert; what was not taken is kept for another Flush.

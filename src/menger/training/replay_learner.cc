@@ -111,12 +111,13 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
                                                        ? Compression::kAutomatic
                                                        : Compression::kNone})),
       prefetches_(Prefetches(options, context)),
-      batches_(replay_.client().NewSampler(replay_.table()), {.items_max = static_cast<int>(options.batch_size),
-                                       .threads = prefetches_ ? 1 : context.threads,
-                                       .in_turn = !prefetches_,
-                                       .allocate = [&algorithm](std::size_t bytes) {
-                                         return algorithm.AllocateBatch(bytes);
-                                       }}) {}
+      batches_(replay_.client().NewSampler(replay_.table()),
+               {.items_max = static_cast<int>(options.batch_size),
+                .threads = prefetches_ ? 1 : context.threads,
+                .in_turn = !prefetches_,
+                .allocate = [&algorithm](std::size_t bytes) {
+                  return algorithm.AllocateBatch(bytes);
+                }}) {}
 
 Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) {
   algorithm_.SetProgress(progress);

@@ -44,7 +44,8 @@ RunReplay::RunReplay(const ReplayStoreOptions& own)
 RunReplay::RunReplay(const ReplayOptions& options, const ItemSpec& items)
     : client_(std::make_unique<ServedReplay>(ServedReplayOptions{
           .socket = options.address,
-          .patience = std::chrono::nanoseconds(static_cast<std::int64_t>(options.patience * 1e9))})),
+          .patience =
+              std::chrono::nanoseconds(static_cast<std::int64_t>(options.patience * 1e9))})),
       table_(client_->Find(options.table)) {
   CheckServed(options, client_->table(table_), items);
 }

@@ -98,6 +98,7 @@ Json ToJson(const TableInfo& info) {
           {"evicted", info.evicted},
           {"dropped_stale", info.dropped_stale},
           {"stale_keys", info.stale_keys},
+          {"repeated", info.repeated},
           {"inserts_waiting", info.inserts_waiting},
           {"samples_waiting", info.samples_waiting}};
 }
@@ -112,6 +113,7 @@ TableInfo InfoFrom(const Json& json) {
           .evicted = json.at("evicted"),
           .dropped_stale = json.at("dropped_stale"),
           .stale_keys = json.at("stale_keys"),
+          .repeated = json.at("repeated"),
           .inserts_waiting = json.at("inserts_waiting"),
           .samples_waiting = json.at("samples_waiting")};
 }

@@ -95,10 +95,12 @@ void Connection::BeginStreams(std::string_view text) {
     request.options.Check();
     layout_.emplace(request.steps, request.options.chunk_steps);
     for (const StreamsRequest::Stream& stream : request.streams) {
+      WriterOptions options = request.options;
+      options.stream = stream.id;
       if (stream.index >= streams_.size()) streams_.resize(stream.index + 1);
       streams_[stream.index] = {.id = stream.id,
                                 .first_step = stream.first_step,
-                                .writer = store_.NewWriter(request.steps, request.options)};
+                                .writer = store_.NewWriter(request.steps, options)};
     }
     AnswerDone(nullptr);
   });
@@ -135,7 +137,7 @@ void Connection::Add(PlainReader& reader) {
     }
     const std::optional<double> priority =
         request.has_priority != 0 ? std::optional(request.priority) : std::nullopt;
-    stream.writer->Add(table, priority, ranges_);
+    stream.writer->Add(table, priority, ranges_, request.sequence);
   } catch (const Error& error) {
     stream.failure.emplace(error);
   }

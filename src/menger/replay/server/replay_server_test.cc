@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -147,6 +148,34 @@ TEST(ReplayServerTest, AServerThatComesBackIsFoundAndWhatWasNotAcknowledgedIsSen
   sampler->SampleInto({.count = 11, .deadline = Soon()}, after);
   EXPECT_THAT(LastValues(client.table(0).items, after),
               ElementsAre(10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20));
+}
+
+// Twice the same, as a writer does that was not answered.
+TEST(ReplayServerTest, WhatIsSentAgainIsTakenOnce) {
+  Served served;
+  for (int life = 0; life < 2; ++life) {
+    ServerLink link(served.socket(), /*wants_memory=*/false, 1 << 16, Soon());
+    const std::string streams = EncodeStreams(
+        {.streams = {{.index = 0, .id = 77}}, .steps = SmallItems().steps, .options = {}});
+    const std::span<std::byte> room = link.Begin(RequestKind::kStreams, streams.size());
+    std::memcpy(room.data(), streams.data(), streams.size());
+    for (std::int64_t i = 0; i < 5; ++i) {
+      std::memcpy(link.Begin(AppendRequest{}, sizeof i).data(), &i, sizeof i);
+      const StepRange ranges[] = {{.first = i, .count = 1}, {.first = i, .count = 1}};
+      std::memcpy(
+          link.Begin(AddRequest{.sequence = static_cast<std::uint64_t>(i + 1)}, sizeof ranges)
+              .data(),
+          ranges, sizeof ranges);
+    }
+    link.Begin(FlushRequest{.wait = 1'000'000'000});
+    link.Send();
+    for (int answer = 0; answer < 2; ++answer) {  // kStreams, kFlush.
+      EXPECT_FALSE(ErrorIn(link.Answer(seconds(10))).has_value());
+      link.Release();
+    }
+  }
+  EXPECT_EQ(served.table().info().items, 5);
+  EXPECT_EQ(served.table().info().repeated, 5);
 }
 
 TEST(ReplayServerTest, TwoServersDoNotShareASocketAndALeftOverOneIsReplaced) {
