@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "menger/base/random.h"
+#include "menger/replay/client/batch_gatherer.h"
+#include "menger/replay/client/local_replay.h"
+#include "menger/replay/replay_store.h"
 
 namespace menger {
 namespace {
