@@ -92,6 +92,7 @@ void ServerFinder::With(std::unique_ptr<ServerLink>& link, bool wants_memory,
     } catch (const ServerGone& gone) {
       why = gone.what();
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::kDataLoss) link.reset();  // Who knows what comes next on it.
       // Of a connection: the server has ended once more.
       if (link != nullptr || error.code() != ErrorCode::kUnavailable) throw;
       why = error.what();

@@ -24,17 +24,23 @@ Connection::Connection(ReplayStore& store, const ServerCalls& calls, FileDescrip
                        std::size_t ring_bytes)
     : store_(store), calls_(calls), socket_(std::move(socket)), channel_(ring_bytes) {}
 
+void Connection::Finish() {
+  finishing_.store(true, std::memory_order_release);
+  channel_.Interrupt();
+}
+
 void Connection::Abandon() {
+  finishing_.store(true, std::memory_order_release);
   gone_.store(true, std::memory_order_release);
   channel_.Interrupt();
 }
 
 void Connection::Serve() {
   try {
-    const Deadline deadline = Deadline::After(kForever).OrWhen(gone_);
+    const Deadline deadline = Deadline::After(kForever).OrWhen(finishing_);
     while (!gone_.load(std::memory_order_acquire)) {
       const RingEntry request = channel_.Receive(deadline);
-      if (!request) continue;
+      if (!request) break;
       Handle(request.bytes);
       channel_.Release();
     }
@@ -328,7 +334,9 @@ void Connection::AnswerPlain(const Reply& reply) {
   channel_.Send();
 }
 
+// Not once it is gone: a wait that ended for that would be told as one that was too long.
 std::span<std::byte> Connection::Room(std::size_t bytes) {
+  if (gone_.load(std::memory_order_acquire)) throw Cancelled("it has gone");
   const std::span<std::byte> room =
       channel_.Reserve(bytes, Deadline::After(kReadTimeMax).OrWhen(gone_));
   if (room.data() == nullptr) throw Unavailable("it does not read its answers");

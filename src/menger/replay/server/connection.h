@@ -29,7 +29,7 @@ struct ServerCalls {
 // nothing that it reads. What a client holds (streams of writers, samples) goes with its
 // connection.
 //
-// Serve is one thread's; Abandon and done are any thread's.
+// Serve is one thread's; Finish, Abandon and done are any thread's.
 class Connection {
  public:
   // The store and the calls outlive it.
@@ -39,10 +39,13 @@ class Connection {
   const FileDescriptor& socket() const { return socket_; }
   int channel_descriptor() const { return channel_.descriptor(); }
 
-  // Until the client has gone, says what makes no sense, or Abandon. Throws nothing.
+  // Until the client has gone, says what makes no sense, Finish or Abandon. Throws nothing.
   void Serve();
 
-  // The client has gone, or the server goes: ends waits, within a second those in tables.
+  // Serve returns once it has answered what has come.
+  void Finish();
+  // The client has gone, or the server goes: ends waits, within a second those in tables, and
+  // answers nothing any longer.
   void Abandon();
 
   bool done() const { return done_.load(std::memory_order_acquire); }
@@ -88,6 +91,7 @@ class Connection {
   const ServerCalls& calls_;
   const FileDescriptor socket_;
   RingChannel channel_;
+  std::atomic<bool> finishing_{false};
   std::atomic<bool> gone_{false};
   std::atomic<bool> done_{false};
 

@@ -71,10 +71,8 @@ void ReplayServer::Stop(const Deadline& deadline) {
   while (connections_ > 0 && !deadline.expired()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  if (!ended_.exchange(true)) {
-    store_.Close();
-    eventfd_write(wake_.get(), 1);
-  }
+  ended_ = true;
+  eventfd_write(wake_.get(), 1);
   thread_.Join();
 }
 
@@ -130,12 +128,18 @@ void ReplayServer::Watch() {
     eventfd_t ignored = 0;
     eventfd_read(wake_.get(), &ignored);
     if (polled[1].revents != 0) AcceptAll();
+    if (stopping_) FinishAll();
     DropGone();
   }
   guests_.clear();
   for (Client& client : clients_) client.connection->Abandon();
   clients_.clear();  // Joins.
   connections_ = 0;
+}
+
+void ReplayServer::FinishAll() {
+  guests_.clear();
+  for (Client& client : clients_) client.connection->Finish();
 }
 
 void ReplayServer::AcceptAll() {

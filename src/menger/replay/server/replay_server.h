@@ -45,8 +45,8 @@ class ReplayServer {
   ReplayServer(const ReplayServer&) = delete;
   ReplayServer& operator=(const ReplayServer&) = delete;
 
-  // Takes no more clients; those there are may go on until they end, or until the deadline. Then
-  // all calls end with Cancelled.
+  // Takes no more clients, answers what has come from those there are, or as much of it as can be
+  // answered until the deadline, and lets them go: they look for another server.
   void Stop(const Deadline& deadline);
 
   ServerInfo info() const;
@@ -63,6 +63,7 @@ class ReplayServer {
   };
 
   void Watch();
+  void FinishAll();
   void AcceptAll();
   void Greet(Guest& guest);
   void Refuse(const FileDescriptor& socket, std::string_view why) const;

@@ -150,6 +150,44 @@ TEST(ReplayServerTest, AServerThatComesBackIsFoundAndWhatWasNotAcknowledgedIsSen
               ElementsAre(10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20));
 }
 
+TEST(ReplayServerTest, WhoWaitsWhenItsServerStopsWaitsAtTheNextOne) {
+  const testing_files::Folder folder;
+  const std::string socket = folder / "socket";
+  auto served = std::make_unique<Served>(std::vector{ServedTable()}, socket);
+  ServedReplay client({.socket = socket});
+  std::vector<std::int64_t> drawn;
+  std::thread waiting([&] {
+    const auto sampler = client.NewSampler(0);
+    Sample sample;
+    sampler->SampleInto({.count = 1, .deadline = Soon()}, sample);
+    drawn = LastValues(client.table(0).items, sample);
+  });
+  Until([&] { return served->table().info().samples_waiting == 1; });
+  served->server().Stop(Deadline::After(milliseconds(10)));
+  served.reset();
+  served = std::make_unique<Served>(std::vector{ServedTable()}, socket);
+  const auto writer = client.NewWriter(SmallItems().steps, {}, 1);
+  WriteValue(*writer, 0, 5);
+  writer->Flush(0, Soon());
+  writer->Await(Soon());
+  waiting.join();
+  EXPECT_THAT(drawn, ElementsAre(5));
+}
+
+TEST(ReplayServerTest, AServerThatStopsAnswersWhatHasCome) {
+  Served served;
+  ServerLink link(served.socket(), /*wants_memory=*/false, 1 << 16, Soon());
+  constexpr int kQuestions = 100;
+  for (int i = 0; i < kQuestions; ++i) link.Begin(TableRequest{});
+  link.Send();
+  served.server().Stop(Soon());
+  for (int i = 0; i < kQuestions; ++i) {
+    EXPECT_FALSE(link.Answer(seconds(1)).empty());
+    link.Release();
+  }
+  EXPECT_THROW(link.Answer(seconds(1)), ServerGone);
+}
+
 // Twice the same, as a writer does that was not answered.
 TEST(ReplayServerTest, WhatIsSentAgainIsTakenOnce) {
   Served served;
