@@ -1,94 +1,15 @@
 #include "menger/training/experiment.h"
 
-#include <toml++/toml.h>
-
 #include <cmath>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/training/toml_values.h"
 
 namespace menger {
 namespace {
-
-std::string Place(const std::string& origin, const toml::node& node) {
-  return fmt::format("{}:{}", origin, node.source().begin.line);
-}
-
-OptionValue ArrayToValue(const toml::array& array, const std::string& place,
-                         const std::string& key) {
-  std::vector<std::int64_t> integers;
-  std::vector<std::string> texts;
-  for (const toml::node& item : array) {
-    if (const auto integer = item.value_exact<std::int64_t>()) integers.push_back(*integer);
-    if (const auto text = item.value_exact<std::string>()) texts.push_back(*text);
-  }
-  if (integers.size() == array.size()) return integers;
-  if (texts.size() == array.size()) return texts;
-  throw InvalidArgument(
-      "{}: {} is a list of mixed or unusable values; all must be integers, or "
-      "all must be texts",
-      place, key);
-}
-
-OptionValue ToValue(const toml::node& node, const std::string& place, const std::string& key) {
-  if (const auto value = node.value_exact<bool>()) return *value;
-  if (const auto value = node.value_exact<std::int64_t>()) return *value;
-  if (const auto value = node.value_exact<double>()) return *value;
-  if (const auto value = node.value_exact<std::string>()) return *value;
-  if (const auto* array = node.as_array()) return ArrayToValue(*array, place, key);
-  if (node.is_table()) throw InvalidArgument("{}: {} is an option, not a section", place, key);
-  throw InvalidArgument("{}: {} is a date or time, which no option takes", place, key);
-}
-
-toml::table ParseToml(std::string_view text, const std::string& origin) {
-  try {
-    return toml::parse(text, origin);
-  } catch (const toml::parse_error& error) {
-    throw InvalidArgument("{}:{}: not valid TOML: {}", origin, error.source().begin.line,
-                          error.description());
-  }
-}
-
-// Puts the place of a line in front of what is wrong with it.
-template <typename Function>
-void At(const std::string& place, Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    throw WithContext(error, place);
-  }
-}
-
-std::string QuotedText(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char character : text) {
-    if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) {
-      quoted += fmt::format("\\u{:04X}", static_cast<unsigned>(character));
-      continue;
-    }
-    if (character == '"' || character == '\\') quoted += '\\';
-    quoted += character;
-  }
-  return quoted + '"';
-}
-
-std::string TomlOf(double value) {
-  const std::string text = fmt::format("{}", value);
-  return text.find_first_of(".enai") == std::string::npos ? text + ".0" : text;
-}
-
-std::string TomlOf(const OptionValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return QuotedText(*text);
-  if (const auto* number = std::get_if<double>(&value)) return TomlOf(*number);
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
-    std::vector<std::string> quoted;
-    for (const std::string& text : *texts) quoted.push_back(QuotedText(text));
-    return fmt::format("[{}]", fmt::join(quoted, ", "));
-  }
-  return ToText(value);
-}
 
 // What the resolved configuration says of a value after this: where it comes from.
 constexpr std::string_view kOriginMark = "  # from ";
@@ -213,14 +134,14 @@ Experiment::Experiment(std::string_view toml, const std::string& origin,
   for (const auto& [key, node] : table) {
     const std::string name(key.str());
     if (node.is_table() && !sections_[0].Contains(name)) continue;
-    At(Place(origin, node), [&, &node = node] {
-      sections_[0].Set(name, ToValue(node, Place(origin, node), name));
+    WithPlace(PlaceOf(origin, node), [&, &node = node] {
+      sections_[0].Set(name, ToValue(node, PlaceOf(origin, node), name));
       sections_[0].SetOrigin(name, OriginOf(toml, node));
     });
   }
   for (const Assignment& assignment : assignments) {
     if (!assignment.section.empty()) continue;
-    At(assignment.origin, [&] { Assign(sections_[0], assignment); });
+    WithPlace(assignment.origin, [&] { Assign(sections_[0], assignment); });
   }
   if (environment.empty() || algorithm.empty()) {
     throw InvalidArgument("{}: '{}' is missing; a recipe names an environment and an algorithm",
@@ -233,11 +154,11 @@ Experiment::Experiment(std::string_view toml, const std::string& origin,
 
   for (const auto& [key, node] : table) {
     if (!node.is_table()) continue;
-    Options& section = Section(std::string(key.str()), Place(origin, node));
+    Options& section = Section(std::string(key.str()), PlaceOf(origin, node));
     for (const auto& [name, value] : *node.as_table()) {
-      const std::string place = Place(origin, value);
+      const std::string place = PlaceOf(origin, value);
       const std::string text(name.str());
-      At(place, [&, &value = value] {
+      WithPlace(place, [&, &value = value] {
         section.Set(text, ToValue(value, origin, section.Key(text)));
         section.SetOrigin(text, OriginOf(toml, value));
       });
@@ -246,7 +167,7 @@ Experiment::Experiment(std::string_view toml, const std::string& origin,
   for (const Assignment& assignment : assignments) {
     if (assignment.section.empty()) continue;
     Options& section = Section(assignment.section, assignment.origin);
-    At(assignment.origin, [&] { Assign(section, assignment); });
+    WithPlace(assignment.origin, [&] { Assign(section, assignment); });
   }
 }
 

@@ -7,17 +7,12 @@
 #include <utility>
 
 #include "menger/base/error.h"
-#include "menger/base/log.h"
-#include "menger/base/memory_need.h"
-#include "menger/base/random.h"
 #include "menger/base/thread.h"
-#include "menger/replay/chunks/chunk_store.h"
 #include "menger/training/metric_watch.h"
 
 namespace menger {
 namespace {
 
-constexpr std::uint64_t kDrawStream = 3;  // Spawned from the run's seed: which items are drawn.
 constexpr double kPriorityMin = 1e-6;  // An item without an error may still be drawn (Schaul et al.
                                        // 2016, section 3.3).
 constexpr double kMillion = 1e6;
@@ -25,64 +20,6 @@ constexpr const char* kUpdates = "updates";  // Metrics of the learner's own.
 constexpr const char* kItems = "replay_items";
 // Nothing else waits here for anybody: this says that something is broken.
 constexpr std::chrono::seconds kPatience(60);
-
-// A chunk is freed when all its steps are too old. Where many environments share a small capacity,
-// chunks shrink: so what is kept in vain stays small beside it.
-int ChunkSteps(const ReplayOptions& options, int environments) {
-  const std::int64_t share = options.capacity / environments;
-  return static_cast<int>(std::clamp<std::int64_t>(
-      share / 4, std::min<std::int64_t>(8, options.chunk_steps), options.chunk_steps));
-}
-
-// Nobody chose this bound, so a machine that has less is no error.
-std::size_t AtMost(std::size_t bytes, std::size_t available) {
-  if (bytes <= available) return bytes;
-  LogWarning(
-      "replay.capacity may need {} of memory, and gets {}, three quarters of what this process can "
-      "have: once that is full, older steps go (replay.bytes_max sets another bound)",
-      MemoryText(static_cast<double>(bytes)), MemoryText(static_cast<double>(available)));
-  return available;
-}
-
-// What is left for steps, of three quarters: the rest is for all else. Throws Unavailable where
-// what was chosen cannot be.
-std::size_t MemoryForSteps(const ReplayOptions& options, const TableOptions& table) {
-  const double items =
-      static_cast<double>(table.items_max) * static_cast<double>(table.ItemBytes());
-  RequireMemory(items,
-                fmt::format("replay (replay.capacity = {}, without its steps)", options.capacity));
-  RequireMemory(items + static_cast<double>(options.bytes_max),
-                fmt::format("replay (replay.capacity = {}, replay.bytes_max = {})",
-                            options.capacity, options.bytes_max));
-  return static_cast<std::size_t>((static_cast<double>(MemoryLimit()) - items) / 4 * 3);
-}
-
-ReplayStoreOptions StoreFor(const ReplayOptions& options, const ReplayLearnerContext& context,
-                            const ReplayAlgorithm& algorithm) {
-  options.Check();
-  TableOptions table{.name = "replay",
-                     .items = algorithm.items(),
-                     .rate_limiter = RateLimiterOptions::MinSize(options.min_size),
-                     .items_max = options.capacity,
-                     .bytes_max = static_cast<std::size_t>(options.bytes_max),
-                     .seed = SeedSequence(context.seed).Spawn(kDrawStream).GenerateState64(1)[0]};
-  if (options.sampler == "prioritised") {
-    table.sampler = {.kind = SelectorKind::kPrioritised,
-                     .exponent = options.priority_exponent,
-                     .stratified = options.stratified};
-  }
-  const std::size_t available = MemoryForSteps(options, table);
-  const int steps = ChunkSteps(options, context.environments);
-  const std::size_t chunk = ChunkLayout(table.items.steps, steps).bytes();
-  const std::int64_t writers = (4 + 128 / steps) * std::int64_t{context.environments};
-  if (options.bytes_max == 0) {
-    // Every episode adds a step, its final observation: twice as many steps as decisions is the
-    // worst case, episodes of one step. Memory is taken as it is used.
-    table.bytes_max =
-        AtMost(chunk * static_cast<std::size_t>(2 * options.capacity / steps + writers), available);
-  }
-  return {.tables = {std::move(table)}, .writer_bytes = chunk * static_cast<std::size_t>(writers)};
-}
 
 std::chrono::nanoseconds Patience(const ReplayOptions& options) {
   if (options.address.empty()) return kPatience;
@@ -100,13 +37,13 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
                              ReplayAlgorithm& algorithm)
     : options_(options),
       algorithm_(algorithm),
-      replay_(options.address.empty() ? RunReplay(StoreFor(options, context, algorithm))
+      replay_(options.address.empty() ? RunReplay(ReplayStoreFor(options, context, algorithm.items()))
                                       : RunReplay(options, algorithm.items())),
       patience_(Patience(options)),
       writer_(algorithm.MakeWriter({.replay = replay_.client(),
                                     .table = replay_.table(),
                                     .environments = context.environments,
-                                    .chunk_steps = ChunkSteps(options, context.environments),
+                                    .chunk_steps = ReplayChunkSteps(options, context.environments),
                                     .compression = options.compression == "automatic"
                                                        ? Compression::kAutomatic
                                                        : Compression::kNone})),

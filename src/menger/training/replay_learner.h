@@ -10,18 +10,11 @@
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/replay/client/batch_source.h"
 #include "menger/training/replay_options.h"
+#include "menger/training/replay_table.h"
 #include "menger/training/run_replay.h"
 #include "menger/training/slab_consumer.h"
 
 namespace menger {
-
-// What a learner is made for, beside the recipe's options.
-struct ReplayLearnerContext {
-  int environments = 1;    // Columns of the slabs to come.
-  int threads = 1;         // That learn, and gather a batch together.
-  bool on_device = false;  // Learning is not the work of these threads.
-  std::uint64_t seed = 0;
-};
 
 // What of a replay learner changes, beside the store's content. Plain bytes.
 struct ReplayCounters {

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "menger/replay/chunks/item.h"
+#include "menger/replay/replay_store.h"
+#include "menger/training/replay_options.h"
+
+namespace menger {
+
+// What a learner is made for, beside the recipe's options.
+struct ReplayLearnerContext {
+  int environments = 1;    // Columns of the slabs to come.
+  int threads = 1;         // That learn, and gather a batch together.
+  bool on_device = false;  // Learning is not the work of these threads.
+  std::uint64_t seed = 0;
+};
+
+// What a run of this seed draws its batches by: a table with it draws the same, wherever it is.
+std::uint64_t ReplayDrawSeed(std::uint64_t run_seed);
+
+// Of the streams of so many environments.
+int ReplayChunkSteps(const ReplayOptions& options, int environments);
+
+// The store of one table, "replay", that a recipe's options ask for. Throws as ReplayOptions::Check;
+// Unavailable where memory that was chosen cannot be had.
+ReplayStoreOptions ReplayStoreFor(const ReplayOptions& options,
+                                  const ReplayLearnerContext& context, const ItemSpec& items);
+
+}  // namespace menger
