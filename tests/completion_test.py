@@ -14,7 +14,7 @@ import unittest
 PROGRAM = pathlib.Path(os.environ.get("MENGER_PROGRAM", "build/release/menger")).resolve()
 DEADLINE_SECONDS = 60
 COMMANDS = [
-    "check", "completion", "describe", "evaluate", "export", "list", "plot", "rollout", "runs", "status", "timeline", "train",
+    "check", "completion", "describe", "evaluate", "export", "list", "plot", "replay", "rollout", "runs", "status", "timeline", "train",
 ]  # fmt: skip
 
 

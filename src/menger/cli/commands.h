@@ -30,6 +30,7 @@ void AddDescribeCommand(CLI::App& app, CommandContext& context);
 void AddCheckCommand(CLI::App& app, CommandContext& context);
 void AddStatusCommand(CLI::App& app, CommandContext& context);
 void AddTimelineCommand(CLI::App& app, CommandContext& context);
+void AddReplayCommand(CLI::App& app, CommandContext& context);
 void AddCompletionCommand(CLI::App& app, CommandContext& context);
 
 // Runs the program: parses the line, does the work, and turns errors into one line on standard

@@ -36,6 +36,9 @@ _menger() {
     status) words="$(menger status --names 2>/dev/null)" ;;
     timeline) files=-f ;;
     completion) words="bash zsh fish" ;;
+    replay) words="serve config info checkpoint" ;;
+    serve|info|checkpoint) files=-f ;;
+    config) words="$(menger list recipes --names 2>/dev/null)" files=-f ;;
     evaluate|export|plot) files=-d; [[ -z $word && -d runs ]] && word=runs/ ;;
     runs) files=-d ;;
   esac
@@ -51,8 +54,16 @@ _menger() {
       rollout) words="--policy --seed --steps --out --help" ;;
       list) words="--names --help" ;;
       status) words="--metrics --json --names --help" ;;
+      replay)
+        case ${COMP_WORDS[2]} in
+          serve) words="--socket --help" ;;
+          config) words="--set --help" ;;
+          info) words="--watch --prometheus --help" ;;
+          checkpoint) words="--timeout --help" ;;
+          *) words="serve config info checkpoint --help" ;;
+        esac ;;
       describe|timeline|completion) words="--help" ;;
-      *) words="train evaluate export runs plot rollout list describe check status timeline completion --version --log --help" ;;
+      *) words="train evaluate export runs plot rollout list describe check status timeline replay completion --version --log --help" ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
@@ -88,6 +99,7 @@ _menger() {
     'check:Say what is wrong with a Python environment'
     'status:Look at a running job of the runtime'
     'timeline:Write what a running job did last, as a trace'
+    'replay:Serve replay to other processes, and look at servers'
     'completion:Print a completion script'
   )
   _arguments -C $help '(- *)--version[print what this program was built from]' \
@@ -135,6 +147,8 @@ _menger() {
         '(--metrics --json)--names[names of the jobs alone]' '1:job:($(menger status --names 2>/dev/null))' ;;
     timeline)
       _arguments $help '1:file to write:_files' '2:job:($(menger status --names 2>/dev/null))' ;;
+    replay)
+      _arguments $help '1:what:(serve config info checkpoint)' '*:file:_menger_recipes' ;;
     completion) _arguments $help '1:shell:(bash zsh fish)' ;;
   esac
 }
@@ -149,7 +163,7 @@ fi
 constexpr const char* kFish = R"SCRIPT(# menger completion for fish: menger completion fish | source
 # Whether the line so far has one of these commands; without arguments, whether it has none yet.
 function __menger_command
-  set -l commands train evaluate export runs plot rollout list describe check status timeline completion
+  set -l commands train evaluate export runs plot rollout list describe check status timeline replay completion
   for word in (commandline -opc)[2..]
     if contains -- $word $commands
       test (count $argv) -gt 0; and contains -- $word $argv
@@ -172,6 +186,7 @@ complete -c menger -n __menger_command -a list -d "List environments, algorithms
 complete -c menger -n __menger_command -a describe -d "Explain one of them, or a section"
 complete -c menger -n __menger_command -a check -d "Say what is wrong with an environment"
 complete -c menger -n __menger_command -a status -d "Look at a running job of the runtime"
+complete -c menger -n __menger_command -a replay -d "Serve replay to other processes"
 complete -c menger -n __menger_command -a timeline -d "Write what a running job did last"
 complete -c menger -n __menger_command -a completion -d "Print a completion script"
 complete -c menger -n "__menger_command train" -F -a "(menger list recipes --names 2>/dev/null)"
@@ -212,6 +227,7 @@ complete -c menger -n "__menger_command status" -l metrics -d "as Prometheus rea
 complete -c menger -n "__menger_command status" -l json -d "as JSON"
 complete -c menger -n "__menger_command status" -l names -d "names of the jobs alone, one a line"
 complete -c menger -n "__menger_command timeline" -F -a "(menger status --names 2>/dev/null)"
+complete -c menger -n "__menger_command replay" -F -a "serve config info checkpoint (menger list recipes --names 2>/dev/null)"
 complete -c menger -n "__menger_command completion" -a "bash zsh fish"
 )SCRIPT";
 

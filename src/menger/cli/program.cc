@@ -80,6 +80,7 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
   AddCheckCommand(app, context);
   AddStatusCommand(app, context);
   AddTimelineCommand(app, context);
+  AddReplayCommand(app, context);
   AddCompletionCommand(app, context);
   try {
     WithMemoryFor([&] { return fmt::format("what `menger {}` does", argc > 1 ? argv[1] : ""); },
