@@ -54,8 +54,8 @@ void Serve(const ServeArguments& arguments) {
   while (signals.received() == 0) std::this_thread::sleep_for(kLook);
   LogInfo("{}: answering what has come, for {:g} s at most",
           StopSignals::NameOf(signals.received()), config.drain);
-  server.Stop(Deadline::After(
-      std::chrono::nanoseconds(static_cast<std::int64_t>(config.drain * 1e9))));
+  server.Stop(
+      Deadline::After(std::chrono::nanoseconds(static_cast<std::int64_t>(config.drain * 1e9))));
   if (!keeps) return;
   keeper.Checkpoint(Deadline::After(std::chrono::hours(1)));
   LogInfo("kept in '{}'", config.folder);
@@ -99,18 +99,19 @@ void Config(const ConfigArguments& arguments, const CommandContext& context) {
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   Resolve(experiment, environment);
   const auto algorithm = MakeAlgorithm(experiment, environment);
-  const ReplayStoreOptions store = ReplayStoreFor(
-      experiment.replay,
-      {.environments = static_cast<int>(experiment.collector.environments),
-       .seed = static_cast<std::uint64_t>(experiment.seed)},
-      static_cast<const ReplayAlgorithm&>(*algorithm).items());
+  const ReplayStoreOptions store =
+      ReplayStoreFor(experiment.replay,
+                     {.environments = static_cast<int>(experiment.collector.environments),
+                      .seed = static_cast<std::uint64_t>(experiment.seed)},
+                     static_cast<const ReplayAlgorithm&>(*algorithm).items());
   ReplayConfig config;
   for (const TableOptions& table : store.tables) {
     config.tables.push_back(ServedTableOptions::OfRecipe(table, experiment.seed));
   }
-  fmt::print("# Replay of {}: menger replay serve FILE, then\n"
-             "# menger train {} --set replay.address={}\n{}",
-             recipe.name, arguments.recipe, config.socket, config.ToToml());
+  fmt::print(
+      "# Replay of {}: menger replay serve FILE, then\n"
+      "# menger train {} --set replay.address={}\n{}",
+      recipe.name, arguments.recipe, config.socket, config.ToToml());
 }
 
 void AddConfig(CLI::App& replay, CommandContext& context) {

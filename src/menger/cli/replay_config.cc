@@ -37,9 +37,10 @@ std::chrono::nanoseconds Seconds(double seconds) {
 std::pair<std::string, std::string> NameAndRest(const std::string& line) {
   const std::size_t colon = line.rfind(": ");
   if (colon == std::string::npos || colon == 0) {
-    throw InvalidArgument("'{}' has no name: it must be as \"reward: float32 ()\" or \"reward: "
-                          "reward x 3\"",
-                          line);
+    throw InvalidArgument(
+        "'{}' has no name: it must be as \"reward: float32 ()\" or \"reward: "
+        "reward x 3\"",
+        line);
   }
   return {line.substr(0, colon), line.substr(colon + 2)};
 }
@@ -104,11 +105,13 @@ ItemColumn ColumnIn(const std::string& line) {
     rest.resize(rest.size() - kInFront.size());
   }
   const std::size_t times = rest.rfind(" x ");
-  const std::optional<std::int64_t> rows =
-      times == std::string::npos ? std::nullopt : NumberIn(std::string_view(rest).substr(times + 3));
+  const std::optional<std::int64_t> rows = times == std::string::npos
+                                               ? std::nullopt
+                                               : NumberIn(std::string_view(rest).substr(times + 3));
   if (!rows || *rows < 1 || *rows > kChunkRowsMax) {
-    throw InvalidArgument("'{}' is no column; it must be as \"reward: reward x 3\", of 1 to {} rows",
-                          line, kChunkRowsMax);
+    throw InvalidArgument(
+        "'{}' is no column; it must be as \"reward: reward x 3\", of 1 to {} rows", line,
+        kChunkRowsMax);
   }
   column.leaf = rest.substr(0, times);
   column.rows = static_cast<int>(*rows);
@@ -125,9 +128,8 @@ void SetAll(Declaring declare, const toml::table& table, const std::string& orig
   Options options = declare();
   for (const auto& [key, node] : table) {
     const std::string name(key.str());
-    WithPlace(PlaceOf(origin, node), [&, &node = node] {
-      options.Set(name, ToValue(node, PlaceOf(origin, node), name));
-    });
+    WithPlace(PlaceOf(origin, node),
+              [&, &node = node] { options.Set(name, ToValue(node, PlaceOf(origin, node), name)); });
   }
 }
 
@@ -165,8 +167,9 @@ void ServedTableOptions::Declare(Options& options) {
   options.Add("sampler", &sampler, {.choices = kSelectors, .consequence = "which items are drawn"});
   options.Add("remover", &remover,
               {.choices = kSelectors, .consequence = "which item goes when there is no room"});
-  options.Add("priority_exponent", &priority_exponent,
-              {.minimum = 0, .maximum = 10, .consequence = "prioritised: how much priorities count"});
+  options.Add(
+      "priority_exponent", &priority_exponent,
+      {.minimum = 0, .maximum = 10, .consequence = "prioritised: how much priorities count"});
   options.Add("stratified", &stratified,
               {.consequence = "prioritised: the draws of a call are spread over the priorities"});
   options.Add("limiter", &limiter,
@@ -204,8 +207,8 @@ TableOptions ServedTableOptions::ForTable() const {
     if (limiter == "queue") table.rate_limiter = RateLimiterOptions::Queue(min_size);
     if (limiter == "stack") table.rate_limiter = RateLimiterOptions::Stack(min_size);
     if (limiter == "sample_to_insert_ratio") {
-      table.rate_limiter = RateLimiterOptions::SampleToInsertRatio(samples_per_insert, min_size,
-                                                                   error_buffer);
+      table.rate_limiter =
+          RateLimiterOptions::SampleToInsertRatio(samples_per_insert, min_size, error_buffer);
     }
   } catch (const Error& error) {
     throw WithContext(error, fmt::format("table '{}'", name));
@@ -215,17 +218,16 @@ TableOptions ServedTableOptions::ForTable() const {
 }
 
 ServedTableOptions ServedTableOptions::OfRecipe(const TableOptions& table, std::int64_t seed) {
-  ServedTableOptions options{
-      .name = table.name,
-      .seed = seed,
-      .items_max = table.items_max,
-      .bytes_max = static_cast<std::int64_t>(table.bytes_max),
-      .times_sampled_max = table.times_sampled_max,
-      .sampler = kSelectors[static_cast<std::size_t>(table.sampler.kind)],
-      .remover = kSelectors[static_cast<std::size_t>(table.remover.kind)],
-      .priority_exponent = table.sampler.exponent,
-      .stratified = table.sampler.stratified,
-      .min_size = table.rate_limiter.min_size};
+  ServedTableOptions options{.name = table.name,
+                             .seed = seed,
+                             .items_max = table.items_max,
+                             .bytes_max = static_cast<std::int64_t>(table.bytes_max),
+                             .times_sampled_max = table.times_sampled_max,
+                             .sampler = kSelectors[static_cast<std::size_t>(table.sampler.kind)],
+                             .remover = kSelectors[static_cast<std::size_t>(table.remover.kind)],
+                             .priority_exponent = table.sampler.exponent,
+                             .stratified = table.sampler.stratified,
+                             .min_size = table.rate_limiter.min_size};
   for (const LeafSpec& leaf : table.items.steps.leaves()) options.steps.push_back(LineOf(leaf));
   for (const ItemColumn& column : table.items.columns) options.columns.push_back(LineOf(column));
   return options;
@@ -257,9 +259,9 @@ void ReplayConfig::DeclareDurability(Options& options) {
                .consequence = "what outlives the server: nothing, what the last checkpoint had, or "
                               "all but the inserts of the last loss_max"});
   options.Add("folder", &folder, {.consequence = "where it is kept"});
-  options.Add("checkpoint_every", &checkpoint_every,
-              {.minimum = 1, .maximum = 1e7, .unit = "seconds",
-               .consequence = "between checkpoints"});
+  options.Add(
+      "checkpoint_every", &checkpoint_every,
+      {.minimum = 1, .maximum = 1e7, .unit = "seconds", .consequence = "between checkpoints"});
   options.Add("journal_bytes_max", &journal_bytes_max,
               {.minimum = 1 << 20,
                .unit = "bytes",
@@ -315,9 +317,10 @@ ReplayConfig ReplayConfig::Read(std::string_view toml, const std::string& origin
       },
       top, origin);
   if (config.tables.empty()) {
-    throw InvalidArgument("{}: a replay server has a [[table]] at least; `menger replay config "
-                          "RECIPE` prints one",
-                          origin);
+    throw InvalidArgument(
+        "{}: a replay server has a [[table]] at least; `menger replay config "
+        "RECIPE` prints one",
+        origin);
   }
   return config;
 }

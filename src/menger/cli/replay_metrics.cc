@@ -21,8 +21,8 @@ std::string Counted(std::int64_t now, const std::int64_t* before, double seconds
 template <typename Value>
 void AppendMetric(std::string& text, const ServerInfo& info, const char* name, const char* type,
                   const char* help, Value value) {
-  text += fmt::format("# HELP menger_replay_{0} {1}\n# TYPE menger_replay_{0} {2}\n", name, help,
-                      type);
+  text +=
+      fmt::format("# HELP menger_replay_{0} {1}\n# TYPE menger_replay_{0} {2}\n", name, help, type);
   for (const ServerInfo::ServedTable& table : info.tables) {
     std::string label;
     for (const char character : table.name) {
@@ -36,10 +36,10 @@ void AppendMetric(std::string& text, const ServerInfo& info, const char* name, c
 }  // namespace
 
 std::string ReadableText(const ServerInfo& info, const ServerInfo* before) {
-  std::string text = fmt::format(
-      "process {}, for {:.1f} s; {} client{}; {} of {} of steps; durability {}\n", info.process,
-      info.seconds, info.connections, info.connections == 1 ? "" : "s", Bytes(info.bytes),
-      Bytes(info.bytes_max), info.durability);
+  std::string text =
+      fmt::format("process {}, for {:.1f} s; {} client{}; {} of {} of steps; durability {}\n",
+                  info.process, info.seconds, info.connections, info.connections == 1 ? "" : "s",
+                  Bytes(info.bytes), Bytes(info.bytes_max), info.durability);
   const double seconds = before == nullptr ? 0 : info.seconds - before->seconds;
   for (std::size_t i = 0; i < info.tables.size(); ++i) {
     const ServerInfo::ServedTable& table = info.tables[i];

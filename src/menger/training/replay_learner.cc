@@ -37,8 +37,9 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
                              ReplayAlgorithm& algorithm)
     : options_(options),
       algorithm_(algorithm),
-      replay_(options.address.empty() ? RunReplay(ReplayStoreFor(options, context, algorithm.items()))
-                                      : RunReplay(options, algorithm.items())),
+      replay_(options.address.empty()
+                  ? RunReplay(ReplayStoreFor(options, context, algorithm.items()))
+                  : RunReplay(options, algorithm.items())),
       patience_(Patience(options)),
       writer_(algorithm.MakeWriter({.replay = replay_.client(),
                                     .table = replay_.table(),

@@ -50,8 +50,8 @@ int ReplayChunkSteps(const ReplayOptions& options, int environments) {
       share / 4, std::min<std::int64_t>(8, options.chunk_steps), options.chunk_steps));
 }
 
-ReplayStoreOptions ReplayStoreFor(const ReplayOptions& options,
-                                  const ReplayLearnerContext& context, const ItemSpec& items) {
+ReplayStoreOptions ReplayStoreFor(const ReplayOptions& options, const ReplayLearnerContext& context,
+                                  const ItemSpec& items) {
   options.Check();
   TableOptions table{.name = "replay",
                      .items = items,

@@ -22,9 +22,9 @@ std::uint64_t ReplayDrawSeed(std::uint64_t run_seed);
 // Of the streams of so many environments.
 int ReplayChunkSteps(const ReplayOptions& options, int environments);
 
-// The store of one table, "replay", that a recipe's options ask for. Throws as ReplayOptions::Check;
-// Unavailable where memory that was chosen cannot be had.
-ReplayStoreOptions ReplayStoreFor(const ReplayOptions& options,
-                                  const ReplayLearnerContext& context, const ItemSpec& items);
+// The store of one table, "replay", that a recipe's options ask for. Throws as
+// ReplayOptions::Check; Unavailable where memory that was chosen cannot be had.
+ReplayStoreOptions ReplayStoreFor(const ReplayOptions& options, const ReplayLearnerContext& context,
+                                  const ItemSpec& items);
 
 }  // namespace menger

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <toml++/toml.h>
 #include <string>
 #include <string_view>
-#include <toml++/toml.h>
 
 #include "menger/base/error.h"
 #include "menger/base/options.h"

@@ -9,7 +9,10 @@
 namespace menger {
 namespace {
 
-constexpr std::size_t kLeasesMax = 64;  // Samples that a client has not released.
+constexpr std::size_t kLeasesMax = 64;  // Samples that a client has not released,
+constexpr std::int64_t kLeasedItemsMax = 2 * kSampleItemsMax;    // and items of all of them.
+constexpr std::size_t kStreamBytesMax = std::size_t{256} << 20;  // What its streams may remember.
+constexpr std::chrono::seconds kRoomWaitMax{60};
 // A client that has not read its answers for so long is held to have gone.
 constexpr std::chrono::seconds kReadTimeMax{30};
 constexpr std::chrono::hours kForever{24 * 365};
@@ -95,17 +98,39 @@ void Connection::Handle(std::span<const std::byte> request) {
 
 // ---- Writers
 
+// A client's wishes, as far as they cost the others nothing: what a stream remembers beside its
+// chunks is not counted by the store.
+WriterOptions Connection::Bounded(const WriterOptions& options, std::size_t streams) const {
+  options.Check();
+  WriterOptions bounded = options;
+  bounded.room_wait_max = std::min<std::chrono::nanoseconds>(options.room_wait_max, kRoomWaitMax);
+  bounded.bytes_max = std::min(options.bytes_max, store_.chunks().bytes_max() / 4);
+  const std::size_t each =
+      sizeof(Stream) + 512 + sizeof(std::uint64_t) * static_cast<std::size_t>(options.history);
+  if (each * streams > kStreamBytesMax) {
+    throw InvalidArgument(
+        "{} streams with a history of {} steps remember {} bytes, and a client has {}; use several "
+        "writers, or a shorter history",
+        streams, options.history, each * streams, kStreamBytesMax);
+  }
+  return bounded;
+}
+
 void Connection::BeginStreams(std::string_view text) {
   AnswerErrors([&] {
     const StreamsRequest request = DecodeStreams(text);
-    request.options.Check();
-    layout_.emplace(request.steps, request.options.chunk_steps);
+    std::size_t streams = streams_.size();
     for (const StreamsRequest::Stream& stream : request.streams) {
-      WriterOptions options = request.options;
+      streams = std::max<std::size_t>(streams, stream.index + std::size_t{1});
+    }
+    WriterOptions options = Bounded(request.options, streams);
+    const auto layout = std::make_shared<const ChunkLayout>(request.steps, 1);
+    for (const StreamsRequest::Stream& stream : request.streams) {
       options.stream = stream.id;
       if (stream.index >= streams_.size()) streams_.resize(stream.index + 1);
       streams_[stream.index] = {.id = stream.id,
                                 .first_step = stream.first_step,
+                                .layout = layout,
                                 .writer = store_.NewWriter(request.steps, options)};
     }
     AnswerDone(nullptr);
@@ -117,8 +142,8 @@ void Connection::Append(PlainReader& reader) {
   Stream& stream = StreamAt(request.stream);
   if (stream.failure) return;
   leaves_.clear();
-  for (int leaf = 0; leaf < layout_->steps().size(); ++leaf) {
-    leaves_.push_back(reader.Take(layout_->row_bytes(leaf)).data());
+  for (int leaf = 0; leaf < stream.layout->steps().size(); ++leaf) {
+    leaves_.push_back(reader.Take(stream.layout->row_bytes(leaf)).data());
   }
   try {
     stream.writer->Append(leaves_, request.version);
@@ -169,9 +194,10 @@ void Connection::SampleItems(PlainReader& reader) {
   const auto request = reader.Take<SampleCall>();
   Table& table = TableAt(request.table);
   AnswerErrors([&] {
-    if (leases_.size() >= kLeasesMax) {
-      throw FailedPrecondition("{} samples were drawn and not released; release some first",
-                               leases_.size());
+    if (leases_.size() >= kLeasesMax || leased_items_ + request.count > kLeasedItemsMax) {
+      throw FailedPrecondition(
+          "{} samples of {} items were drawn and not released; release some first", leases_.size(),
+          leased_items_);
     }
     if (leases_.contains(request.lease)) {
       throw InvalidArgument("the lease {} is in use", request.lease);
@@ -186,6 +212,7 @@ void Connection::SampleItems(PlainReader& reader) {
     if (request.has_bound != 0) draw.staleness_max = request.staleness_max;
     table.SampleInto(draw, *sample);
     SendItems(*sample);
+    leased_items_ += sample->size();
     leases_[request.lease] = std::move(sample);
   });
 }
@@ -238,6 +265,7 @@ void Connection::SendItems(const Sample& sample) {
 void Connection::Release(PlainReader& reader) {
   const auto found = leases_.find(reader.Take<ReleaseRequest>().lease);
   if (found == leases_.end()) return;  // Its draw has failed.
+  leased_items_ -= found->second->size();
   found->second->Release();
   free_samples_.push_back(std::move(found->second));
   leases_.erase(found);

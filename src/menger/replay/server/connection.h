@@ -55,13 +55,15 @@ class Connection {
   // begun it anew.
   struct Stream {
     std::uint64_t id = 0;
-    std::int64_t first_step = 0;  // The client's number of the writer's step 0.
+    std::int64_t first_step = 0;                // The client's number of the writer's step 0.
+    std::shared_ptr<const ChunkLayout> layout;  // Of one step.
     std::unique_ptr<TrajectoryWriter> writer;
     std::optional<Error> failure;
   };
 
   void Handle(std::span<const std::byte> request);
   void BeginStreams(std::string_view text);
+  WriterOptions Bounded(const WriterOptions& options, std::size_t streams) const;
   void Append(PlainReader& reader);
   void Add(PlainReader& reader);
   void Flush(PlainReader& reader);
@@ -96,8 +98,8 @@ class Connection {
   std::atomic<bool> done_{false};
 
   std::vector<Stream> streams_;
-  std::optional<ChunkLayout> layout_;  // Of the streams.
   std::unordered_map<std::uint64_t, std::unique_ptr<Sample>> leases_;
+  std::int64_t leased_items_ = 0;
   std::vector<std::unique_ptr<Sample>> free_samples_;
 
   // Kept for their memory.

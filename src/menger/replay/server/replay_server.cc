@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::seconds kGreetingTime{5};
 constexpr std::chrono::milliseconds kLook{200};
 constexpr std::size_t kRingBytesMin = std::size_t{64} << 10;
-constexpr std::size_t kRingBytesMax = std::size_t{1} << 30;
+constexpr std::size_t kRingBytesMax = std::size_t{256} << 20;
 constexpr std::size_t kGuestsMax = 1024;
 
 // Not a draw of the run: it must differ between two lives of a server.
@@ -195,12 +195,12 @@ void ReplayServer::Welcome(FileDescriptor socket, const Greeting& greeting) {
     throw Unavailable("the system has too many descriptors under way");
   }
   Connection& served = *connection;
-  clients_.push_back({.connection = std::move(connection)});
-  ++connections_;
-  clients_.back().thread = Thread({.name = "replay client"}, [this, &served] {
+  Thread thread({.name = "replay client"}, [this, &served] {
     served.Serve();
     eventfd_write(wake_.get(), 1);
   });
+  clients_.push_back({.connection = std::move(connection), .thread = std::move(thread)});
+  ++connections_;
 }
 
 void ReplayServer::DropGone() {
