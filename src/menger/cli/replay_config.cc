@@ -123,14 +123,14 @@ std::string LineOf(const ItemColumn& column) {
                      column.padding == Padding::kFront ? kInFront : "");
 }
 
-template <typename Declaring>
-void SetAll(Declaring declare, const toml::table& table, const std::string& origin) {
-  Options options = declare();
-  for (const auto& [key, node] : table) {
-    const std::string name(key.str());
-    WithPlace(PlaceOf(origin, node),
-              [&, &node = node] { options.Set(name, ToValue(node, PlaceOf(origin, node), name)); });
-  }
+void SetOne(Options& options, const std::string& name, const toml::node& node,
+            const std::string& origin) {
+  const std::string place = PlaceOf(origin, node);
+  WithPlace(place, [&] { options.Set(name, ToValue(node, place, name)); });
+}
+
+void SetAll(Options& options, const toml::table& table, const std::string& origin) {
+  for (const auto& [key, node] : table) SetOne(options, std::string(key.str()), node, origin);
 }
 
 std::string LinesOf(const Options& options) {
@@ -276,46 +276,30 @@ void ReplayConfig::DeclareDurability(Options& options) {
 ReplayConfig ReplayConfig::Read(std::string_view toml, const std::string& origin) {
   ReplayConfig config;
   const toml::table file = ParseToml(toml, origin);
-  toml::table top;
+  Options top;
+  config.DeclareTop(top);
   for (const auto& [key, node] : file) {
     const std::string name(key.str());
-    const std::string place = PlaceOf(origin, node);
     if (name == "durability" && node.is_table()) {
-      SetAll(
-          [&] {
-            Options options("durability");
-            config.DeclareDurability(options);
-            return options;
-          },
-          *node.as_table(), origin);
+      Options options(name);
+      config.DeclareDurability(options);
+      SetAll(options, *node.as_table(), origin);
     } else if (name == "table" && node.is_array_of_tables()) {
       for (const toml::node& each : *node.as_array()) {
-        ServedTableOptions table;
-        SetAll(
-            [&] {
-              Options options("table");
-              table.Declare(options);
-              return options;
-            },
-            *each.as_table(), origin);
+        ServedTableOptions& table = config.tables.emplace_back();
+        Options options(name);
+        table.Declare(options);
+        SetAll(options, *each.as_table(), origin);
         WithPlace(PlaceOf(origin, each), [&] { (void)table.ForTable(); });
-        config.tables.push_back(std::move(table));
       }
     } else if (node.is_table() || node.is_array_of_tables()) {
       throw InvalidArgument(
           "{}: there is no section '{}'; there are [durability] and, for each table, [[table]]",
-          place, name);
+          PlaceOf(origin, node), name);
     } else {
-      top.insert_or_assign(name, node);
+      SetOne(top, name, node, origin);
     }
   }
-  SetAll(
-      [&] {
-        Options options;
-        config.DeclareTop(options);
-        return options;
-      },
-      top, origin);
   if (config.tables.empty()) {
     throw InvalidArgument(
         "{}: a replay server has a [[table]] at least; `menger replay config "

@@ -20,6 +20,7 @@ constexpr const char* kUpdates = "updates";  // Metrics of the learner's own.
 constexpr const char* kItems = "replay_items";
 // Nothing else waits here for anybody: this says that something is broken.
 constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kLook(1);  // How long a draw waits until it looks for what.
 
 std::chrono::nanoseconds Patience(const ReplayOptions& options) {
   if (options.address.empty()) return kPatience;
@@ -78,14 +79,17 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
   for (const std::string& name : names) means.emplace_back(name, 0.0);
   const std::int64_t due = counters_.owed_millionths / per_update;
   const std::int64_t updates = update.Agree(due);
+  std::int64_t learned = 0;
   if (due > 0) Draw();
   for (std::int64_t i = 0; i < updates; ++i) {
-    const Metrics metrics = i < due ? LearnOnce(/*draw_next=*/i + 1 < due, update, progress)
-                                    : algorithm_.Learn(/*batch=*/{}, update, progress);
+    const bool learns = i < due && has_batch_;
+    const Metrics metrics = learns ? LearnOnce(/*draw_next=*/i + 1 < due, update, progress)
+                                   : algorithm_.Learn(/*batch=*/{}, update, progress);
+    if (learns) ++learned;
     CheckMetrics(metrics, names);
     for (std::size_t k = 0; k < means.size(); ++k) means[k].second += metrics[k].second;
   }
-  counters_.owed_millionths -= due * per_update;
+  counters_.owed_millionths -= learned * per_update;
   batches_.Release();  // Before the next slab is written: chunks that go are used again.
   algorithm_.Observe(slab, update);
   for (auto& [name, value] : means) {
@@ -104,13 +108,25 @@ std::vector<std::string> ReplayLearner::metric_names() const {
   return names;
 }
 
+// A server that came back may have lost items, and wait for more before it lets anybody draw: they
+// come from slabs, so what is owed is learned later.
 void ReplayLearner::Draw() {
-  batches_.Draw(
-      {.count = static_cast<int>(options_.batch_size), .deadline = Deadline::After(patience_)});
+  const Deadline deadline = Deadline::After(patience_);
+  const auto count = static_cast<int>(options_.batch_size);
+  for (has_batch_ = false; !has_batch_;) {
+    try {
+      batches_.Draw({.count = count, .deadline = Deadline::After(kLook)});
+      has_batch_ = true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDeadlineExceeded || deadline.expired()) throw;
+      if (replay_.client().info(replay_.table()).items < options_.min_size) return;
+    }
+  }
 }
 
 Metrics ReplayLearner::LearnOnce(bool draw_next, UpdateRule& update, double progress) {
   const ReplayBatch batch = batches_.Take(Deadline::After(patience_));
+  has_batch_ = false;
   if (draw_next && prefetches_) Draw();
   Metrics metrics = algorithm_.Learn(batch, update, progress);
   ++counters_.updates;

@@ -68,7 +68,8 @@ class ReplayLearner final : public SlabConsumer {
   BatchSource batches_;  // After replay, whose chunks it holds.
   std::vector<PriorityUpdate> priorities_;
   ReplayCounters counters_;
-  bool updated_ = false;  // By the last Consume.
+  bool has_batch_ = false;  // Drawn, and not yet learned from.
+  bool updated_ = false;    // By the last Consume.
 };
 
 }  // namespace menger

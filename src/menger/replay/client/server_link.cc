@@ -75,6 +75,7 @@ std::span<std::byte> ServerLink::Reserve(std::size_t bytes) {
 }
 
 std::span<const std::byte> ServerLink::Receive(const Deadline& deadline) {
+  Send();  // It may be what is to be answered.
   for (;;) {
     const Deadline look =
         Deadline::After(std::min<std::chrono::nanoseconds>(deadline.remaining(), kLook));

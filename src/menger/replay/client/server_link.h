@@ -78,7 +78,8 @@ class ServerLink {
   void Send() { channel_.Send(); }
   void Post() { channel_.Post(); }  // The server need not hurry.
 
-  // An answer, in place until Release; null bytes at the deadline. Throws ServerGone.
+  // An answer, in place until Release; null bytes at the deadline. Sends what was begun. Throws
+  // ServerGone.
   std::span<const std::byte> Receive(const Deadline& deadline);
   void Release() { channel_.Release(); }
 

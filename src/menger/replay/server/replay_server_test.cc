@@ -122,32 +122,39 @@ TEST(ReplayServerTest, AWaitOfAClientThatHasGoneEnds) {
 TEST(ReplayServerTest, AServerThatComesBackIsFoundAndWhatWasNotAcknowledgedIsSentAgain) {
   const testing_files::Folder folder;
   const std::string socket = folder / "socket";
-  auto served = std::make_unique<Served>(std::vector{ServedTable()}, socket);
+  TableOptions table = ServedTable();
+  table.sampler = {.kind = SelectorKind::kFifo};
+  table.times_sampled_max = 1;
+  auto served = std::make_unique<Served>(std::vector{table}, socket);
   ServedReplay client({.socket = socket});
-  const auto writer =
-      client.NewWriter(client.table(0).items.steps, {.chunk_steps = 4, .history = 8}, 1);
+  const ItemSpec& items = client.table(0).items;
+  constexpr int kStreams = 3;
+  const auto writer = client.NewWriter(items.steps, {.chunk_steps = 4, .history = 8}, kStreams);
   const auto sampler = client.NewSampler(0);
+  const auto write = [&](int first, int last) {
+    for (int stream = 0; stream < kStreams; ++stream) {
+      for (int i = first; i <= last; ++i) WriteValue(*writer, stream, 100 * stream + i);
+    }
+  };
+  const auto flush = [&] {
+    for (int stream = 0; stream < kStreams; ++stream) writer->Flush(stream, Soon());
+    writer->Await(Soon());
+  };
   Sample before;
-  for (int i = 0; i < 10; ++i) WriteValue(*writer, 0, i);
-  writer->Flush(0, Soon());
-  writer->Await(Soon());
+  write(0, 9);
+  flush();
   sampler->SampleInto({.count = 4, .deadline = Soon()}, before);
-  const std::vector<std::int64_t> values = LastValues(client.table(0).items, before);
-  for (int i = 10; i < 20; ++i) WriteValue(*writer, 0, i);
+  write(10, 12);
   served.reset();
-  WriteValue(*writer, 0, 20);
-  TableOptions fifo = ServedTable();
-  fifo.sampler = {.kind = SelectorKind::kFifo};
-  fifo.times_sampled_max = 1;
-  served = std::make_unique<Served>(std::vector{fifo}, socket);
-  writer->Flush(0, Soon());
-  writer->Await(Soon());
-  EXPECT_EQ(LastValues(client.table(0).items, before), values);
-  EXPECT_EQ(client.info(0).items, 11);
+  write(13, 14);
+  served = std::make_unique<Served>(std::vector{table}, socket);
+  flush();
+  EXPECT_THAT(LastValues(items, before), ElementsAre(0, 1, 2, 3));  // Of the server that has gone.
   Sample after;
-  sampler->SampleInto({.count = 11, .deadline = Soon()}, after);
-  EXPECT_THAT(LastValues(client.table(0).items, after),
-              ElementsAre(10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20));
+  sampler->SampleInto({.count = 15, .deadline = Soon()}, after);
+  EXPECT_THAT(LastValues(items, after),
+              ElementsAre(10, 11, 12, 13, 14, 110, 111, 112, 113, 114, 210, 211, 212, 213, 214));
+  EXPECT_EQ(client.info(0).inserts, 15);
 }
 
 TEST(ReplayServerTest, WhoWaitsWhenItsServerStopsWaitsAtTheNextOne) {

@@ -1,0 +1,151 @@
+"""A recipe whose replay is a server's: served, looked at, kept, killed."""
+
+import csv
+import re
+import signal
+import time
+import unittest
+
+import program
+
+RECIPE = """
+environment = "CartPole-v1"
+algorithm = "dqn"
+steps = 6000
+seed = 3
+learner_threads = 1
+[collector]
+kind = "serial"
+workers = 1
+environments = 2
+horizon = 5
+[replay]
+capacity = 1000
+min_size = 200
+batch_size = 32
+training_intensity = 8
+[network]
+hidden = [16]
+[evaluation]
+every = 3000
+episodes = 5
+[progress]
+every = 500
+"""
+TIMES = {"seconds", "training_seconds", "collecting_seconds", "learning_seconds", "simulation_thread_seconds", "inference_thread_seconds",
+         "waiting_thread_seconds"}  # fmt: skip
+
+
+class ReplayServerTest(program.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "dqn.toml").write_text(RECIPE)
+
+    def write_config(self, **changes):
+        done = self.run_program("replay", "config", "dqn.toml")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = done.stdout
+        for key, value in changes.items():
+            text, count = re.subn(rf"(?m)^{key} = .*$", f'{key} = "{value}"', text)
+            self.assertEqual(count, 1, key)
+        (self.folder / "replay.toml").write_text(text)
+
+    def serve(self):
+        server = self.start("replay", "serve", "replay.toml")
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        line = server.stderr.readline()
+        self.assertIn("serving 1 replay table at 'replay.sock'", line)
+        return server
+
+    def train(self, out, *more):
+        done = self.run_program("train", "dqn.toml", "--quiet", "--out", out, *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [{key: value for key, value in row.items() if key not in TIMES} for row in self.progress(out)]
+
+    def progress(self, out):
+        with open(self.folder / out / "progress.csv", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def info(self, *more):
+        done = self.run_program("replay", "info", "replay.sock", *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_served_run_has_the_bits_of_an_embedded_one_and_the_server_tells_of_it(self):
+        self.write_config()
+        self.serve()
+        self.assertEqual(self.train("served", "--set", "replay.address=replay.sock"), self.train("embedded"))
+        self.assertIn("replay: 1000 of 1000 items", self.info())
+        metrics = self.info("--prometheus")
+        for line in metrics.splitlines():
+            self.assertRegex(line, r'^(# (HELP|TYPE) menger_replay_\w+ .+|menger_replay_\w+(\{table="replay"\})? [0-9.]+)$')
+        self.assertIn('menger_replay_items{table="replay"} 1000', metrics)
+
+    def test_a_run_goes_on_while_its_server_is_killed_and_what_is_kept_outlives_it(self):
+        self.write_config(kind="journal")
+        server = self.serve()
+        run = self.start("train", "dqn.toml", "--quiet", "--out", "run", "--set", "replay.address=replay.sock", "--set", "steps=1e8",
+                         "--set", "evaluation.every=0")  # fmt: skip
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        for _ in range(3):
+            self.wait_for_inserts()
+            server.kill()
+            server.wait()
+            server = self.serve()
+        self.wait_for_inserts()
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(program.PATIENCE_S), 128 + signal.SIGINT)
+        done = self.run_program("replay", "checkpoint", "replay.sock")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kept = self.items()
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(program.PATIENCE_S), 0)
+        self.serve()
+        self.assertEqual(self.items(), kept)
+
+    def items(self):
+        return re.search(r"(?m)^replay: .*\n  inserts \d+", self.info())[0]
+
+    def wait_for_inserts(self):
+        def inserts():
+            return int(re.search(r"inserts (\d+)", self.info())[1])
+
+        before, end = inserts(), time.monotonic() + program.PATIENCE_S
+        while inserts() <= before:
+            self.assertLess(time.monotonic(), end)
+
+    def test_a_saved_run_goes_on_with_its_server(self):
+        self.write_config()
+        self.serve()
+        self.train("run", "--set", "replay.address=replay.sock")
+        done = self.run_program("train", "--resume", "run", "--set", "steps=8000", "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.progress("run")[-1]["steps"], "8000")
+        done = self.run_program("train", "--resume", "run", "--set", "steps=9000", "--set", "replay.address=", "--quiet")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("replay.address", done.stderr)
+
+    def test_what_cannot_be_served_or_found_is_said(self):
+        for arguments, status, words in [
+            (["config", "cartpole_ppo"], 2, "does not learn from replay"),
+            (["config", "cartpole_dqm"], 2, "did you mean 'cartpole_dqn'"),
+            (["serve", "missing.toml"], 2, "missing.toml"),
+            (["info", "nowhere.sock"], 1, "nobody listens at 'nowhere.sock'"),
+            (["checkpoint", "unix:nowhere.sock"], 1, "nobody listens at 'nowhere.sock'"),
+        ]:
+            done = self.run_program("replay", *arguments)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(words, done.stderr)
+        self.write_config()
+        self.serve()
+        second = self.run_program("replay", "serve", "replay.toml")
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("another process listens at 'replay.sock'", second.stderr)
+        done = self.run_program("replay", "checkpoint", "replay.sock")
+        self.assertIn("keeps nothing", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
