@@ -126,6 +126,19 @@ class BlocksTest(Workplace):
         self.run_line(f"menger train own.toml {QUICK} --out runs/own")
         self.assertIn("is_success", (self.folder / "runs/own/progress.csv").read_text().splitlines()[0])
 
+    @tests("docs/replay.md", "As a server")
+    def test_a_run_uses_a_replay_server(self, text):
+        config, serve, train, info = commands(text)
+        self.run_line(config)
+        server = subprocess.Popen(["bash", "-c", f"exec {serve}"], cwd=self.folder, env=self.environment(), stderr=subprocess.PIPE, text=True)
+        try:
+            self.assertIn("serving", server.stderr.readline())
+            self.run_line(f"{train} --set steps=10500 --set evaluation.episodes=1 --set evaluation.every=0 --out runs/served")
+            self.assertIn("replay: 10000 of 10000 items", self.run_line(info))
+        finally:
+            server.kill()
+            server.communicate(timeout=PATIENCE_S)
+
     @tests("docs/performance.md", "Performance, measured")
     def test_the_tables_are_replaced(self, text):
         (self.folder / "docs").mkdir()

@@ -12,9 +12,11 @@
 #include "expect.h"
 #include "menger/base/error.h"
 #include "menger/replay/client/batch_gatherer.h"
+#include "menger/replay/client/served_replay.h"
 #include "menger/replay/durability/checkpoint.h"
 #include "menger/replay/durability/replay_keeper.h"
 #include "menger/replay/replay_store.h"
+#include "menger/replay/server/replay_server.h"
 #include "menger/replay/trajectory_writer.h"
 
 using namespace menger;
@@ -72,6 +74,24 @@ void RunDurability() {
   }
 }
 
+void RunAsAServer() {
+  const Spec steps({LeafSpec::Scalar("observation", DataType::kFloat32),
+                    LeafSpec::Scalar("action", DataType::kInt64)});
+  ItemSpec items{.steps = steps};
+  for (const char* const name : {"observation", "action", "reward", "terminated", "next"}) {
+    items.columns.push_back({.name = name, .leaf = "action"});
+  }
+  ReplayStore store(
+      {.tables = {{.name = "replay", .items = items, .items_max = 100}}, .shared = true});
+  const ReplayServer server(store, nullptr, {.socket = "replay.sock"});
+  const float observation = 1;
+  const std::int64_t action = 3;
+  const std::array<const std::byte*, 2> leaves = {reinterpret_cast<const std::byte*>(&observation),
+                                                  reinterpret_cast<const std::byte*>(&action)};
+#include "blocks/replay/as_a_server_2.statements.inc"
+  Expect(sample.size() == 1 && sample.items()[0].key.number == 1, "what was written is drawn");
+}
+
 }  // namespace
 
 int main() {
@@ -89,5 +109,6 @@ int main() {
   Expect(refused, "an item that begins before its stream is refused");
   RunCheckpoints();
   RunDurability();
+  RunAsAServer();
   std::filesystem::remove_all(folder);
 }

@@ -30,6 +30,12 @@ void CheckServed(const ReplayOptions& options, const TableOptions& served, const
         served.name, options.address, prioritised ? "by priorities" : "without priorities",
         options.sampler);
   }
+  if (served.rate_limiter.min_size > options.min_size) {
+    throw FailedPrecondition(
+        "replay.min_size = {}, but table '{}' at replay.address = {} lets nobody draw before it "
+        "has {} items; set one to what the other is",
+        options.min_size, served.name, options.address, served.rate_limiter.min_size);
+  }
   if (served.items_max != options.capacity) {
     LogWarning("replay.capacity = {} is not used: the served table '{}' keeps {} items",
                options.capacity, served.name, served.items_max);

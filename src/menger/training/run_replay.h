@@ -19,8 +19,8 @@ class RunReplay {
   // A store of one table with these options.
   explicit RunReplay(const ReplayStoreOptions& own);
   // The table replay.table of the server at replay.address. Throws as ServedReplay; NotFound for
-  // another name; FailedPrecondition where its items are not the algorithm's, or it draws by
-  // another rule than replay.sampler.
+  // another name; FailedPrecondition where its items are not the algorithm's, it draws by another
+  // rule than replay.sampler, or only once it has more than replay.min_size items.
   RunReplay(const ReplayOptions& options, const ItemSpec& items);
 
   ReplayClient& client() { return *client_; }

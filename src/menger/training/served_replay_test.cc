@@ -85,6 +85,10 @@ TEST(ServedReplayTest, ATableOfAnotherRecipeIsRefusedWithTheDifference) {
   EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { ReplayRun(other, CartPole()); }),
               HasSubstr("replay.sampler is prioritised"));
   other.replay.sampler = "uniform";
+  other.replay.min_size = 50;
+  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { ReplayRun(other, CartPole()); }),
+              HasSubstr("lets nobody draw before it has 100 items"));
+  other.replay.min_size = 100;
   other.options.back().second = "1";  // n_step.
   EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { ReplayRun(other, CartPole()); }),
               HasSubstr("reward"));

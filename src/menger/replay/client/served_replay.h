@@ -59,7 +59,7 @@ class ServedReplay final : public ReplayClient {
   explicit ServedReplay(const ServedReplayOptions& options);
 
   int tables() const override { return static_cast<int>(finder_->tables().size()); }
-  // Name, items, bounds, and the kind of sampler; nothing else of them is known here.
+  // Name, items, bounds, the kind of sampler and min_size; nothing else of them is known here.
   const TableOptions& table(int index) const override { return finder_->tables()[index]; }
 
   std::unique_ptr<ReplayWriter> NewWriter(const Spec& steps, const WriterOptions& options,

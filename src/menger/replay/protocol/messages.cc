@@ -176,6 +176,7 @@ std::string EncodeTables(std::span<const TableOptions* const> tables) {
                          {"items_max", table->items_max},
                          {"bytes_max", table->bytes_max},
                          {"times_sampled_max", table->times_sampled_max},
+                         {"min_size", table->rate_limiter.min_size},
                          {"prioritised", table->sampler.kind == SelectorKind::kPrioritised}});
   }
   return Text(described);
@@ -189,6 +190,7 @@ std::vector<TableOptions> DecodeTables(std::string_view text) {
                            .items_max = table.at("items_max"),
                            .bytes_max = table.at("bytes_max"),
                            .times_sampled_max = table.at("times_sampled_max")};
+      options.rate_limiter.min_size = table.at("min_size");
       options.items.steps = SpecFrom(table.at("steps"));
       for (const Json& column : table.at("columns")) {
         options.items.columns.push_back(ColumnFrom(column));
