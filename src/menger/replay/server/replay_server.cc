@@ -68,7 +68,7 @@ ReplayServer::~ReplayServer() { Stop(Deadline::After(std::chrono::seconds(0))); 
 void ReplayServer::Stop(const Deadline& deadline) {
   stopping_ = true;
   eventfd_write(wake_.get(), 1);
-  while (connections_ > 0 && !deadline.expired()) {
+  while (!drained_ && !deadline.expired()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   ended_ = true;
@@ -128,8 +128,10 @@ void ReplayServer::Watch() {
     eventfd_t ignored = 0;
     eventfd_read(wake_.get(), &ignored);
     if (polled[1].revents != 0) AcceptAll();
-    if (stopping_) FinishAll();
+    const bool last = stopping_;  // Whoever comes later finds nobody.
+    if (last) FinishAll();
     DropGone();
+    if (last && clients_.empty()) drained_ = true;
   }
   guests_.clear();
   for (Client& client : clients_) client.connection->Abandon();

@@ -81,6 +81,7 @@ class ReplayServer {
   ListeningSocket listener_;
   FileDescriptor wake_;  // An eventfd.
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> drained_{false};  // Stopping, and no client is left.
   std::atomic<bool> ended_{false};
   std::atomic<int> connections_{0};
 
