@@ -1,5 +1,6 @@
 #include "menger/replay/server/replay_server.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -110,6 +111,8 @@ ServerInfo ReplayServer::info() const {
   }
   return info;
 }
+
+void ReplayServer::PrepareProcess() { mallopt(M_ARENA_MAX, 1); }
 
 std::vector<pollfd> ReplayServer::Polled() const {
   std::vector<pollfd> polled;

@@ -59,6 +59,11 @@ class ReplayServer {
 
   ServerInfo info() const;
 
+  // For a process that does nothing but serve, before its first thread: lets the threads of clients
+  // that come and go share memory. With memory of their own, each of which kept what it once had,
+  // 18,000 visits left 134 MB instead of 23.
+  static void PrepareProcess();
+
  private:
   // Who has connected and has not yet said what he wants.
   struct Guest {
