@@ -42,6 +42,7 @@ struct ServeArguments {
 };
 
 void Serve(const ServeArguments& arguments) {
+  ReplayServer::PrepareProcess();
   ReplayConfig config = ReplayConfig::Read(ReadFile(arguments.config), arguments.config);
   if (!arguments.socket.empty()) config.socket = PathOf(arguments.socket);
   const StopSignals signals;  // Before threads, so that all of them leave signals to it.

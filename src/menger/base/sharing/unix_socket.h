@@ -36,7 +36,9 @@ class ListeningSocket {
 // Tries until somebody listens, or until the deadline: throws Unavailable then, with the cause.
 FileDescriptor ConnectUnixSocket(const std::string& path, const Deadline& deadline);
 
-// Whether the other end has closed, or said something where nothing is expected.
+// Whether the other end has closed, or said something where nothing is expected but the end.
 bool HasHungUp(const FileDescriptor& socket);
+// For who keeps a socket open, and will say nothing more where they talk. Never waits or throws.
+void SayTheEnd(const FileDescriptor& socket);
 
 }  // namespace menger

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
+#include <chrono>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +24,8 @@ namespace menger {
 struct ReplayServerOptions {
   std::string socket;          // Path of a Unix socket; only this user's processes may connect.
   int connections_max = 4096;  // Each is a thread, and takes as much memory as it has under way.
+  // For who has connected to say what he wants; he goes sooner where many others come.
+  std::chrono::nanoseconds greeting_time = std::chrono::seconds(5);
 
   void Check() const;  // Throws InvalidArgument that names the field.
 };
@@ -30,7 +36,8 @@ struct ReplayServerOptions {
 // Each client has a thread of its own, which waits in a table for it as a thread of this process
 // would: so all that Table says of turns, deadlines and limits holds for all clients together, and
 // one that is slow, silent or goes astray costs itself alone. A client that ends, however, loses
-// what it had drawn and not yet inserted; items that it had flushed stay.
+// what it had drawn and not yet inserted; items that it had flushed stay. Rows that it has drawn
+// are not overwritten before it has released them, or is seen to have ended.
 //
 //     ReplayStore store({..., .shared = true});
 //     ReplayKeeper keeper(store, durability);
@@ -46,10 +53,16 @@ class ReplayServer {
   ReplayServer& operator=(const ReplayServer&) = delete;
 
   // Takes no more clients, answers what has come from those there are, or as much of it as can be
-  // answered until the deadline, and lets them go: they look for another server.
+  // answered until the deadline, and lets them go: they look for another server. What they have
+  // drawn stays readable for as long as this object, or nobody writes into the store.
   void Stop(const Deadline& deadline);
 
   ServerInfo info() const;
+
+  // For a process that does nothing but serve, before its first thread: lets the threads of clients
+  // that come and go share memory. With memory of their own, each of which kept what it once had,
+  // 18,000 visits left 134 MB instead of 23.
+  static void PrepareProcess();
 
  private:
   // Who has connected and has not yet said what he wants.
@@ -60,13 +73,19 @@ class ReplayServer {
   struct Client {
     std::unique_ptr<Connection> connection;
     Thread thread;
+    bool silent = false;   // It says nothing more, but may read rows still.
+    bool hung_up = false;  // It has gone.
   };
 
+  static bool IsDone(const Client& client);
   void Watch();
+  std::vector<pollfd> Polled() const;
+  void HearClients(std::span<const pollfd> polled);
+  void HearGuests(std::span<const pollfd> polled);
   void FinishAll();
   void AcceptAll();
   void Greet(Guest& guest);
-  void Refuse(const FileDescriptor& socket, std::string_view why) const;
+  void Refuse(const FileDescriptor& socket, Refusal refusal, std::string_view why);
   void Welcome(FileDescriptor socket, const Greeting& greeting);
   void DropGone();
 
@@ -84,6 +103,7 @@ class ReplayServer {
   std::atomic<bool> drained_{false};  // Stopping, and no client is left.
   std::atomic<bool> ended_{false};
   std::atomic<int> connections_{0};
+  std::atomic<std::int64_t> refused_{0};
 
   // Of thread_ alone.
   std::list<Guest> guests_;

@@ -27,13 +27,13 @@ inline TableOptions ServedTable() {
 class Served {
  public:
   explicit Served(std::vector<TableOptions> tables = {ServedTable()}, std::string socket = {},
-                  const DurabilityOptions& durability = {})
+                  const DurabilityOptions& durability = {}, ReplayServerOptions options = {})
       : socket_(socket.empty() ? folder_.path() + "/socket" : std::move(socket)),
         store_({.tables = std::move(tables), .shared = true}),
         keeper_(store_, durability),
         server_(std::make_unique<ReplayServer>(
             store_, durability.kind == Durability::kNone ? nullptr : &keeper_,
-            ReplayServerOptions{.socket = socket_})) {}
+            (options.socket = socket_, options))) {}
 
   const std::string& socket() const { return socket_; }
   ReplayStore& store() { return store_; }
