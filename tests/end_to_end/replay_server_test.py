@@ -50,12 +50,13 @@ class ReplayServerTest(program.ProgramTest):
             self.assertEqual(count, 1, key)
         (self.folder / "replay.toml").write_text(text)
 
-    def serve(self):
-        server = self.start("replay", "serve", "replay.toml")
+    def serve(self, *more):
+        server = self.start("replay", "serve", "replay.toml", *more)
         self.addCleanup(server.communicate)
         self.addCleanup(server.kill)
         line = server.stderr.readline()
         self.assertIn("serving 1 replay table at 'replay.sock'", line)
+        self.listens_at = re.search(r"(and at '(.*)')?$", line)[2]
         return server
 
     def train(self, out, *more):
@@ -67,8 +68,8 @@ class ReplayServerTest(program.ProgramTest):
         with open(self.folder / out / "progress.csv", newline="") as file:
             return list(csv.DictReader(file))
 
-    def info(self, *more):
-        done = self.run_program("replay", "info", "replay.sock", *more)
+    def info(self, *more, address="replay.sock"):
+        done = self.run_program("replay", "info", address, *more)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -81,6 +82,27 @@ class ReplayServerTest(program.ProgramTest):
         for line in metrics.splitlines():
             self.assertRegex(line, r'^(# (HELP|TYPE) menger_replay_\w+ .+|menger_replay_\w+(\{table="replay"\})? [0-9.]+)$')
         self.assertIn('menger_replay_items{table="replay"} 1000', metrics)
+
+    def test_a_run_over_tcp_has_the_same_bits(self):
+        self.write_config(listen="127.0.0.1:0")
+        self.serve()
+        self.assertEqual(self.train("served", "--set", f"replay.address={self.listens_at}"), self.train("embedded"))
+        self.assertIn("replay: 1000 of 1000 items", self.info(address=self.listens_at.replace("127.0.0.1", "localhost")))
+
+    def test_a_run_over_tcp_goes_on_while_its_server_is_killed(self):
+        self.write_config(listen="127.0.0.1:0")
+        server = self.serve()
+        run = self.start("train", "dqn.toml", "--quiet", "--out", "run", "--set", f"replay.address={self.listens_at}", "--set", "steps=1e8",
+                         "--set", "evaluation.every=0")  # fmt: skip
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        self.wait_for_inserts()
+        server.kill()
+        server.wait()
+        self.serve("--listen", self.listens_at)
+        self.wait_for_inserts()
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(program.PATIENCE_S), 128 + signal.SIGINT)
 
     def test_a_run_goes_on_while_its_server_is_killed_and_what_is_kept_outlives_it(self):
         self.write_config(kind="journal")
@@ -133,6 +155,8 @@ class ReplayServerTest(program.ProgramTest):
             (["config", "cartpole_dqm"], 2, "did you mean 'cartpole_dqn'"),
             (["serve", "missing.toml"], 2, "missing.toml"),
             (["info", "nowhere.sock"], 1, "nobody listens at 'nowhere.sock'"),
+            (["info", "192.0.2.1:7000"], 2, "'192.0.2.1:7000' is not this machine's loopback"),
+            (["info", "localhost:70000"], 2, "a port below 65536"),
             (["checkpoint", "unix:nowhere.sock"], 1, "nobody listens at 'nowhere.sock'"),
         ]:
             done = self.run_program("replay", *arguments)
@@ -140,6 +164,7 @@ class ReplayServerTest(program.ProgramTest):
             self.assertIn(words, done.stderr)
         self.write_config()
         self.serve()
+        self.assertIn("not this machine's loopback", self.run_program("replay", "serve", "replay.toml", "--socket", "b", "--listen", "0.0.0.0:0").stderr)
         second = self.run_program("replay", "serve", "replay.toml")
         self.assertEqual(second.returncode, 1)
         self.assertIn("another process listens at 'replay.sock'", second.stderr)

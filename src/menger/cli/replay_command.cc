@@ -12,6 +12,7 @@
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/log.h"
+#include "menger/base/sharing/unix_socket.h"
 #include "menger/cli/commands.h"
 #include "menger/cli/recipes.h"
 #include "menger/cli/replay_config.h"
@@ -27,31 +28,30 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{20};
 constexpr std::chrono::seconds kPatience{1};  // Of somebody who asks at a prompt.
-constexpr const char* kAddressHelp = "The path of the server's socket";
-
-std::string PathOf(const std::string& address) {
-  constexpr std::string_view kScheme = "unix:";
-  return address.starts_with(kScheme) ? address.substr(kScheme.size()) : address;
-}
+constexpr const char* kAddressHelp =
+    "The path of the server's socket, or HOST:PORT where it listens for TCP";
 
 // ---- serve
 
 struct ServeArguments {
   std::string config;
   std::string socket;
+  std::string listen;
 };
 
 void Serve(const ServeArguments& arguments) {
   ReplayServer::PrepareProcess();
   ReplayConfig config = ReplayConfig::Read(ReadFile(arguments.config), arguments.config);
-  if (!arguments.socket.empty()) config.socket = PathOf(arguments.socket);
+  if (!arguments.socket.empty()) config.socket = PathOfAddress(arguments.socket);
+  if (!arguments.listen.empty()) config.listen = arguments.listen;
   const StopSignals signals;  // Before threads, so that all of them leave signals to it.
   ReplayStore store(config.ForStore());
   ReplayKeeper keeper(store, config.ForDurability());
   const bool keeps = keeper.kind() != Durability::kNone;
   ReplayServer server(store, keeps ? &keeper : nullptr, config.ForServer());
-  LogInfo("serving {} replay table{} at '{}'", store.tables(), store.tables() == 1 ? "" : "s",
-          config.socket);
+  LogInfo("serving {} replay table{} at '{}'{}", store.tables(), store.tables() == 1 ? "" : "s",
+          config.socket,
+          config.listen.empty() ? "" : fmt::format(" and at '{}'", server.listens_at()));
   while (signals.received() == 0) std::this_thread::sleep_for(kLook);
   LogInfo("{}: answering what has come, for {:g} s at most",
           StopSignals::NameOf(signals.received()), config.drain);
@@ -75,6 +75,8 @@ checkpoint. A second signal ends it at once. The file, every key with what it do
   command->add_option("config", arguments->config, "The file that says what is served (TOML)")
       ->required();
   command->add_option("--socket", arguments->socket, "Serve at this path instead of the file's");
+  command->add_option("--listen", arguments->listen,
+                      "Listen for TCP at 127.0.0.1:PORT instead of where the file says");
   command->callback([arguments] { Serve(*arguments); });
 }
 
@@ -133,7 +135,7 @@ struct InfoArguments {
 };
 
 ServedReplay Connect(const std::string& address) {
-  return ServedReplay({.socket = PathOf(address), .patience = kPatience});
+  return ServedReplay({.socket = address, .patience = kPatience});
 }
 
 void Info(const InfoArguments& arguments) {

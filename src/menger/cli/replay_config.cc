@@ -239,6 +239,10 @@ void ReplayConfig::DeclareTop(Options& options) {
   options.Add("socket", &socket,
               {.consequence = "path of the socket at which clients find it; relative to the folder "
                               "that it is started in"});
+  options.Add(
+      "listen", &listen,
+      {.consequence = "where it also listens for TCP, as 127.0.0.1:7000: any process of this "
+                      "machine may connect there; empty: nowhere"});
   options.Add("bytes_max", &bytes_max,
               {.minimum = 0,
                .unit = "bytes",
@@ -339,7 +343,7 @@ DurabilityOptions ReplayConfig::ForDurability() const {
 }
 
 ReplayServerOptions ReplayConfig::ForServer() const {
-  return {.socket = socket, .connections_max = static_cast<int>(connections_max)};
+  return {.socket = socket, .listen = listen, .connections_max = static_cast<int>(connections_max)};
 }
 
 }  // namespace menger

@@ -42,6 +42,7 @@ struct ServedTableOptions {
 // What `menger replay serve` reads: everything that a replay server is.
 struct ReplayConfig {
   std::string socket = "replay.sock";
+  std::string listen;
   std::int64_t bytes_max = 0;
   std::int64_t connections_max = 4096;
   double drain = 5;  // Seconds.

@@ -59,9 +59,10 @@ void ReplayOptions::Declare(Options& options) {
        .consequence = "automatic: kept steps are compressed where that halves them, without "
                       "loss; frames take a fiftieth, and a little longer to draw"});
   options.Add("address", &address,
-              {.consequence = "path of the socket of a replay server (`menger replay serve`) whose "
-                              "table is used instead of memory of this process; other processes "
-                              "may write and draw there, too"});
+              {.consequence = "path of the socket of a replay server (`menger replay serve`), or "
+                              "127.0.0.1:PORT where it listens for TCP: its table is used instead "
+                              "of memory of this process; other processes may write and draw "
+                              "there, too"});
   options.Add("table", &table, {.consequence = "with address: the name of that table"});
   options.Add("patience", &patience,
               {.minimum = 0,

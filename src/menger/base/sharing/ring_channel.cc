@@ -66,20 +66,21 @@ std::span<std::byte> RingChannel::Reserve(std::size_t bytes, const Deadline& dea
   }
 }
 
-void RingChannel::Send() {
-  if (unsent_ == 0) return;
+bool RingChannel::Send() {
+  if (unsent_ == 0) return true;
   unsent_ = 0;
   out_->Publish();
   words_[1 - own_].Advance();
+  return true;
 }
 
-RingEntry RingChannel::Receive(const Deadline& deadline) {
+std::span<const std::byte> RingChannel::Receive(const Deadline& deadline) {
   for (;;) {
     const std::uint32_t seen = words_[own_].value();
     const RingEntry entry = in_->Next();
     if (entry) {
       unreleased_ += entry.bytes.size() + sizeof(RingHeader);
-      return entry;
+      return entry.bytes;
     }
     if (unreleased_ > 0) {  // It may wait for room.
       unreleased_ = 0;

@@ -8,27 +8,20 @@
 #include "menger/base/clock.h"
 #include "menger/base/epoch_counter.h"
 #include "menger/base/files.h"
+#include "menger/base/sharing/message_channel.h"
 #include "menger/base/sharing/ring.h"
 #include "menger/base/sharing/segment.h"
 
 namespace menger {
 
-// Messages both ways between two threads or processes: a ring for each direction and something to
-// sleep on, in one segment that both map. The end that makes it sends the descriptor to the other.
+// A MessageChannel between two threads or processes of a host: a ring for each direction and
+// something to sleep on, in one segment that both map. The end that makes it sends the descriptor
+// to the other.
 //
-//     std::span<std::byte> room = channel.Reserve(bytes, deadline);   // One end:
-//     ... fill it; more of them ...
-//     channel.Send();
-//
-//     const RingEntry entry = channel.Receive(deadline);              // The other:
-//     ... read it in place ...
-//     channel.Release();
-//
-// Neither end trusts the other: what it cannot have said is DataLoss, and what it writes over words
-// to sleep on delays a wait until its deadline, no more. That the other end has gone is not seen
-// here: deadlines that heed a flag (Deadline::OrWhen), or short ones, are the caller's. One thread
-// an end.
-class RingChannel {
+// What the other end writes over words to sleep on delays a wait until its deadline, no more. That
+// it has gone is not seen here: deadlines that heed a flag (Deadline::OrWhen), or short ones, are
+// the caller's.
+class RingChannel final : public MessageChannel {
  public:
   // An entry has at most a quarter of `capacity` (a power of two, 1 KiB or more) bytes. Memory is
   // taken as it is used.
@@ -37,25 +30,21 @@ class RingChannel {
   explicit RingChannel(FileDescriptor descriptor);
 
   int descriptor() const { return segment_.descriptor(); }
-  std::size_t entry_bytes_max() const { return out_->max_bytes(); }
+  std::size_t entry_bytes_max() const override { return out_->max_bytes(); }
 
-  // Room for an entry, to be filled before the next Reserve or Send. Where there is none, sends
-  // what there is and waits; an empty span (null) at the deadline. What is reserved is sent at the
-  // latest when an eighth of the ring is full. Throws as RingWriter.
-  std::span<std::byte> Reserve(std::size_t bytes, const Deadline& deadline);
-  void Send();  // All that was reserved, and wakes the other end.
-  // The same, but lets the other end sleep: it sees it when it is woken for something else, or
-  // looks at its deadline.
-  void Post() { out_->Publish(); }
+  // Throws as RingWriter.
+  std::span<std::byte> Reserve(std::size_t bytes, const Deadline& deadline) override;
+  bool Send() override;  // The room is what Reserve has found: always true.
+  bool Drain(const Deadline& /*deadline*/) override { return Send(); }
+  // The other end sees it when it is woken for something else, or looks at its deadline.
+  void Post() override { out_->Publish(); }
 
-  // The next entry, in place until Release; null bytes at the deadline. Throws as RingReader.
-  RingEntry Receive(const Deadline& deadline);
-  // Gives back what Receive has given, so that the other end has room: at once where it waits for
-  // that, or now and then.
-  void Release();
+  // Throws as RingReader.
+  std::span<const std::byte> Receive(const Deadline& deadline) override;
+  // At once where the other end waits for room, or now and then.
+  void Release() override;
 
-  // Wakes this end's own wait, from any thread, so that it looks at its deadline.
-  void Interrupt() { words_[own_].Advance(); }
+  void Interrupt() override { words_[own_].Advance(); }
 
   // Between two messages, when nothing is to do: see RingWriter.
   void GiveMemoryBack() { out_->GiveMemoryBack(); }

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -103,6 +104,11 @@ FileDescriptor ConnectUnixSocket(const std::string& path, const Deadline& deadli
     }
     std::this_thread::sleep_for(kRetry);
   }
+}
+
+std::string PathOfAddress(const std::string& address) {
+  constexpr std::string_view kScheme = "unix:";
+  return address.starts_with(kScheme) ? address.substr(kScheme.size()) : address;
 }
 
 bool HasHungUp(const FileDescriptor& socket) {

@@ -16,7 +16,9 @@ namespace menger {
 
 // Where a replay server is, and for how long to wait for it.
 struct ServedReplayOptions {
-  std::string socket;  // The path that it serves at (ReplayServerOptions).
+  // The path that it serves at ("unix:" may stand before it), or HOST:PORT where it listens for TCP
+  // (ReplayServerOptions).
+  std::string socket;
   // For its start, and again for each time that it has ended: calls go on when it is back.
   std::chrono::nanoseconds patience = std::chrono::seconds(60);
 };
@@ -49,7 +51,8 @@ class ServerFinder {
 };
 
 // The tables of a replay server of this host (ReplayServer). Rows of samples are read where they
-// lie, in a mapping that this process cannot write; steps are copied to the server.
+// lie, in a mapping that this process cannot write; steps are copied to the server. Over TCP, rows
+// of samples come to memory of this process.
 //
 // A server that ends and comes back within `patience` is no error: samples that were drawn stay
 // readable, priorities are updated where the item is still there, and a writer sends again what was

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "menger/base/plain_bytes.h"
+#include "menger/replay/client/row_receiver.h"
 
 namespace menger {
 namespace {
@@ -19,7 +20,8 @@ struct ServedSampler::State {
   State(std::shared_ptr<const ServerFinder> server_finder, int table_index)
       : finder(std::move(server_finder)),
         table(table_index),
-        columns(finder->tables()[table_index].items.columns.size()) {}
+        columns(finder->tables()[table_index].items.columns.size()),
+        rows(finder->tables()[table_index].items) {}
 
   void Draw(ServerLink& server, const SampleRequest& request,
             const std::shared_ptr<const void>& lease, std::uint64_t number, Sample& sample);
@@ -33,6 +35,7 @@ struct ServedSampler::State {
   std::mutex mutex;  // Of all that follows: samples may be released by another thread.
   std::unique_ptr<ServerLink> link;
   std::uint64_t leases = 0;
+  RowReceiver rows;  // Where they come with the answer.
 
   // Kept for their memory.
   std::vector<SampledItem> items;
@@ -111,7 +114,7 @@ void ServedSampler::State::Draw(ServerLink& server, const SampleRequest& request
       more = TakeItems(server, answer, lease, sample);
       server.Release();
     }
-  } catch (const ServerGone&) {
+  } catch (...) {
     sample.Release();
     throw;
   }
@@ -120,7 +123,12 @@ void ServedSampler::State::Draw(ServerLink& server, const SampleRequest& request
 // True where more are to come. Throws what the server could not do.
 bool ServedSampler::State::TakeItems(ServerLink& server, std::span<const std::byte> answer,
                                      const std::shared_ptr<const void>& lease, Sample& sample) {
-  if (PlainReader(answer).Take<ReplyKind>() != ReplyKind::kItems) {
+  const auto kind = PlainReader(answer).Take<ReplyKind>();
+  if (kind == ReplyKind::kRows) {
+    rows.Receive(server, PlainReader(answer).Take<RowsReply>(), sample);
+    return false;
+  }
+  if (kind != ReplyKind::kItems || server.memory() == nullptr) {
     const std::optional<Error> error = ErrorIn(answer);
     server.Release();
     sample.Release();

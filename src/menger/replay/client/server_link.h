@@ -13,9 +13,11 @@
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
 #include "menger/base/files.h"
-#include "menger/base/sharing/ring_channel.h"
+#include "menger/base/sharing/message_channel.h"
 #include "menger/base/sharing/segment.h"
+#include "menger/base/sharing/stream_channel.h"
 #include "menger/replay/chunks/chunk_view.h"
+#include "menger/replay/protocol/messages.h"
 
 namespace menger {
 
@@ -52,13 +54,14 @@ class ServerMemory {
   const ChunkView view_;
 };
 
-// One connection to a replay server: requests are put into a ring, answers read from another
-// (protocol/messages.h). One thread at a time.
+// One connection to a replay server, which is asked and answers in messages (protocol/messages.h):
+// over rings, where its socket is a path ("unix:" may stand before it), over a stream where it is
+// an address of TCP. One thread at a time.
 class ServerLink {
  public:
   // Connects and is welcomed. Throws Unavailable where nobody listens or answers until the
   // deadline, and for a server that has too many clients; FailedPrecondition for another version,
-  // DataLoss for what is no replay server.
+  // DataLoss for what is no replay server, InvalidArgument for an address that cannot be one.
   ServerLink(const std::string& socket, bool wants_memory, std::size_t ring_bytes,
              const Deadline& deadline);
   ~ServerLink();  // It asks nothing more. What `memory` shows stays as long as that.
@@ -66,8 +69,9 @@ class ServerLink {
   ServerLink& operator=(const ServerLink&) = delete;
 
   std::uint64_t server() const { return server_; }  // Another one after each of its starts.
-  const std::shared_ptr<const ServerMemory>& memory() const { return memory_; }  // Or null.
-  std::size_t entry_bytes_max() const { return channel_.entry_bytes_max(); }
+  // Null where it was not wanted, or cannot be seen: samples then come with their rows.
+  const std::shared_ptr<const ServerMemory>& memory() const { return memory_; }
+  std::size_t entry_bytes_max() const { return channel_->entry_bytes_max(); }
 
   // True when it is asked for the first time: for who keeps what he has said on a connection.
   bool IsFirstUse() { return std::exchange(is_new_, false); }
@@ -81,30 +85,35 @@ class ServerLink {
     std::memcpy(room.data(), &request, sizeof request);
     return room.subspan(sizeof request);
   }
-  void Send() { channel_.Send(); }
-  void Post() { channel_.Post(); }  // The server need not hurry.
+  void Send();
+  void Post();  // The server need not hurry.
 
   // An answer, in place until Release; null bytes at the deadline. Sends what was begun. Throws
   // ServerGone.
   std::span<const std::byte> Receive(const Deadline& deadline);
-  void Release() { channel_.Release(); }
+  void Release() { channel_->Release(); }
 
   // An answer to a call that ends by itself after `wait` at the latest: throws ServerGone where the
   // server then still says nothing.
   std::span<const std::byte> Answer(std::chrono::nanoseconds wait);
 
- private:
-  ServerLink(FileDescriptor socket, bool wants_memory, std::size_t ring_bytes,
-             const Deadline& deadline);
-  std::span<std::byte> Reserve(std::size_t bytes);
-  static RingChannel Greet(bool wants_memory, std::size_t ring_bytes, const Deadline& deadline,
-                           ServerLink& link);
+  // Fills `to` with bytes that follow an answer, which this releases. Throws ServerGone.
+  void ReceiveBytes(std::span<std::byte> to);
 
-  const std::shared_ptr<const FileDescriptor> socket_;
+ private:
+  void GreetByRings(bool wants_memory, const Greeting& greeting, const Deadline& deadline);
+  void GreetByStream(const Greeting& greeting, const Deadline& deadline);
+  void TakeWelcome(std::span<const std::byte> message);
+  std::span<std::byte> Reserve(std::size_t bytes);
+  bool HasGone() const;
+
+  // Beside rings: closed when the server has gone. Null for a stream.
+  std::shared_ptr<const FileDescriptor> socket_;
   bool is_new_ = true;
   std::uint64_t server_ = 0;
   std::shared_ptr<const ServerMemory> memory_;
-  RingChannel channel_;
+  std::unique_ptr<MessageChannel> channel_;
+  StreamChannel* stream_ = nullptr;  // The channel, if it is one.
 };
 
 // What a Done answer says: nothing, or the error that the server met. Throws DataLoss for what is

@@ -1,6 +1,8 @@
 #include "menger/replay/protocol/messages.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -14,6 +16,8 @@ using Json = nlohmann::json;
 constexpr std::size_t kStreamsMax = 65'536;
 constexpr std::size_t kLeavesMax = 4096;
 constexpr std::int64_t kStepBytesMax = std::int64_t{1} << 30;
+constexpr std::uint64_t kCapacityMin = std::uint64_t{64} << 10;
+constexpr std::uint64_t kCapacityMax = std::uint64_t{256} << 20;
 
 // Calls `read` on a text that must be JSON of one form.
 template <typename Read>
@@ -242,6 +246,10 @@ ServerInfo DecodeServer(std::string_view text) {
     }
     return info;
   });
+}
+
+std::size_t ChannelCapacity(std::uint64_t asked) {
+  return std::bit_ceil(std::clamp(asked, kCapacityMin, kCapacityMax));
 }
 
 }  // namespace menger

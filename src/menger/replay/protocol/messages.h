@@ -15,15 +15,15 @@
 namespace menger {
 
 // What clients of a replay server and the server say to each other, message by message, over a
-// RingChannel (base/sharing). Each begins with the number of its kind; its fields are plain bytes,
-// as this build lays them out: the greeting compares versions.
+// MessageChannel (base/sharing): rings, or a stream. Each begins with the number of its kind; its
+// fields are plain bytes, as this build lays them out: the greeting compares versions.
 //
 // The client asks, the server answers in order; Append, Add and Release have no answer, Flush may
 // have others before it. A server trusts nothing in a request: what is not a message is DataLoss,
 // and ends the connection.
 
 // Counts up with each change of what follows, or of the types that it names.
-inline constexpr std::uint32_t kReplayProtocol = 1;
+inline constexpr std::uint32_t kReplayProtocol = 2;
 
 enum class RequestKind : std::uint32_t {
   kTables = 1,  // -> Text: DescribeTables.
@@ -32,7 +32,7 @@ enum class RequestKind : std::uint32_t {
   kAppend,      // AppendRequest, then a step's leaves, one after the other.
   kAdd,         // AddRequest, then a StepRange a column.
   kFlush,       // FlushRequest. -> Done.
-  kSample,      // SampleCall. -> Items, in one or more parts; or Done, with an error.
+  kSample,      // SampleCall. -> Items, in one or more parts, or Rows; or Done, with an error.
   kRelease,     // ReleaseRequest.
   kUpdate,      // TableRequest, then PriorityUpdates. -> Found.
   kDelete,      // TableRequest, then ItemKeys. -> Found.
@@ -96,6 +96,7 @@ enum class ReplyKind : std::uint32_t {
   kItems,     // ItemsReply, then SampledItems, Slices, and how many of these a column has.
   kFound,     // FoundReply.
   kInfo,      // InfoReply.
+  kRows,      // RowsReply, and bytes that follow it.
 };
 
 struct DoneReply {
@@ -117,6 +118,25 @@ struct ItemsReply {
   std::uint32_t slices = 0;
   std::int64_t table_items = 0;
 };
+
+// What was drawn, for a client that does not see the server's memory. Behind the message follow, as
+// bytes of the stream: SampledItems, Slices, how many of these a column has (all as in ItemsReply,
+// but a slice names a run instead of a chunk), RowRuns, and their rows, run after run, each of
+// which begins at a multiple of kRowAlignment. Each row comes once. Nothing is leased.
+struct RowsReply {
+  ReplyKind kind = ReplyKind::kRows;
+  std::uint32_t items = 0;
+  std::uint64_t slices = 0;
+  std::uint64_t runs = 0;
+  std::uint64_t row_bytes = 0;  // Of all runs.
+  std::int64_t table_items = 0;
+};
+// Consecutive rows of one leaf.
+struct RowRun {
+  std::uint32_t leaf = 0;
+  std::uint32_t rows = 0;
+};
+inline constexpr std::size_t kRowAlignment = 16;
 
 struct FoundReply {
   ReplyKind kind = ReplyKind::kFound;
@@ -174,12 +194,13 @@ struct ServerInfo {
 std::string EncodeServer(const ServerInfo& info);
 ServerInfo DecodeServer(std::string_view text);
 
-// What connects begin with, over a socket: a Greeting from the client, a Welcome from the server
-// with the channel's descriptor, and the arena's and the records' where they were asked for. A
-// server that refuses sends the reason behind its Welcome.
+// What connections begin with: a Greeting from the client, a Welcome from the server. Over a Unix
+// socket there comes with it the channel's descriptor, and the arena's and the records' where they
+// were asked for; over TCP both are messages of the stream that goes on as the channel. A server
+// that refuses sends the reason behind its Welcome.
 //
-// After that who asks or answers no more says so there with a byte (SayTheEnd), or closes it. Rows
-// of samples stay until the client has closed it.
+// Beside rings, who asks or answers no more says so at the socket with a byte (SayTheEnd), or
+// closes it. Rows of samples stay until the client has closed it.
 struct Greeting {
   std::uint64_t magic = kMagic;
   std::uint32_t protocol = kReplayProtocol;
@@ -201,5 +222,8 @@ struct Welcome {
   std::uint64_t arena_bytes = 0;
 };
 inline constexpr std::size_t kWelcomeBytesMax = 4096;
+
+// The capacity of a channel whose client has asked for so much: both ends count with it.
+std::size_t ChannelCapacity(std::uint64_t asked);
 
 }  // namespace menger

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "menger/base/log.h"
-#include "menger/base/sharing/unix_socket.h"
 
 namespace menger {
 namespace {
@@ -19,6 +18,7 @@ constexpr std::chrono::seconds kRoomWaitMax{60};
 // A client that has not read its answers for so long is held to have gone.
 constexpr std::chrono::seconds kReadTimeMax{30};
 constexpr std::chrono::hours kForever{24 * 365};
+constexpr const char* kReadsNothing = "it does not read its answers";
 
 std::string_view TextOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -26,30 +26,31 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Connection::Connection(ReplayStore& store, const ServerCalls& calls, FileDescriptor socket,
-                       std::size_t ring_bytes)
-    : store_(store), calls_(calls), socket_(std::move(socket)), channel_(ring_bytes) {}
+Connection::Connection(ReplayStore& store, const ServerCalls& calls,
+                       std::unique_ptr<MessageChannel> channel, std::unique_ptr<RowSender> rows)
+    : store_(store), calls_(calls), channel_(std::move(channel)), rows_(std::move(rows)) {}
 
 void Connection::Finish() {
   finishing_.store(true, std::memory_order_release);
-  channel_.Interrupt();
+  channel_->Interrupt();
 }
 
 void Connection::Abandon() {
   finishing_.store(true, std::memory_order_release);
   gone_.store(true, std::memory_order_release);
-  channel_.Interrupt();
+  channel_->Interrupt();
 }
 
 void Connection::Serve() {
   try {
     const Deadline deadline = Deadline::After(kForever).OrWhen(finishing_);
     while (!gone_.load(std::memory_order_acquire)) {
-      const RingEntry request = channel_.Receive(deadline);
-      if (!request) break;
-      Handle(request.bytes);
-      channel_.Release();
+      const std::span<const std::byte> request = channel_->Receive(deadline);
+      if (request.data() == nullptr) break;
+      Handle(request);
+      channel_->Release();
     }
+  } catch (const ChannelClosed&) {  // As who has no more to say does.
   } catch (...) {
     const Error error = TranslateCurrentException();
     if (!gone_.load(std::memory_order_acquire)) {
@@ -58,7 +59,6 @@ void Connection::Serve() {
   }
   streams_.clear();
   free_samples_.clear();
-  SayTheEnd(socket_);
   done_.store(true, std::memory_order_release);
 }
 
@@ -221,34 +221,46 @@ void Connection::Flush(PlainReader& reader) {
 void Connection::SampleItems(PlainReader& reader) {
   const auto request = reader.Take<SampleCall>();
   Table& table = TableAt(request.table);
+  std::unique_ptr<Sample> sample;
   AnswerErrors([&] {
-    if (leases_.size() >= kLeasesMax || leased_items_ + request.count > kLeasedItemsMax) {
-      throw FailedPrecondition(
-          "{} samples of {} items were drawn and not released; release some first", leases_.size(),
-          leased_items_);
-    }
-    if (leases_.contains(request.lease)) {
-      throw InvalidArgument("the lease {} is in use", request.lease);
-    }
-    if (free_samples_.empty()) free_samples_.push_back(std::make_unique<Sample>());
-    std::unique_ptr<Sample> sample = std::move(free_samples_.back());
-    free_samples_.pop_back();
-    SampleRequest draw{
-        .count = static_cast<int>(std::min<std::uint32_t>(request.count, kSampleItemsMax + 1U)),
-        .deadline = Within(request.wait),
-        .version = request.version};
-    if (request.has_bound != 0) draw.staleness_max = request.staleness_max;
-    table.SampleInto(draw, *sample);
+    sample = Draw(table, request);
+    if (rows_ != nullptr) return;
     SendItems(*sample);
     leased_items_ += sample->size();
     leases_[request.lease] = std::move(sample);
   });
+  if (sample == nullptr) return;
+  // Not to be answered with an error where a part was sent.
+  if (rows_ != nullptr) rows_->Send(*sample, kReadTimeMax, gone_);
+  sample->Release();
+  free_samples_.push_back(std::move(sample));
+}
+
+std::unique_ptr<Sample> Connection::Draw(Table& table, const SampleCall& request) {
+  if (leases_.size() >= kLeasesMax || leased_items_ + request.count > kLeasedItemsMax) {
+    throw FailedPrecondition(
+        "{} samples of {} items were drawn and not released; release some first", leases_.size(),
+        leased_items_);
+  }
+  if (leases_.contains(request.lease)) {
+    throw InvalidArgument("the lease {} is in use", request.lease);
+  }
+  if (free_samples_.empty()) free_samples_.push_back(std::make_unique<Sample>());
+  std::unique_ptr<Sample> sample = std::move(free_samples_.back());
+  free_samples_.pop_back();
+  SampleRequest draw{
+      .count = static_cast<int>(std::min<std::uint32_t>(request.count, kSampleItemsMax + 1U)),
+      .deadline = Within(request.wait),
+      .version = request.version};
+  if (request.has_bound != 0) draw.staleness_max = request.staleness_max;
+  table.SampleInto(draw, *sample);
+  return sample;
 }
 
 // In as many parts as entries of the ring need.
 void Connection::SendItems(const Sample& sample) {
   const int columns = static_cast<int>(sample.spec()->columns.size());
-  const std::size_t room = channel_.entry_bytes_max() - sizeof(ItemsReply);
+  const std::size_t room = channel_->entry_bytes_max() - sizeof(ItemsReply);
   for (int begin = 0; begin < sample.size();) {
     int end = begin;
     std::size_t bytes = 0;
@@ -287,7 +299,7 @@ void Connection::SendItems(const Sample& sample) {
     put(counts_.data(), counts_.size() * sizeof(counts_[0]));
     begin = end;
   }
-  channel_.Send();
+  Send();
 }
 
 void Connection::Release(PlainReader& reader) {
@@ -361,18 +373,18 @@ void Connection::AnswerErrors(Work work) {
 
 void Connection::AnswerDone(const Error* error, std::uint32_t stream) {
   const std::string_view text = error != nullptr ? error->what() : "";
-  const std::size_t bytes = std::min(text.size(), channel_.entry_bytes_max() - sizeof(DoneReply));
+  const std::size_t bytes = std::min(text.size(), channel_->entry_bytes_max() - sizeof(DoneReply));
   const DoneReply reply{.failed = error != nullptr ? 1U : 0U,
                         .code = error != nullptr ? static_cast<std::uint32_t>(error->code()) : 0,
                         .stream = stream};
   const std::span<std::byte> room = Room(sizeof reply + bytes);
   std::memcpy(room.data(), &reply, sizeof reply);
   if (bytes > 0) std::memcpy(room.data() + sizeof reply, text.data(), bytes);
-  channel_.Send();
+  Send();
 }
 
 void Connection::AnswerText(std::string_view text) {
-  if (text.size() > channel_.entry_bytes_max() - sizeof(TextReply)) {
+  if (text.size() > channel_->entry_bytes_max() - sizeof(TextReply)) {
     const Error error =
         Unavailable("an answer of {} bytes is too long for this connection", text.size());
     return AnswerDone(&error);
@@ -381,22 +393,29 @@ void Connection::AnswerText(std::string_view text) {
   const std::span<std::byte> room = Room(sizeof reply + text.size());
   std::memcpy(room.data(), &reply, sizeof reply);
   std::memcpy(room.data() + sizeof reply, text.data(), text.size());
-  channel_.Send();
+  Send();
 }
 
 template <typename Reply>
 void Connection::AnswerPlain(const Reply& reply) {
   std::memcpy(Room(sizeof reply).data(), &reply, sizeof reply);
-  channel_.Send();
+  Send();
 }
 
 // Not once it is gone: a wait that ended for that would be told as one that was too long.
 std::span<std::byte> Connection::Room(std::size_t bytes) {
   if (gone_.load(std::memory_order_acquire)) throw Cancelled("it has gone");
   const std::span<std::byte> room =
-      channel_.Reserve(bytes, Deadline::After(kReadTimeMax).OrWhen(gone_));
-  if (room.data() == nullptr) throw Unavailable("it does not read its answers");
+      channel_->Reserve(bytes, Deadline::After(kReadTimeMax).OrWhen(gone_));
+  if (room.data() == nullptr) throw Unavailable(kReadsNothing);
   return room;
+}
+
+void Connection::Send() {
+  if (channel_->Send()) return;
+  if (!channel_->Drain(Deadline::After(kReadTimeMax).OrWhen(gone_))) {
+    throw Unavailable(kReadsNothing);
+  }
 }
 
 }  // namespace menger

@@ -11,11 +11,11 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
-#include "menger/base/files.h"
 #include "menger/base/plain_bytes.h"
-#include "menger/base/sharing/ring_channel.h"
+#include "menger/base/sharing/message_channel.h"
 #include "menger/replay/protocol/messages.h"
 #include "menger/replay/replay_store.h"
+#include "menger/replay/server/row_sender.h"
 
 namespace menger {
 
@@ -33,15 +33,12 @@ struct ServerCalls {
 // Serve is one thread's; Finish, Abandon and done are any thread's.
 class Connection {
  public:
-  // The store and the calls outlive it.
-  Connection(ReplayStore& store, const ServerCalls& calls, FileDescriptor socket,
-             std::size_t ring_bytes);
+  // The store and the calls outlive it. Rows of samples go through `rows`, which sends into the
+  // channel; without, the client sees the store's memory.
+  Connection(ReplayStore& store, const ServerCalls& calls, std::unique_ptr<MessageChannel> channel,
+             std::unique_ptr<RowSender> rows);
 
-  const FileDescriptor& socket() const { return socket_; }
-  int channel_descriptor() const { return channel_.descriptor(); }
-
-  // Until the client has gone, says what makes no sense, Finish or Abandon; the client is told by
-  // its socket that nothing more will be said. Throws nothing.
+  // Until the client has gone, says what makes no sense, Finish or Abandon. Throws nothing.
   void Serve();
 
   // Serve returns once it has answered what has come.
@@ -75,6 +72,7 @@ class Connection {
   void Add(PlainReader& reader);
   void Flush(PlainReader& reader);
   void SampleItems(PlainReader& reader);
+  std::unique_ptr<Sample> Draw(Table& table, const SampleCall& request);
   void SendItems(const Sample& sample);
   void Release(PlainReader& reader);
   void Update(PlainReader& reader);
@@ -95,11 +93,12 @@ class Connection {
   template <typename Reply>
   void AnswerPlain(const Reply& reply);
   std::span<std::byte> Room(std::size_t bytes);
+  void Send();
 
   ReplayStore& store_;
   const ServerCalls& calls_;
-  const FileDescriptor socket_;
-  RingChannel channel_;
+  const std::unique_ptr<MessageChannel> channel_;
+  const std::unique_ptr<RowSender> rows_;
   std::atomic<bool> finishing_{false};
   std::atomic<bool> gone_{false};
   std::atomic<bool> done_{false};

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include "menger/base/sharing/descriptors.h"
+#include "menger/base/sharing/stream_channel.h"
+#include "menger/base/sharing/tcp_socket.h"
 #include "menger/base/sharing/unix_socket.h"
 #include "menger/replay/server/serving_testing.h"
 
@@ -37,13 +40,14 @@ std::size_t EntriesOf(const char* folder) {
 }
 
 // A server, and a good client of it that must always be served.
-class HostileClientsTest : public testing::Test {
+class HostileClientsTest : public testing::TestWithParam<Transport> {
  protected:
-  HostileClientsTest() : client_({.socket = served_.socket()}) { Use(); }
+  HostileClientsTest() : client_({.socket = served_.address(GetParam())}) { Use(); }
   ~HostileClientsTest() override { Use(); }
 
   std::unique_ptr<ServerLink> Link() {
-    return std::make_unique<ServerLink>(served_.socket(), /*wants_memory=*/false, 1 << 16, Soon());
+    return std::make_unique<ServerLink>(served_.address(GetParam()), /*wants_memory=*/false,
+                                        1 << 16, Soon());
   }
 
   void Use() {
@@ -88,7 +92,17 @@ class HostileClientsTest : public testing::Test {
   ServedReplay client_;
 };
 
-TEST_F(HostileClientsTest, WhatIsNoRequestEndsItsConnection) {
+class HostileRingsTest : public HostileClientsTest {};
+class HostileStreamsTest : public HostileClientsTest {};
+
+INSTANTIATE_TEST_SUITE_P(Transports, HostileClientsTest,
+                         testing::Values(Transport::kRings, Transport::kTcp), NameOfTransport);
+INSTANTIATE_TEST_SUITE_P(Transports, HostileRingsTest, testing::Values(Transport::kRings),
+                         NameOfTransport);
+INSTANTIATE_TEST_SUITE_P(Transports, HostileStreamsTest, testing::Values(Transport::kTcp),
+                         NameOfTransport);
+
+TEST_P(HostileClientsTest, WhatIsNoRequestEndsItsConnection) {
   const std::vector<std::vector<std::byte>> requests = {
       {std::byte{99}, std::byte{0}, std::byte{0}, std::byte{0}},
       std::vector<std::byte>(200, std::byte{0xff}),
@@ -115,7 +129,7 @@ TEST_F(HostileClientsTest, WhatIsNoRequestEndsItsConnection) {
                      .count = std::numeric_limits<std::uint64_t>::max()});
 }
 
-TEST_F(HostileClientsTest, RandomBytesEndTheirConnectionOrAreAnswered) {
+TEST_P(HostileClientsTest, RandomBytesEndTheirConnectionOrAreAnswered) {
   std::mt19937_64 random(1);  // NOLINT(cert-msc51-cpp): the same each time.
   for (int round = 0; round < 60; ++round) {
     const auto link = Link();
@@ -133,7 +147,7 @@ TEST_F(HostileClientsTest, RandomBytesEndTheirConnectionOrAreAnswered) {
   }
 }
 
-TEST_F(HostileClientsTest, StreamsAreBounded) {
+TEST_P(HostileClientsTest, StreamsAreBounded) {
   const auto link = Link();
   StreamsRequest request{.steps = SmallItems().steps};
   for (std::uint32_t i = 0; i < 60'000; i += 100) {
@@ -148,7 +162,7 @@ TEST_F(HostileClientsTest, StreamsAreBounded) {
 }
 
 // The second stream's steps are larger than the first's: each is read by its own.
-TEST_F(HostileClientsTest, StreamsOfOtherStepsKeepTheirOwnSizes) {
+TEST_P(HostileClientsTest, StreamsOfOtherStepsKeepTheirOwnSizes) {
   const auto link = Link();
   Spec large({LeafSpec::Box("value", DataType::kFloat64, {512}, {0}, {1})});
   EXPECT_EQ(BeginStreams(*link, {.streams = {{.index = 0, .id = 1}}, .steps = large}), "");
@@ -159,7 +173,7 @@ TEST_F(HostileClientsTest, StreamsOfOtherStepsKeepTheirOwnSizes) {
   ExpectDropped(*link);
 }
 
-TEST_F(HostileClientsTest, SamplesThatAreNotReleasedAreBounded) {
+TEST_P(HostileRingsTest, SamplesThatAreNotReleasedAreBounded) {
   const auto link = Link();
   std::string refused;
   for (std::uint64_t lease = 0; lease < 100 && refused.empty(); ++lease) {
@@ -177,7 +191,7 @@ TEST_F(HostileClientsTest, SamplesThatAreNotReleasedAreBounded) {
   }
 }
 
-TEST_F(HostileClientsTest, WhoSaysNothingOrAnotherLanguageIsTurnedAway) {
+TEST_P(HostileRingsTest, WhoSaysNothingOrAnotherLanguageIsTurnedAway) {
   const FileDescriptor silent = ConnectUnixSocket(served_.socket(), Soon());
   const FileDescriptor half = ConnectUnixSocket(served_.socket(), Soon());
   const std::array<std::byte, 5> few{};
@@ -191,7 +205,7 @@ TEST_F(HostileClientsTest, WhoSaysNothingOrAnotherLanguageIsTurnedAway) {
   EXPECT_TRUE(answer.descriptors.empty());
 }
 
-TEST_F(HostileClientsTest, ThoseWhoComeAndGoLeaveNothing) {
+TEST_P(HostileClientsTest, ThoseWhoComeAndGoLeaveNothing) {
   const auto come_and_go = [&](int times) {
     for (int i = 0; i < times; ++i) {
       const auto link = Link();
@@ -199,7 +213,7 @@ TEST_F(HostileClientsTest, ThoseWhoComeAndGoLeaveNothing) {
       if (i % 2 == 0) static_cast<void>(link->Answer(seconds(60)));
     }
     const Deadline deadline = Soon();
-    while (served_.server().info().connections > 1 && !deadline.expired()) {
+    while (served_.server().info().connections > 0 && !deadline.expired()) {
       std::this_thread::sleep_for(milliseconds(1));
     }
   };
@@ -211,12 +225,63 @@ TEST_F(HostileClientsTest, ThoseWhoComeAndGoLeaveNothing) {
   EXPECT_LE(EntriesOf("/proc/self/task"), threads + 1);
 }
 
-TEST_F(HostileClientsTest, WhoNeverReadsHisAnswersKeepsNobodyElseWaiting) {
-  // As many as the ring for requests takes at once; their answers do not fit into the other one.
+TEST_P(HostileClientsTest, WhoNeverReadsHisAnswersKeepsNobodyElseWaiting) {
+  // As many as are taken at once; their answers find no room on the way back.
   const auto link = Link();
-  for (int i = 0; i < 1'000; ++i) link->Begin(RequestKind::kServer);
+  const int requests = GetParam() == Transport::kRings ? 1'000 : 30'000;
+  for (int i = 0; i < requests; ++i) link->Begin(RequestKind::kServer);
   link->Send();
   for (int i = 0; i < 20; ++i) Use();
+}
+
+TEST_P(HostileStreamsTest, WhoSaysNothingOrAnotherLanguageIsTurnedAway) {
+  const std::string& address = served_.address(Transport::kTcp);
+  const FileDescriptor silent = ConnectTcpSocket(address, Soon());
+  const FileDescriptor half = ConnectTcpSocket(address, Soon());
+  EXPECT_EQ(send(half.get(), "few", 3, 0), 3);
+  Use();  // They have been met, and keep nobody waiting.
+  const FileDescriptor browser = ConnectTcpSocket(address, Soon());
+  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
+  EXPECT_EQ(send(browser.get(), request.data(), request.size(), 0),
+            static_cast<ssize_t>(request.size()));
+  StreamChannel strange(ConnectTcpSocket(address, Soon()), 1 << 16);
+  const auto greet = [](StreamChannel& channel, const Greeting& greeting) {
+    std::memcpy(channel.Reserve(sizeof greeting, Soon()).data(), &greeting, sizeof greeting);
+    EXPECT_TRUE(channel.Drain(Soon()));
+    return channel.Receive(Soon());
+  };
+  EXPECT_THROW(greet(strange, {.magic = 1}), Error);
+  StreamChannel other(ConnectTcpSocket(address, Soon()), 1 << 16);
+  const auto answer = greet(other, {.protocol = kReplayProtocol + 1});
+  EXPECT_EQ(PlainReader(answer).Take<Welcome>().refused, 1U);
+  pollfd gone{.fd = browser.get(), .events = POLLRDHUP, .revents = 0};
+  EXPECT_EQ(poll(&gone, 1, 60'000), 1);
+}
+
+TEST_P(HostileStreamsTest, WhoGoesAmidAMessageOrReadsHalfOfASampleKeepsNobodyElseWaiting) {
+  const auto writer = client_.NewWriter(SmallItems().steps, {}, 1);
+  for (int i = 0; i < 1'000; ++i) {
+    WriteValue(*writer, 0, i);
+    if (i % 100 == 99) writer->Flush(0, Soon());
+  }
+  writer->Await(Soon());
+  for (int i = 0; i < 4; ++i) {
+    const auto link = Link();
+    Say(*link, SampleCall{.count = 100'000, .wait = 1'000'000'000, .lease = 1});
+    if (i % 2 == 0) static_cast<void>(link->Answer(seconds(60)));
+  }
+  for (const std::uint32_t claimed : {4U, 8'000U, 0xffffffffU}) {
+    const auto link = Link();
+    StreamChannel raw(ConnectTcpSocket(served_.address(Transport::kTcp), Soon()), 1 << 16);
+    const Greeting greeting{.ring_bytes = 1 << 16};
+    std::memcpy(raw.Reserve(sizeof greeting, Soon()).data(), &greeting, sizeof greeting);
+    EXPECT_TRUE(raw.Drain(Soon()));
+    EXPECT_NE(raw.Receive(Soon()).data(), nullptr);
+    const StreamHeader header = StreamHeader::For(claimed);
+    EXPECT_EQ(send(raw.socket().get(), &header, sizeof header, 0),
+              static_cast<ssize_t>(sizeof header));
+    Use();
+  }
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
 #include "menger/replay/server/replay_server.h"
 
 #include <malloc.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -19,16 +18,24 @@
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/base/sharing/descriptors.h"
+#include "menger/base/sharing/ring_channel.h"
+#include "menger/base/sharing/stream_channel.h"
 
 namespace menger {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{200};
-constexpr std::size_t kRingBytesMin = std::size_t{64} << 10;
-constexpr std::size_t kRingBytesMax = std::size_t{256} << 20;
 constexpr std::size_t kGuestsMax = 1024;
+constexpr std::size_t kAlwaysPolled = 3;
 constexpr int kDescriptorsKept = 128;  // For journals and checkpoints, and whoever has the store.
 constexpr std::string_view kNoDescriptors = "this replay server has no descriptors left";
+
+// As it comes over TCP.
+struct FramedGreeting {
+  StreamHeader header;
+  Greeting greeting;
+};
+static_assert(sizeof(FramedGreeting) == sizeof(StreamHeader) + sizeof(Greeting));
 
 // Not a draw of the run: it must differ between two lives of a server.
 std::uint64_t NewIdentity() {
@@ -73,6 +80,10 @@ ReplayServer::ReplayServer(ReplayStore& store, ReplayKeeper* keeper,
       arena_(store.chunks().OpenArena()),
       records_(store.chunks().OpenRecords()),
       listener_(options.socket),
+      tcp_listener_(options.listen.empty()
+                        ? std::nullopt
+                        : std::make_optional<ListeningTcpSocket>(options.listen)),
+      listens_at_(tcp_listener_ ? tcp_listener_->address() : ""),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_.valid()) throw FromErrno("cannot make an eventfd", errno);
   RaiseDescriptorLimit();  // Two a client.
@@ -114,21 +125,21 @@ ServerInfo ReplayServer::info() const {
 
 void ReplayServer::PrepareProcess() { mallopt(M_ARENA_MAX, 1); }
 
+// Whom to listen to: first the three that there always are, then clients, then guests.
 std::vector<pollfd> ReplayServer::Polled() const {
   std::vector<pollfd> polled;
-  polled.reserve(2 + clients_.size() + guests_.size());
-  polled.push_back({.fd = wake_.get(), .events = POLLIN, .revents = 0});
-  polled.push_back(
-      {.fd = stopping_ ? -1 : listener_.descriptor().get(), .events = POLLIN, .revents = 0});
+  polled.reserve(kAlwaysPolled + clients_.size() + guests_.size());
+  const auto add = [&polled](int descriptor, short events) {
+    polled.push_back({.fd = descriptor, .events = events, .revents = 0});
+  };
+  add(wake_.get(), POLLIN);
+  add(stopping_ ? -1 : listener_.descriptor().get(), POLLIN);
+  add(stopping_ || !tcp_listener_ ? -1 : tcp_listener_->descriptor().get(), POLLIN);
   // What was heard once is not listened to again, or it would be heard for ever.
   for (const Client& client : clients_) {
-    polled.push_back({.fd = client.hung_up ? -1 : client.connection->socket().get(),
-                      .events = static_cast<short>(client.silent ? 0 : POLLIN),
-                      .revents = 0});
+    add(client.hung_up ? -1 : client.watched, client.silent ? short{0} : client.gone);
   }
-  for (const Guest& guest : guests_) {
-    polled.push_back({.fd = guest.socket.get(), .events = POLLIN, .revents = 0});
-  }
+  for (const Guest& guest : guests_) add(guest.socket.get(), POLLIN);
   return polled;
 }
 
@@ -140,14 +151,15 @@ void ReplayServer::Watch() {
       if (errno != EINTR) std::this_thread::sleep_for(kLook);  // No memory, for now.
       continue;
     }
-    const std::span<const pollfd> heard = std::span(polled).subspan(2);
+    const std::span<const pollfd> heard = std::span(polled).subspan(kAlwaysPolled);
     const std::size_t clients = clients_.size();
     HearClients(heard.first(clients));  // Those who have gone make room.
     DropGone();
     HearGuests(heard.subspan(clients));
     eventfd_t ignored = 0;
     eventfd_read(wake_.get(), &ignored);
-    if (polled[1].revents != 0) AcceptAll();
+    if (polled[1].revents != 0) AcceptAll(listener_, /*by_tcp=*/false);
+    if (polled[2].revents != 0) AcceptAll(*tcp_listener_, /*by_tcp=*/true);
     const bool last = stopping_;  // Whoever comes later finds nobody.
     if (last) FinishAll();
     DropGone();
@@ -189,18 +201,25 @@ void ReplayServer::FinishAll() {
 
 // Where there are too many who say nothing, he goes who came first. At most half of them at once:
 // they shall be heard.
-void ReplayServer::AcceptAll() {
+template <typename Listener>
+void ReplayServer::AcceptAll(const Listener& listener, bool by_tcp) {
   try {
     for (std::size_t come = 0; come < kGuestsMax / 2; ++come) {
-      std::optional<FileDescriptor> socket = listener_.Accept();
+      std::optional<FileDescriptor> socket = listener.Accept();
       if (!socket) return;
-      if (socket->get() >= DescriptorsMax()) {
-        Refuse(*socket, Refusal::kFull, kNoDescriptors);
+      Guest guest{.socket = std::move(*socket),
+                  .by_tcp = by_tcp,
+                  .deadline = Deadline::After(options_.greeting_time)};
+      if (guest.socket.get() >= DescriptorsMax()) {
+        Refuse(guest, Refusal::kFull, kNoDescriptors);
         continue;
       }
+      if (by_tcp) {  // Who says less than a greeting has said nothing.
+        const int bytes = sizeof(FramedGreeting);
+        setsockopt(guest.socket.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+      }
       if (guests_.size() >= kGuestsMax) guests_.pop_front();
-      guests_.push_back(
-          {.socket = std::move(*socket), .deadline = Deadline::After(options_.greeting_time)});
+      guests_.push_back(std::move(guest));
     }
   } catch (const Error& error) {
     LogWarning("{}", error.what());
@@ -208,23 +227,34 @@ void ReplayServer::AcceptAll() {
   }
 }
 
-void ReplayServer::Greet(Guest& guest) {
-  try {
+Greeting ReplayServer::GreetingOf(const Guest& guest) {
+  if (!guest.by_tcp) {
     const DescriptorMessage message =
         ReceiveDescriptors(guest.socket, sizeof(Greeting), Deadline::After({}));
-    const auto greeting = PlainReader(message.bytes).Take<Greeting>();
+    return PlainReader(message.bytes).Take<Greeting>();
+  }
+  FramedGreeting framed;
+  const ssize_t came = recv(guest.socket.get(), &framed, sizeof framed, MSG_DONTWAIT);
+  if (came != sizeof framed) throw DataLoss("it has gone without a greeting");
+  framed.header.Check();
+  return framed.greeting;
+}
+
+void ReplayServer::Greet(Guest& guest) {
+  try {
+    const Greeting greeting = GreetingOf(guest);
     if (greeting.magic != Greeting::kMagic) throw DataLoss("a stranger has connected");
     if (greeting.protocol != kReplayProtocol) {
-      Refuse(guest.socket, Refusal::kForGood,
+      Refuse(guest, Refusal::kForGood,
              fmt::format("this replay server speaks version {}, its client {}", kReplayProtocol,
                          greeting.protocol));
     } else if (connections_ >= options_.connections_max) {
-      Refuse(guest.socket, Refusal::kFull,
+      Refuse(guest, Refusal::kFull,
              fmt::format("this replay server has {} clients, which is all that connections_max "
                          "allows",
                          options_.connections_max));
     } else {
-      Welcome(std::move(guest.socket), greeting);
+      guest.by_tcp ? WelcomeByStream(guest, greeting) : WelcomeByRings(guest, greeting);
     }
   } catch (...) {
     LogWarning("a client of the replay server is turned away: {}",
@@ -232,48 +262,79 @@ void ReplayServer::Greet(Guest& guest) {
   }
 }
 
-void ReplayServer::Refuse(const FileDescriptor& socket, Refusal refusal, std::string_view why) {
+void ReplayServer::Refuse(const Guest& guest, Refusal refusal, std::string_view why) {
   ++refused_;
-  const menger::Welcome welcome{.refused = static_cast<std::uint32_t>(refusal),
-                                .server = identity_};
+  const Welcome welcome{.refused = static_cast<std::uint32_t>(refusal), .server = identity_};
   std::vector<std::byte> bytes;
+  if (guest.by_tcp) AppendPlain(StreamHeader::For(sizeof welcome + why.size()), bytes);
   AppendPlain(welcome, bytes);
   AppendArray(std::span(why.data(), why.size()), bytes);
+  if (guest.by_tcp) {
+    send(guest.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return;
+  }
   try {
-    TrySendDescriptors(socket, bytes, {});
+    TrySendDescriptors(guest.socket, bytes, {});
   } catch (const Error&) {  // He does not want to know.
   }
 }
 
-void ReplayServer::Welcome(FileDescriptor socket, const Greeting& greeting) {
-  const std::size_t ring_bytes =
-      std::bit_ceil(std::clamp<std::uint64_t>(greeting.ring_bytes, kRingBytesMin, kRingBytesMax));
-  auto connection = std::make_unique<Connection>(store_, calls_, std::move(socket), ring_bytes);
-  if (connection->channel_descriptor() >= DescriptorsMax()) {
-    return Refuse(connection->socket(), Refusal::kFull, kNoDescriptors);
+void ReplayServer::WelcomeByRings(Guest& guest, const Greeting& greeting) {
+  auto channel = std::make_unique<RingChannel>(ChannelCapacity(greeting.ring_bytes));
+  if (channel->descriptor() >= DescriptorsMax()) {
+    return Refuse(guest, Refusal::kFull, kNoDescriptors);
   }
-  const menger::Welcome welcome{.server = identity_, .arena_bytes = store_.chunks().bytes_max()};
-  const std::array descriptors = {connection->channel_descriptor(), arena_.get(), records_.get()};
-  if (!TrySendDescriptors(connection->socket(), std::as_bytes(std::span(&welcome, 1)),
+  const Welcome welcome{.server = identity_, .arena_bytes = store_.chunks().bytes_max()};
+  const std::array descriptors = {channel->descriptor(), arena_.get(), records_.get()};
+  if (!TrySendDescriptors(guest.socket, std::as_bytes(std::span(&welcome, 1)),
                           std::span(descriptors).first(greeting.wants_memory != 0 ? 3 : 1))) {
     throw Unavailable("the system has too many descriptors under way");
   }
-  Connection& served = *connection;
-  Thread thread({.name = "replay client"}, [this, &served] {
-    served.Serve();
-    eventfd_write(wake_.get(), 1);
-  });
-  clients_.push_back({.connection = std::move(connection), .thread = std::move(thread)});
+  const int watched = guest.socket.get();
+  Serve({.socket = std::move(guest.socket),
+         .watched = watched,
+         .gone = POLLIN,
+         .connection = std::make_unique<Connection>(store_, calls_, std::move(channel), nullptr)});
+}
+
+void ReplayServer::WelcomeByStream(Guest& guest, const Greeting& greeting) {
+  const int bytes = 1;
+  setsockopt(guest.socket.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+  auto channel = std::make_unique<StreamChannel>(std::move(guest.socket),
+                                                 ChannelCapacity(greeting.ring_bytes));
+  const Welcome welcome{.server = identity_};
+  const Deadline now = Deadline::After({});
+  std::memcpy(channel->Reserve(sizeof welcome, now).data(), &welcome, sizeof welcome);
+  if (!channel->Drain(now)) throw Unavailable("it has no room for a welcome");
+  const int watched = channel->socket().get();
+  auto rows = std::make_unique<RowSender>(*channel);
+  Serve({.watched = watched,
+         .gone = POLLRDHUP,
+         .connection =
+             std::make_unique<Connection>(store_, calls_, std::move(channel), std::move(rows))});
+}
+
+void ReplayServer::Serve(Client client) {
+  Client& served = clients_.emplace_back(std::move(client));
   ++connections_;
+  try {
+    served.thread = Thread({.name = "replay client"}, [this, &served] {
+      served.connection->Serve();
+      if (served.socket.valid()) SayTheEnd(served.socket);
+      eventfd_write(wake_.get(), 1);
+    });
+  } catch (...) {
+    clients_.pop_back();
+    --connections_;
+    throw;
+  }
 }
 
 void ReplayServer::DropGone() {
-  std::erase_if(clients_, [this](const Client& client) {
-    const Connection& connection = *client.connection;
-    if (!connection.done() || (connection.has_leases() && !client.hung_up)) return false;
-    --connections_;
-    return true;
+  const std::size_t dropped = std::erase_if(clients_, [](const Client& client) {
+    return IsDone(client) && (client.hung_up || !client.connection->has_leases());
   });
+  connections_ -= static_cast<int>(dropped);  // Now that nothing is left of them.
 }
 
 }  // namespace menger

@@ -6,12 +6,15 @@
 #include <chrono>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "menger/base/clock.h"
 #include "menger/base/files.h"
+#include "menger/base/sharing/tcp_socket.h"
 #include "menger/base/sharing/unix_socket.h"
 #include "menger/base/thread.h"
 #include "menger/replay/durability/replay_keeper.h"
@@ -22,7 +25,10 @@ namespace menger {
 
 // Where a replay server is found, and its bounds.
 struct ReplayServerOptions {
-  std::string socket;          // Path of a Unix socket; only this user's processes may connect.
+  std::string socket;  // Path of a Unix socket; only this user's processes may connect.
+  // Where it listens for TCP besides (base/sharing/tcp_socket.h): any process of the machine may
+  // connect. Empty: nowhere.
+  std::string listen;
   int connections_max = 4096;  // Each is a thread, and takes as much memory as it has under way.
   // For who has connected to say what he wants; he goes sooner where many others come.
   std::chrono::nanoseconds greeting_time = std::chrono::seconds(5);
@@ -31,7 +37,8 @@ struct ReplayServerOptions {
 };
 
 // Serves a replay store to other processes of the host (ServedReplay is their end): requests come
-// over rings in shared memory, rows of samples are read where they lie.
+// over rings in shared memory, rows of samples are read where they lie. Over TCP the same is said
+// in a stream, and rows of samples are sent.
 //
 // Each client has a thread of its own, which waits in a table for it as a thread of this process
 // would: so all that Table says of turns, deadlines and limits holds for all clients together, and
@@ -58,6 +65,8 @@ class ReplayServer {
   void Stop(const Deadline& deadline);
 
   ServerInfo info() const;
+  // With the port that it has; empty where it does not listen for TCP.
+  const std::string& listens_at() const { return listens_at_; }
 
   // For a process that does nothing but serve, before its first thread: lets the threads of clients
   // that come and go share memory. With memory of their own, each of which kept what it once had,
@@ -68,9 +77,13 @@ class ReplayServer {
   // Who has connected and has not yet said what he wants.
   struct Guest {
     FileDescriptor socket;
+    bool by_tcp = false;
     Deadline deadline;
   };
   struct Client {
+    FileDescriptor socket;  // Beside rings: the client is told there when nothing more is said.
+    int watched = -1;       // That, or the channel's own, which the connection closes:
+    short gone = 0;         // events that say that the client says nothing more.
     std::unique_ptr<Connection> connection;
     Thread thread;
     bool silent = false;   // It says nothing more, but may read rows still.
@@ -83,10 +96,14 @@ class ReplayServer {
   void HearClients(std::span<const pollfd> polled);
   void HearGuests(std::span<const pollfd> polled);
   void FinishAll();
-  void AcceptAll();
+  template <typename Listener>
+  void AcceptAll(const Listener& listener, bool by_tcp);
   void Greet(Guest& guest);
-  void Refuse(const FileDescriptor& socket, Refusal refusal, std::string_view why);
-  void Welcome(FileDescriptor socket, const Greeting& greeting);
+  static Greeting GreetingOf(const Guest& guest);
+  void Refuse(const Guest& guest, Refusal refusal, std::string_view why);
+  void WelcomeByRings(Guest& guest, const Greeting& greeting);
+  void WelcomeByStream(Guest& guest, const Greeting& greeting);
+  void Serve(Client client);
   void DropGone();
 
   ReplayStore& store_;
@@ -98,6 +115,8 @@ class ReplayServer {
   const FileDescriptor records_;
   Stopwatch since_start_;
   ListeningSocket listener_;
+  std::optional<ListeningTcpSocket> tcp_listener_;
+  const std::string listens_at_;
   FileDescriptor wake_;  // An eventfd.
   std::atomic<bool> stopping_{false};
   std::atomic<bool> drained_{false};  // Stopping, and no client is left.

@@ -62,21 +62,43 @@ std::vector<std::int64_t> Use(ReplayClient& client) {
   return seen;
 }
 
-TEST(ReplayServerTest, AServedTableGivesTheBitsOfALocalOne) {
+// The same over rings and over TCP.
+class ReplayServerTest : public testing::TestWithParam<Transport> {
+ protected:
+  // At the same address each time.
+  std::unique_ptr<Served> Serve(const std::vector<TableOptions>& tables = {ServedTable()}) {
+    auto served = std::make_unique<Served>(tables, folder_ / "socket", DurabilityOptions{},
+                                           ReplayServerOptions{}, listen_);
+    listen_ = served->server().listens_at();
+    address_ = served->address(GetParam());
+    return served;
+  }
+  const std::string& address() const { return address_; }
+
+ private:
+  const testing_files::Folder folder_;
+  std::string listen_ = "127.0.0.1:0";
+  std::string address_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Transports, ReplayServerTest,
+                         testing::Values(Transport::kRings, Transport::kTcp), NameOfTransport);
+
+TEST_P(ReplayServerTest, AServedTableGivesTheBitsOfALocalOne) {
   TableOptions table = ServedTable();
   table.sampler = {.kind = SelectorKind::kPrioritised, .exponent = 0.5};
   table.items_max = 200;
   ReplayStore store({.tables = {table}});
   LocalReplay local(store);
-  Served served({table});
-  ServedReplay remote({.socket = served.socket()});
+  const auto served = Serve({table});
+  ServedReplay remote({.socket = address()});
   EXPECT_EQ(Use(remote), Use(local));
 }
 
-TEST(ReplayServerTest, WhatAClientHoldsGoesWithItsConnection) {
-  Served served;
+TEST_P(ReplayServerTest, WhatAClientHoldsGoesWithItsConnection) {
+  const auto served = Serve();
   {
-    ServedReplay client({.socket = served.socket()});
+    ServedReplay client({.socket = address()});
     const auto writer = client.NewWriter(client.table(0).items.steps, {.chunk_steps = 4}, 1);
     for (int i = 0; i < 20; ++i) WriteValue(*writer, 0, i);
     writer->Flush(0, Soon());
@@ -85,19 +107,19 @@ TEST(ReplayServerTest, WhatAClientHoldsGoesWithItsConnection) {
     Sample sample;
     sampler->SampleInto({.count = 5, .deadline = Soon()}, sample);
     for (std::uint64_t i = 0; i < 20; ++i) {
-      served.table().Delete({{{.number = i + 1, .slot = static_cast<std::uint32_t>(i)}}});
+      served->table().Delete({{{.number = i + 1, .slot = static_cast<std::uint32_t>(i)}}});
     }
-    EXPECT_EQ(served.table().info().items, 0);
-    EXPECT_GT(served.store().chunks().chunks(), 0U);
+    EXPECT_EQ(served->table().info().items, 0);
+    EXPECT_GT(served->store().chunks().chunks(), 0U);
     EXPECT_EQ(LastValues(client.table(0).items, sample).size(), 5U);
   }
-  Until([&] { return served.store().chunks().chunks() == 0; });
-  Until([&] { return served.server().info().connections == 0; });
+  Until([&] { return served->store().chunks().chunks() == 0; });
+  Until([&] { return served->server().info().connections == 0; });
 }
 
-TEST(ReplayServerTest, DeadlinesAreTheTablesAndSayWhy) {
-  Served served;
-  ServedReplay client({.socket = served.socket()});
+TEST_P(ReplayServerTest, DeadlinesAreTheTablesAndSayWhy) {
+  const auto served = Serve();
+  ServedReplay client({.socket = address()});
   const auto sampler = client.NewSampler(0);
   Sample sample;
   const std::string text = ErrorText(ErrorCode::kDeadlineExceeded, [&] {
@@ -108,25 +130,23 @@ TEST(ReplayServerTest, DeadlinesAreTheTablesAndSayWhy) {
   EXPECT_EQ(sample.size(), 0);
 }
 
-TEST(ReplayServerTest, AWaitOfAClientThatHasGoneEnds) {
-  Served served;
-  auto link = std::make_unique<ServerLink>(served.socket(), true, 1 << 16, Soon());
+TEST_P(ReplayServerTest, AWaitOfAClientThatHasGoneEnds) {
+  const auto served = Serve();
+  auto link = std::make_unique<ServerLink>(address(), true, 1 << 16, Soon());
   link->Begin(SampleCall{.count = 1, .wait = std::chrono::nanoseconds(seconds(3600)).count()});
   link->Send();
-  Until([&] { return served.table().info().samples_waiting == 1; });
+  Until([&] { return served->table().info().samples_waiting == 1; });
   link.reset();
-  Until([&] { return served.table().info().samples_waiting == 0; });
-  Until([&] { return served.server().info().connections == 0; });
+  Until([&] { return served->table().info().samples_waiting == 0; });
+  Until([&] { return served->server().info().connections == 0; });
 }
 
-TEST(ReplayServerTest, AServerThatComesBackIsFoundAndWhatWasNotAcknowledgedIsSentAgain) {
-  const testing_files::Folder folder;
-  const std::string socket = folder / "socket";
+TEST_P(ReplayServerTest, AServerThatComesBackIsFoundAndWhatWasNotAcknowledgedIsSentAgain) {
   TableOptions table = ServedTable();
   table.sampler = {.kind = SelectorKind::kFifo};
   table.times_sampled_max = 1;
-  auto served = std::make_unique<Served>(std::vector{table}, socket);
-  ServedReplay client({.socket = socket});
+  auto served = Serve({table});
+  ServedReplay client({.socket = address()});
   const ItemSpec& items = client.table(0).items;
   constexpr int kStreams = 3;
   const auto writer = client.NewWriter(items.steps, {.chunk_steps = 4, .history = 8}, kStreams);
@@ -147,7 +167,7 @@ TEST(ReplayServerTest, AServerThatComesBackIsFoundAndWhatWasNotAcknowledgedIsSen
   write(10, 12);
   served.reset();
   write(13, 14);
-  served = std::make_unique<Served>(std::vector{table}, socket);
+  served = Serve({table});
   flush();
   EXPECT_THAT(LastValues(items, before), ElementsAre(0, 1, 2, 3));  // Of the server that has gone.
   Sample after;
@@ -157,11 +177,9 @@ TEST(ReplayServerTest, AServerThatComesBackIsFoundAndWhatWasNotAcknowledgedIsSen
   EXPECT_EQ(client.info(0).inserts, 15);
 }
 
-TEST(ReplayServerTest, WhoWaitsWhenItsServerStopsWaitsAtTheNextOne) {
-  const testing_files::Folder folder;
-  const std::string socket = folder / "socket";
-  auto served = std::make_unique<Served>(std::vector{ServedTable()}, socket);
-  ServedReplay client({.socket = socket});
+TEST_P(ReplayServerTest, WhoWaitsWhenItsServerStopsWaitsAtTheNextOne) {
+  auto served = Serve();
+  ServedReplay client({.socket = address()});
   std::vector<std::int64_t> drawn;
   std::thread waiting([&] {
     const auto sampler = client.NewSampler(0);
@@ -172,7 +190,7 @@ TEST(ReplayServerTest, WhoWaitsWhenItsServerStopsWaitsAtTheNextOne) {
   Until([&] { return served->table().info().samples_waiting == 1; });
   served->server().Stop(Deadline::After(milliseconds(10)));
   served.reset();
-  served = std::make_unique<Served>(std::vector{ServedTable()}, socket);
+  served = Serve();
   const auto writer = client.NewWriter(SmallItems().steps, {}, 1);
   WriteValue(*writer, 0, 5);
   writer->Flush(0, Soon());
@@ -181,13 +199,13 @@ TEST(ReplayServerTest, WhoWaitsWhenItsServerStopsWaitsAtTheNextOne) {
   EXPECT_THAT(drawn, ElementsAre(5));
 }
 
-TEST(ReplayServerTest, AServerThatStopsAnswersWhatHasCome) {
-  Served served;
-  ServerLink link(served.socket(), /*wants_memory=*/false, 1 << 16, Soon());
+TEST_P(ReplayServerTest, AServerThatStopsAnswersWhatHasCome) {
+  const auto served = Serve();
+  ServerLink link(address(), /*wants_memory=*/false, 1 << 16, Soon());
   constexpr int kQuestions = 100;
   for (int i = 0; i < kQuestions; ++i) link.Begin(TableRequest{});
   link.Send();
-  served.server().Stop(Soon());
+  served->server().Stop(Soon());
   for (int i = 0; i < kQuestions; ++i) {
     EXPECT_FALSE(link.Answer(seconds(1)).empty());
     link.Release();
@@ -196,10 +214,10 @@ TEST(ReplayServerTest, AServerThatStopsAnswersWhatHasCome) {
 }
 
 // Twice the same, as a writer does that was not answered.
-TEST(ReplayServerTest, WhatIsSentAgainIsTakenOnce) {
-  Served served;
+TEST_P(ReplayServerTest, WhatIsSentAgainIsTakenOnce) {
+  const auto served = Serve();
   for (int life = 0; life < 2; ++life) {
-    ServerLink link(served.socket(), /*wants_memory=*/false, 1 << 16, Soon());
+    ServerLink link(address(), /*wants_memory=*/false, 1 << 16, Soon());
     const std::string streams = EncodeStreams(
         {.streams = {{.index = 0, .id = 77}}, .steps = SmallItems().steps, .options = {}});
     const std::span<std::byte> room = link.Begin(RequestKind::kStreams, streams.size());
@@ -219,20 +237,26 @@ TEST(ReplayServerTest, WhatIsSentAgainIsTakenOnce) {
       link.Release();
     }
   }
-  EXPECT_EQ(served.table().info().items, 5);
-  EXPECT_EQ(served.table().info().repeated, 5);
+  EXPECT_EQ(served->table().info().items, 5);
+  EXPECT_EQ(served->table().info().repeated, 5);
 }
 
-TEST(ReplayServerTest, TwoServersDoNotShareASocketAndALeftOverOneIsReplaced) {
+TEST(ReplayServerAddressTest, TwoServersDoNotShareASocketAndALeftOverOneIsReplaced) {
   const testing_files::Folder folder;
   const std::string socket = folder / "socket";
   Served first({ServedTable()}, socket);
   EXPECT_THAT(
       ErrorText(ErrorCode::kFailedPrecondition, [&] { Served second({ServedTable()}, socket); }),
       HasSubstr("another process listens"));
+  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition,
+                        [&] {
+                          Served second({ServedTable()}, folder / "other", {}, {},
+                                        first.server().listens_at());
+                        }),
+              HasSubstr("another process listens at '127.0.0.1:"));
 }
 
-TEST(ReplayServerTest, NobodyThereIsSaidWithThePath) {
+TEST(ReplayServerAddressTest, NobodyThereIsSaidWithThePath) {
   EXPECT_THAT(
       ErrorText(ErrorCode::kUnavailable,
                 [] { ServedReplay({.socket = "/nowhere/x", .patience = milliseconds(1)}); }),

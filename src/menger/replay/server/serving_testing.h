@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -23,19 +25,30 @@ inline TableOptions ServedTable() {
   return table;
 }
 
-// A server of one table in this process, at a socket of its own.
+// How a client says what it says.
+enum class Transport : std::uint8_t { kRings, kTcp };
+
+inline std::string NameOfTransport(const testing::TestParamInfo<Transport>& info) {
+  return info.param == Transport::kRings ? "Rings" : "Tcp";
+}
+
+// A server of one table in this process, at a socket of its own, and at a port.
 class Served {
  public:
   explicit Served(std::vector<TableOptions> tables = {ServedTable()}, std::string socket = {},
-                  const DurabilityOptions& durability = {}, ReplayServerOptions options = {})
+                  const DurabilityOptions& durability = {}, ReplayServerOptions options = {},
+                  const std::string& listen = "127.0.0.1:0")
       : socket_(socket.empty() ? folder_.path() + "/socket" : std::move(socket)),
         store_({.tables = std::move(tables), .shared = true}),
         keeper_(store_, durability),
         server_(std::make_unique<ReplayServer>(
             store_, durability.kind == Durability::kNone ? nullptr : &keeper_,
-            (options.socket = socket_, options))) {}
+            (options.socket = socket_, options.listen = listen, options))) {}
 
   const std::string& socket() const { return socket_; }
+  const std::string& address(Transport transport) const {
+    return transport == Transport::kRings ? socket_ : server_->listens_at();
+  }
   ReplayStore& store() { return store_; }
   Table& table(int index = 0) { return store_.table(index); }
   ReplayServer& server() { return *server_; }
