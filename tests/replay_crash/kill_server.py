@@ -20,7 +20,7 @@ import time
 
 RUNS = int(os.environ.get("MENGER_CRASH_RUNS", 40))
 SEED = int(os.environ.get("MENGER_CRASH_SEED", 1))
-PATIENCE_S = 120
+PATIENCE_S = 600
 LOSS_MAX_S = 0.04  # As the program has it.
 BATCH_MAX = 8
 WRITERS = 3

@@ -48,6 +48,8 @@ using namespace crash;  // NOLINT(google-build-using-namespace)
 
 constexpr std::int64_t kItemsMax = 20'000;
 constexpr int kBatchMax = 8;
+// A machine that does much else may need long to bring a server back.
+constexpr std::chrono::minutes kPatience(10);
 
 [[noreturn]] void Serve(const std::string& folder, const std::string& socket) {
   ReplayServer::PrepareProcess();
@@ -79,7 +81,7 @@ std::unique_ptr<ReplayWriter> NewWriter(ReplayClient& client) {
 
 // Where the journal is behind, the server says that it is late: all is kept, and flushed again.
 void FlushAll(ReplayWriter& writer) {
-  for (const Deadline deadline = Soon();;) {
+  for (const Deadline deadline = Deadline::After(kPatience);;) {
     try {
       writer.Flush(0, Deadline::After(std::chrono::seconds(20)));
       writer.Await(Deadline::After(std::chrono::seconds(20)));
@@ -92,7 +94,7 @@ void FlushAll(ReplayWriter& writer) {
 
 [[noreturn]] void Write(const std::string& socket, std::int64_t stream, const std::string& path) {
   Random random = Random::FromSeed(static_cast<std::uint64_t>(stream));
-  ServedReplay client({.socket = socket});
+  ServedReplay client({.socket = socket, .patience = kPatience});
   const auto writer = NewWriter(client);
   const FileDescriptor told = CreateFile(path);
   const auto tell = [&](std::vector<std::int64_t> numbers) {
@@ -108,7 +110,7 @@ void FlushAll(ReplayWriter& writer) {
     const std::int64_t end = MonotonicNanoseconds();
     for (; number < writer->steps(0); ++number) tell({number, begin, end});
     if (random.Integers(0, 300) > 0) continue;
-    client.Checkpoint(Soon());
+    client.Checkpoint(Deadline::After(kPatience));
     tell({-number, end, MonotonicNanoseconds()});
   }
 }
@@ -121,14 +123,14 @@ void LookAt(SliceReader& rows, const Sample& sample) {
 
 [[noreturn]] void Read(const std::string& socket, std::uint64_t seed) {
   Random random = Random::FromSeed(seed);
-  ServedReplay client({.socket = socket});
+  ServedReplay client({.socket = socket, .patience = kPatience});
   const auto sampler = client.NewSampler(0);
   SliceReader rows(Items());
   std::vector<Sample> kept(4);
   for (std::size_t i = 0;; ++i) {
     Sample& sample = kept[i % kept.size()];
     LookAt(rows, sample);  // That was drawn some time ago, from another server perhaps.
-    sampler->SampleInto({.count = 32, .deadline = Soon()}, sample);
+    sampler->SampleInto({.count = 32, .deadline = Deadline::After(kPatience)}, sample);
     LookAt(rows, sample);
     if (random.Integers(0, 10) > 0) continue;
     client.UpdatePriorities(0, UpdatesOf(sample));
@@ -158,7 +160,7 @@ void Visit(const std::string& socket, double seconds, std::uint64_t seed) {
       if (way == 2) Greet(raw);
       continue;
     }
-    ServedReplay client({.socket = socket});
+    ServedReplay client({.socket = socket, .patience = kPatience});
     const auto writer = NewWriter(client);
     for (auto left = random.Integers(1, 50); left > 0; --left) {
       AppendStep(*writer, static_cast<std::int64_t>(seed));
