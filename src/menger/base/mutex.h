@@ -38,6 +38,9 @@ class MENGER_LOCK_RULE(scoped_lockable) MutexLock {
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
+  void Unlock() MENGER_LOCK_RULE(release_capability()) { lock_.unlock(); }
+  void Lock() MENGER_LOCK_RULE(acquire_capability()) { lock_.lock(); }
+
   // For what gives the mutex up for a while and has it again when it returns: condition variables.
   std::unique_lock<std::mutex>& native() { return lock_; }
 

@@ -40,6 +40,7 @@ struct ServeArguments {
 };
 
 void Serve(const ServeArguments& arguments) {
+  ReplayServer::PrepareProcess();
   ReplayConfig config = ReplayConfig::Read(ReadFile(arguments.config), arguments.config);
   if (!arguments.socket.empty()) config.socket = PathOfAddress(arguments.socket);
   if (!arguments.listen.empty()) config.listen = arguments.listen;

@@ -3,13 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "menger/base/clock.h"
+#include "menger/base/mutex.h"
 
 namespace menger {
 
@@ -31,14 +31,14 @@ class JournalGate {
   }
   // Shut from here on, until GoOn, whatever the time.
   void Hold(std::string why) {
-    const std::lock_guard lock(why_held_mutex_);
+    const MutexLock lock(why_held_mutex_);
     why_held_ = std::move(why);
     held_.store(true, std::memory_order_relaxed);
   }
   void GoOn() { held_.store(false, std::memory_order_relaxed); }
   // What an inserter waits for that found it shut.
   std::string WhyShut() const {
-    const std::lock_guard lock(why_held_mutex_);
+    const MutexLock lock(why_held_mutex_);
     if (held_.load(std::memory_order_relaxed)) return why_held_;
     return "the journal has not yet brought to the disk what was inserted before";
   }
@@ -54,8 +54,8 @@ class JournalGate {
   std::atomic<bool> held_ = false;
   std::atomic<bool> failed_ = false;
   std::string why_;  // Written before failed_ is set, never after.
-  mutable std::mutex why_held_mutex_;
-  std::string why_held_;  // Guarded by why_held_mutex_.
+  mutable Mutex why_held_mutex_;
+  std::string why_held_ MENGER_GUARDED_BY(why_held_mutex_);
 };
 
 // Which slots of a table have changed since its journal last looked, each once. The table's mutex

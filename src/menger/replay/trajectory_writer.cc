@@ -98,7 +98,7 @@ struct TrajectoryWriter::State {
   }
   void Track(Table& table, const ItemKey& key, std::span<const Slice> slices);
   void CompressFull();
-  ChunkId NewChunk();
+  ChunkId NewChunk(const Deadline* room);  // Null: as options has it.
   void ReleaseOld();
 
   const WriterOptions options;
@@ -126,6 +126,16 @@ TrajectoryWriter::~TrajectoryWriter() {
 
 std::int64_t TrajectoryWriter::Append(std::span<const std::byte* const> leaves,
                                       std::uint64_t version) {
+  return AppendWithin(leaves, version, nullptr);
+}
+
+std::int64_t TrajectoryWriter::Append(std::span<const std::byte* const> leaves,
+                                      std::uint64_t version, const Deadline& room) {
+  return AppendWithin(leaves, version, &room);
+}
+
+std::int64_t TrajectoryWriter::AppendWithin(std::span<const std::byte* const> leaves,
+                                            std::uint64_t version, const Deadline* room) {
   State& state = *state_;
   WriterPosition& position = state.position;
   const ChunkLayout& layout = state.layout;
@@ -137,7 +147,7 @@ std::int64_t TrajectoryWriter::Append(std::span<const std::byte* const> leaves,
   const std::int64_t end =
       (position.first_held + static_cast<std::int64_t>(position.held.size())) * layout.capacity();
   const bool full = position.steps == end;
-  if (full) position.held.push_back(state.NewChunk());
+  if (full) position.held.push_back(state.NewChunk(room));
   const auto row = static_cast<std::size_t>(full ? 0 : position.steps - (end - layout.capacity()));
   const ChunkId chunk = position.held.back();
   for (int leaf = 0; leaf < count; ++leaf) {
@@ -161,7 +171,7 @@ std::size_t TrajectoryWriter::State::BytesMax() const {
       options.bytes_max, options.history, options.chunk_steps, needed);
 }
 
-ChunkId TrajectoryWriter::State::NewChunk() {
+ChunkId TrajectoryWriter::State::NewChunk(const Deadline* room) {
   std::size_t bytes = layout.bytes();
   for (const ChunkId chunk : position.held) bytes += chunks.bytes(chunk);
   if (bytes > bytes_max) {
@@ -170,7 +180,8 @@ ChunkId TrajectoryWriter::State::NewChunk() {
         "and keep all that came after the first of them; Flush",
         bytes, bytes_max, pending);
   }
-  return chunks.AllocateWithin(layout, Deadline::After(options.room_wait_max));
+  return chunks.AllocateWithin(layout,
+                               room != nullptr ? *room : Deadline::After(options.room_wait_max));
 }
 
 // Gives back the chunks that neither the history nor a waiting item reaches.

@@ -79,6 +79,9 @@ class TrajectoryWriter {
   // Throws Unavailable if the store has no room for another chunk within room_wait_max, or this
   // writer holds bytes_max already; nothing was appended then.
   std::int64_t Append(std::span<const std::byte* const> leaves, std::uint64_t version);
+  // The same, but waits for room until the deadline instead.
+  std::int64_t Append(std::span<const std::byte* const> leaves, std::uint64_t version,
+                      const Deadline& room);
 
   // An item of `table`, which outlives the writer, a range a column, to be inserted by Flush; its
   // priority as ItemDraft's.
@@ -101,6 +104,8 @@ class TrajectoryWriter {
   friend class ReplayCheckpoint;
   struct State;
 
+  std::int64_t AppendWithin(std::span<const std::byte* const> leaves, std::uint64_t version,
+                            const Deadline* room);
   const ChunkLayout& layout() const;
   const WriterPosition& position() const;
   // Into a writer that has appended nothing; takes over a reference to each chunk held.

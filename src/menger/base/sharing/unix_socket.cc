@@ -116,4 +116,12 @@ bool HasHungUp(const FileDescriptor& socket) {
   return poll(&entry, 1, 0) > 0;
 }
 
+// Not shutdown: two sockets that each have shut down what they say look like closed ones.
+void SayTheEnd(const FileDescriptor& socket) {
+  const char byte = 0;
+  // Where it cannot be said, the other end has gone.
+  while (send(socket.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace menger

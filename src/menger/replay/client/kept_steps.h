@@ -36,7 +36,8 @@ class KeptSteps {
 
  private:
   std::size_t SlotOf(std::int64_t step) const { return static_cast<std::size_t>(step % capacity_); }
-  std::int64_t Grown() const { return capacity_ == 0 ? 16 : 2 * capacity_; }
+  // Steps may have megabytes, and a writer many streams of few.
+  std::int64_t Grown() const { return capacity_ == 0 ? 2 : 2 * capacity_; }
   void Grow() {
     const std::int64_t capacity = Grown();
     std::vector<std::byte> rows(static_cast<std::size_t>(capacity) * row_bytes_);

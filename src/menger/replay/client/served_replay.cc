@@ -46,9 +46,17 @@ Reply PlainIn(std::span<const std::byte> answer) {
 // ---- Connections
 
 ServerFinder::ServerFinder(ServedReplayOptions options) : options_(std::move(options)) {
-  ServerLink link(options_.socket, /*wants_memory=*/false, kCallRingBytes,
-                  Deadline::After(options_.patience));
-  tables_ = AskTables(link);
+  const Deadline end = Deadline::After(options_.patience);
+  for (;;) {
+    try {
+      ServerLink link(options_.socket, /*wants_memory=*/false, kCallRingBytes, end);
+      tables_ = AskTables(link);
+      return;
+    } catch (const Error& error) {  // It may have no place for us, or have just ended.
+      if (error.code() != ErrorCode::kUnavailable || end.expired()) throw;
+    }
+    std::this_thread::sleep_for(kRetry);
+  }
 }
 
 std::vector<TableOptions> ServerFinder::AskTables(ServerLink& link) {

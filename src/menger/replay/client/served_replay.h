@@ -26,7 +26,8 @@ struct ServedReplayOptions {
 // Connections to one server, made anew after it has ended. Any thread.
 class ServerFinder {
  public:
-  // Connects once. Throws as ServerLink.
+  // Connects, and asks what it has; tries again while patience lasts where there is nobody, or no
+  // place. Throws as ServerLink.
   explicit ServerFinder(ServedReplayOptions options);
 
   const std::vector<TableOptions>& tables() const { return tables_; }

@@ -19,6 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kLook{50};
 // How much longer than it said a server that lives may take.
 constexpr std::chrono::seconds kGrace{10};
+constexpr const char* kNoAnswer = "the replay server does not answer";
 // A server that takes nothing for so long does not live,
 constexpr std::chrono::seconds kRoomTime{60};
 // nor one that begins an answer and does not send so much of it.
@@ -37,10 +38,22 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// A server that is stopped (by a debugger) has clients connect, and welcomes none.
+DescriptorMessage ReceiveWelcome(const FileDescriptor& socket, const Deadline& deadline) {
+  try {
+    return ReceiveDescriptors(socket, kWelcomeBytesMax, deadline);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDeadlineExceeded) throw;
+    throw Unavailable(kNoAnswer);
+  }
+}
+
 }  // namespace
 
-ServerMemory::ServerMemory(const FileDescriptor& arena, const FileDescriptor& records)
-    : arena_(arena),
+ServerMemory::ServerMemory(const FileDescriptor& arena, const FileDescriptor& records,
+                           std::shared_ptr<const FileDescriptor> connection)
+    : connection_(std::move(connection)),
+      arena_(arena),
       records_(records),
       view_(reinterpret_cast<const ChunkRecord*>(records_.bytes().data()), arena_.bytes().data()) {}
 
@@ -54,23 +67,29 @@ ServerLink::ServerLink(const std::string& socket, bool wants_memory, std::size_t
     channel_ = std::move(stream);
     GreetByStream(greeting, deadline);
   } else {
-    socket_ = ConnectUnixSocket(PathOfAddress(socket), deadline);
+    socket_ =
+        std::make_shared<const FileDescriptor>(ConnectUnixSocket(PathOfAddress(socket), deadline));
     GreetByRings(wants_memory, greeting, deadline);
   }
 }
 
+ServerLink::~ServerLink() {
+  if (socket_ != nullptr) SayTheEnd(*socket_);
+}
+
 void ServerLink::GreetByRings(bool wants_memory, const Greeting& greeting,
                               const Deadline& deadline) {
-  if (!TrySendDescriptors(socket_, std::as_bytes(std::span(&greeting, 1)), {})) {
+  if (!TrySendDescriptors(*socket_, std::as_bytes(std::span(&greeting, 1)), {})) {
     throw Unavailable("the replay server has no room for a greeting");
   }
-  DescriptorMessage message = ReceiveDescriptors(socket_, kWelcomeBytesMax, deadline);
+  DescriptorMessage message = ReceiveWelcome(*socket_, deadline);
   TakeWelcome(message.bytes);
   if (message.descriptors.size() != (wants_memory ? 3U : 1U)) {
     throw DataLoss("a replay server sent {} descriptors", message.descriptors.size());
   }
   if (wants_memory) {
-    memory_ = std::make_shared<ServerMemory>(message.descriptors[1], message.descriptors[2]);
+    memory_ =
+        std::make_shared<ServerMemory>(message.descriptors[1], message.descriptors[2], socket_);
   }
   channel_ = std::make_unique<RingChannel>(std::move(message.descriptors[0]));
 }
@@ -81,7 +100,7 @@ void ServerLink::GreetByStream(const Greeting& greeting, const Deadline& deadlin
   const bool sent = channel_->Drain(deadline);
   const std::span<const std::byte> message =
       sent ? channel_->Receive(deadline) : std::span<const std::byte>();
-  if (message.data() == nullptr) throw Unavailable("the replay server does not answer a greeting");
+  if (message.data() == nullptr) throw Unavailable(kNoAnswer);
   TakeWelcome(message);
   channel_->Release();
 }
@@ -90,13 +109,15 @@ void ServerLink::TakeWelcome(std::span<const std::byte> message) {
   const auto welcome = PlainReader(message).Take<Welcome>();
   if (welcome.magic != Greeting::kMagic) throw DataLoss("what listens there is no replay server");
   if (welcome.refused != 0) {
-    throw FailedPrecondition("{}", TextOf(message.subspan(sizeof welcome)));
+    const std::string_view why = TextOf(message.subspan(sizeof welcome));
+    if (welcome.refused == static_cast<std::uint32_t>(Refusal::kFull)) throw Unavailable("{}", why);
+    throw FailedPrecondition("{}", why);
   }
   server_ = welcome.server;
 }
 
 // A stream tells by itself.
-bool ServerLink::HasGone() const { return socket_.valid() && HasHungUp(socket_); }
+bool ServerLink::HasGone() const { return socket_ != nullptr && HasHungUp(*socket_); }
 
 std::span<std::byte> ServerLink::Reserve(std::size_t bytes) {
   const Deadline end = Deadline::After(kRoomTime);
@@ -141,7 +162,7 @@ std::span<const std::byte> ServerLink::Receive(const Deadline& deadline) {
 std::span<const std::byte> ServerLink::Answer(std::chrono::nanoseconds wait) {
   const std::span<const std::byte> answer = Receive(
       Deadline::After(std::min<std::chrono::nanoseconds>(wait, std::chrono::hours(24)) + kGrace));
-  if (answer.data() == nullptr) throw ServerGone("the replay server does not answer");
+  if (answer.data() == nullptr) throw ServerGone(kNoAnswer);
   return answer;
 }
 

@@ -28,10 +28,12 @@ class ServerGone : public Error {
   explicit ServerGone(const std::string& why) : Error(ErrorCode::kUnavailable, why) {}
 };
 
-// The chunks of a replay server, mapped read-only. They stay readable after it has ended.
+// The chunks of a replay server, mapped read-only. They stay readable after it has ended. Rows that
+// were drawn stay as they are while `connection` is open, by which they were.
 class ServerMemory {
  public:
-  ServerMemory(const FileDescriptor& arena, const FileDescriptor& records);
+  ServerMemory(const FileDescriptor& arena, const FileDescriptor& records,
+               std::shared_ptr<const FileDescriptor> connection);
 
   const ChunkView& chunks() const { return view_; }
 
@@ -46,6 +48,7 @@ class ServerMemory {
   }
 
  private:
+  const std::shared_ptr<const FileDescriptor> connection_;
   const ReadableSegment arena_;
   const ReadableSegment records_;
   const ChunkView view_;
@@ -56,11 +59,14 @@ class ServerMemory {
 // an address of TCP. One thread at a time.
 class ServerLink {
  public:
-  // Connects and is welcomed. Throws Unavailable where nobody listens until the deadline,
-  // FailedPrecondition for another version or a server that refuses, DataLoss for what is no
-  // replay server, InvalidArgument for an address that cannot be one.
+  // Connects and is welcomed. Throws Unavailable where nobody listens or answers until the
+  // deadline, and for a server that has too many clients; FailedPrecondition for another version,
+  // DataLoss for what is no replay server, InvalidArgument for an address that cannot be one.
   ServerLink(const std::string& socket, bool wants_memory, std::size_t ring_bytes,
              const Deadline& deadline);
+  ~ServerLink();  // It asks nothing more. What `memory` shows stays as long as that.
+  ServerLink(const ServerLink&) = delete;
+  ServerLink& operator=(const ServerLink&) = delete;
 
   std::uint64_t server() const { return server_; }  // Another one after each of its starts.
   // Null where it was not wanted, or cannot be seen: samples then come with their rows.
@@ -101,7 +107,7 @@ class ServerLink {
   std::span<std::byte> Reserve(std::size_t bytes);
   bool HasGone() const;
 
-  FileDescriptor socket_;  // Beside rings: closed when the server has gone.
+  std::shared_ptr<const FileDescriptor> socket_;  // Beside rings; null without.
   bool is_new_ = true;
   std::uint64_t server_ = 0;
   std::shared_ptr<const ServerMemory> memory_;

@@ -84,7 +84,7 @@ ReplayKeeper::ReplayKeeper(ReplayStore& store, const DurabilityOptions& options)
 
 ReplayKeeper::~ReplayKeeper() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
   wanted_.notify_all();
@@ -93,19 +93,21 @@ ReplayKeeper::~ReplayKeeper() {
 // ---- Requests
 
 void ReplayKeeper::Sync(const Deadline& deadline) {
-  if (options_.kind == Durability::kJournal) return Await(syncs_, deadline, "sync");
-  Checkpoint(deadline);
+  if (options_.kind != Durability::kJournal) return Checkpoint(deadline);
+  MutexLock lock(mutex_);
+  Await(lock, syncs_, deadline, "sync");
 }
 
 void ReplayKeeper::Checkpoint(const Deadline& deadline) {
   if (options_.kind == Durability::kNone) {
     throw FailedPrecondition("the replay store is not kept: its durability is none");
   }
-  Await(checkpoints_, deadline, "checkpoint");
+  MutexLock lock(mutex_);
+  Await(lock, checkpoints_, deadline, "checkpoint");
 }
 
-void ReplayKeeper::Await(Requests& requests, const Deadline& deadline, const char* what) {
-  std::unique_lock lock(mutex_);
+void ReplayKeeper::Await(MutexLock& lock, Requests& requests, const Deadline& deadline,
+                         const char* what) {
   const std::uint64_t number = ++requests.wanted;
   wanted_.notify_all();
   while (requests.done < number) {
@@ -114,12 +116,11 @@ void ReplayKeeper::Await(Requests& requests, const Deadline& deadline, const cha
       throw DeadlineExceeded("a {} of the replay store in '{}' was not done in time", what,
                              options_.folder);
     }
-    done_.wait_for(lock, std::min(remaining, kWaitMax));
+    done_.wait_for(lock.native(), std::min(remaining, kWaitMax));
   }
   if (requests.error) throw Apart(*requests.error);
 }
 
-// Called with mutex_ held.
 void ReplayKeeper::Meet(Requests& requests, const std::optional<Error>& error) {
   requests.done = requests.begun;
   if (error) {
@@ -132,22 +133,19 @@ void ReplayKeeper::Meet(Requests& requests, const std::optional<Error>& error) {
 // ---- The thread
 
 void ReplayKeeper::Run() {
-  std::unique_lock lock(mutex_);
-  const auto checkpoint_is_wanted = [&] {
-    return !is_writing_ && (checkpoints_.wanted > checkpoints_.begun || CheckpointIsDue());
-  };
+  MutexLock lock(mutex_);
   while (!stop_) {
     syncs_.begun = syncs_.wanted;
     const bool sync = syncs_.begun > syncs_.done;
-    const bool checkpoint = checkpoint_is_wanted();
+    const bool checkpoint = CheckpointIsWanted();
     if (checkpoint) {
       checkpoints_.begun = checkpoints_.wanted;
       is_writing_ = true;
     }
-    lock.unlock();
+    lock.Unlock();
     const std::optional<Error> not_written = journal_ ? WriteJournal(sync) : std::nullopt;
     const std::optional<Error> not_begun = checkpoint ? BeginCheckpoint() : std::nullopt;
-    lock.lock();
+    lock.Lock();
     if (not_begun) {
       is_writing_ = false;
       CheckpointFailed(*not_begun);
@@ -156,24 +154,32 @@ void ReplayKeeper::Run() {
     const bool may_go_on = full_ && failures_ == 0 && !journal_->failed();
     if (!may_go_on) Meet(syncs_, not_written);
     done_.notify_all();
-
-    const bool was_writing = is_writing_;
-    std::chrono::nanoseconds pause = kWaitMax;
-    if (!was_writing) {
-      pause = std::clamp(UntilCheckpoint(), std::chrono::nanoseconds(0), pause);
-    }
-    if (journal_) pause = std::min(pause, options_.loss_max / kGroupsPerLoss);
-    wanted_.wait_for(lock, pause, [&] {
-      return stop_ || syncs_.wanted > syncs_.begun || checkpoint_is_wanted() ||
-             is_writing_ != was_writing;  // Then the pause is another.
-    });
+    Rest(lock);
   }
-  lock.unlock();
+  lock.Unlock();
   writer_.Join();
   if (journal_) EndJournal();
 }
 
-// Called with mutex_ held.
+// Until something is wanted, or a group of the journal is due.
+void ReplayKeeper::Rest(MutexLock& lock) {
+  const bool was_writing = is_writing_;
+  std::chrono::nanoseconds pause = kWaitMax;
+  if (!was_writing) pause = std::clamp(UntilCheckpoint(), std::chrono::nanoseconds(0), pause);
+  if (journal_) pause = std::min(pause, options_.loss_max / kGroupsPerLoss);
+  const Deadline end = Deadline::After(pause);
+  while (!stop_ && syncs_.wanted == syncs_.begun && !CheckpointIsWanted() &&
+         is_writing_ == was_writing) {  // Else the pause is another.
+    const std::chrono::nanoseconds left = end.remaining();
+    if (left.count() == 0) return;
+    wanted_.wait_for(lock.native(), left);
+  }
+}
+
+bool ReplayKeeper::CheckpointIsWanted() const {
+  return !is_writing_ && (checkpoints_.wanted > checkpoints_.begun || CheckpointIsDue());
+}
+
 std::chrono::nanoseconds ReplayKeeper::UntilCheckpoint() const {
   if (failures_ == 0) {
     return options_.checkpoint_every - std::chrono::nanoseconds(since_checkpoint_.nanoseconds());
@@ -183,7 +189,6 @@ std::chrono::nanoseconds ReplayKeeper::UntilCheckpoint() const {
          std::chrono::nanoseconds(since_failure_.nanoseconds());
 }
 
-// Called with mutex_ held.
 bool ReplayKeeper::CheckpointIsDue() const {
   if (UntilCheckpoint().count() <= 0) return true;
   return failures_ == 0 && journal_ && !journal_->failed() && !beside_journal_ &&
@@ -204,7 +209,7 @@ std::optional<Error> ReplayKeeper::BeginCheckpoint() {
     cut_ = has_journal && !beside_journal_ ? journal_->Cut(number)
                                            : std::make_unique<ReplayCheckpoint>(store_);
     writer_ = Thread({.name = "replay-writer"},
-                     [this, number, previous = newest_] { WriteCheckpoint(number, previous); });
+                     [this, number, previous = newest()] { WriteCheckpoint(number, previous); });
     return std::nullopt;
   } catch (...) {
     cut_.reset();
@@ -224,7 +229,7 @@ void ReplayKeeper::WriteCheckpoint(std::uint64_t number, std::uint64_t previous)
     LogError("no checkpoint of the replay store in '{}': {}", options_.folder, error->what());
   }
   if (error || !beside_journal_) cut_.reset();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (error) {
     CheckpointFailed(*error);
   } else {
@@ -237,11 +242,15 @@ void ReplayKeeper::WriteCheckpoint(std::uint64_t number, std::uint64_t previous)
   wanted_.notify_all();
 }
 
-// Called with mutex_ held.
 void ReplayKeeper::CheckpointFailed(const Error& error) {
   ++failures_;
   failure_ = error.what();
   since_failure_.Restart();
+}
+
+std::uint64_t ReplayKeeper::newest() const {
+  const MutexLock lock(mutex_);
+  return newest_;
 }
 
 // Returns why what was inserted before is not on the disk.
@@ -271,20 +280,21 @@ void ReplayKeeper::GoOnBeside() {
   if (!beside_journal_) return;
   beside_journal_ = false;
   if (!cut_) return;
-  next_number_ = newest_ + 1;
+  const std::uint64_t written = newest();
+  next_number_ = written + 1;
   full_.reset();
-  journal_->GoOnFrom(*cut_, newest_);
+  journal_->GoOnFrom(*cut_, written);
   cut_.reset();
 }
 
 // Throws as the journal does.
 void ReplayKeeper::BoundJournal() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const std::uint64_t newest = newest_;
   const std::string cause = failures_ > 0 ? fmt::format("the last one failed: {}", failure_)
                                           : "one is still being written";
   const bool is_writing = is_writing_;
-  lock.unlock();
+  lock.Unlock();
   if (!is_writing) GoOnBeside();
   if (beside_journal_) return;  // What it wrote now would lie before that checkpoint.
   const std::uint64_t bytes = journal_->BytesFrom(newest);

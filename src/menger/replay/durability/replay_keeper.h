@@ -4,12 +4,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
+#include "menger/base/mutex.h"
 #include "menger/base/thread.h"
 #include "menger/replay/durability/checkpoint.h"
 #include "menger/replay/durability/replay_folder.h"
@@ -97,14 +97,18 @@ class ReplayKeeper {
     std::optional<Error> error;  // Of the last that was done.
   };
 
-  void Await(Requests& requests, const Deadline& deadline, const char* what);
+  void Await(MutexLock& lock, Requests& requests, const Deadline& deadline, const char* what)
+      MENGER_REQUIRES(mutex_);
   static void Meet(Requests& requests, const std::optional<Error>& error);
   void Run();
-  std::chrono::nanoseconds UntilCheckpoint() const;
-  bool CheckpointIsDue() const;
+  std::chrono::nanoseconds UntilCheckpoint() const MENGER_REQUIRES(mutex_);
+  bool CheckpointIsDue() const MENGER_REQUIRES(mutex_);
+  bool CheckpointIsWanted() const MENGER_REQUIRES(mutex_);
+  void Rest(MutexLock& lock) MENGER_REQUIRES(mutex_);
   std::optional<Error> BeginCheckpoint();
   void WriteCheckpoint(std::uint64_t number, std::uint64_t previous);
-  void CheckpointFailed(const Error& error);
+  void CheckpointFailed(const Error& error) MENGER_REQUIRES(mutex_);
+  std::uint64_t newest() const;  // Under mutex_, for a moment.
   std::optional<Error> WriteJournal(bool sync);
   void BoundJournal();
   void GoOnBeside();
@@ -122,17 +126,17 @@ class ReplayKeeper {
   Stopwatch since_checkpoint_;
   Stopwatch since_sync_;
 
-  std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable wanted_;  // By thread_: a request, a checkpoint that was written, stop_.
   std::condition_variable done_;
-  Requests syncs_;            // Guarded by mutex_.
-  Requests checkpoints_;      // Guarded by mutex_.
-  std::uint64_t newest_ = 0;  // Checkpoint on the disk. Guarded by mutex_.
-  bool is_writing_ = false;   // Another one. Guarded by mutex_.
-  int failures_ = 0;          // Since it. Guarded by mutex_, as the next two are.
-  std::string failure_;       // The last of them,
-  Stopwatch since_failure_;   // and when that was.
-  bool stop_ = false;         // Guarded by mutex_.
+  Requests syncs_ MENGER_GUARDED_BY(mutex_);
+  Requests checkpoints_ MENGER_GUARDED_BY(mutex_);
+  std::uint64_t newest_ MENGER_GUARDED_BY(mutex_) = 0;  // Checkpoint on the disk.
+  bool is_writing_ MENGER_GUARDED_BY(mutex_) = false;   // Another one.
+  int failures_ MENGER_GUARDED_BY(mutex_) = 0;          // Since it;
+  std::string failure_ MENGER_GUARDED_BY(mutex_);       // the last of them,
+  Stopwatch since_failure_ MENGER_GUARDED_BY(mutex_);   // and when that was.
+  bool stop_ MENGER_GUARDED_BY(mutex_) = false;
 
   std::unique_ptr<ReplayCheckpoint> cut_;  // Of writer_ while it runs, of thread_ otherwise.
   Thread writer_;                          // Of a checkpoint. Begun and joined by thread_.

@@ -220,6 +220,7 @@ std::string EncodeServer(const ServerInfo& info) {
   return Text({{"process", info.process},
                {"seconds", info.seconds},
                {"connections", info.connections},
+               {"refused", info.refused},
                {"bytes", info.bytes},
                {"bytes_max", info.bytes_max},
                {"durability", info.durability},
@@ -231,6 +232,7 @@ ServerInfo DecodeServer(std::string_view text) {
     ServerInfo info{.process = json.at("process"),
                     .seconds = json.at("seconds"),
                     .connections = json.at("connections"),
+                    .refused = json.at("refused"),
                     .bytes = json.at("bytes"),
                     .bytes_max = json.at("bytes_max"),
                     .durability = json.at("durability")};

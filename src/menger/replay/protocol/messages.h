@@ -185,7 +185,8 @@ struct ServerInfo {
   std::int64_t process = 0;
   double seconds = 0;  // Since it began to serve.
   int connections = 0;
-  std::uint64_t bytes = 0;  // Of chunks.
+  std::int64_t refused = 0;  // Who came while there were too many.
+  std::uint64_t bytes = 0;   // Of chunks.
   std::uint64_t bytes_max = 0;
   std::string durability;  // "none", "checkpoint", "journal".
   std::vector<ServedTable> tables;
@@ -197,6 +198,9 @@ ServerInfo DecodeServer(std::string_view text);
 // socket there comes with it the channel's descriptor, and the arena's and the records' where they
 // were asked for; over TCP both are messages of the stream that goes on as the channel. A server
 // that refuses sends the reason behind its Welcome.
+//
+// After that, who asks or answers no more says so by the Unix socket with a byte (SayTheEnd), or
+// closes it. Rows of samples stay until the client has closed it. A stream is ended.
 struct Greeting {
   std::uint64_t magic = kMagic;
   std::uint32_t protocol = kReplayProtocol;
@@ -205,11 +209,16 @@ struct Greeting {
 
   static constexpr std::uint64_t kMagic = 0x79616c7065726567;
 };
+enum class Refusal : std::uint32_t {
+  kNone,
+  kForGood,
+  kFull,  // For now: ask again.
+};
 struct Welcome {
   std::uint64_t magic = Greeting::kMagic;
   std::uint32_t protocol = kReplayProtocol;
-  std::uint32_t refused = 0;
-  std::uint64_t server = 0;  // A random number of this life of the server.
+  std::uint32_t refused = 0;  // Refusal.
+  std::uint64_t server = 0;   // A random number of this life of the server.
   std::uint64_t arena_bytes = 0;
 };
 inline constexpr std::size_t kWelcomeBytesMax = 4096;

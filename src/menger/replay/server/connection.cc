@@ -5,13 +5,16 @@
 #include <utility>
 
 #include "menger/base/log.h"
+#include "menger/base/sharing/unix_socket.h"
 
 namespace menger {
 namespace {
 
 constexpr std::size_t kLeasesMax = 64;  // Samples that a client has not released,
-constexpr std::int64_t kLeasedItemsMax = 2 * kSampleItemsMax;    // and items of all of them.
-constexpr std::size_t kStreamBytesMax = std::size_t{256} << 20;  // What its streams may remember.
+constexpr std::int64_t kLeasedItemsMax = 2 * kSampleItemsMax;     // and items of all of them.
+constexpr std::size_t kStreamBytesMax = std::size_t{256} << 20;   // What its streams may remember.
+constexpr std::size_t kPendingBytesMax = std::size_t{256} << 20;  // Of items that wait for Flush.
+constexpr std::size_t kDraftBytes = 96;  // What an ItemDraft has allocated, beside its slices.
 constexpr std::chrono::seconds kRoomWaitMax{60};
 // A client that has not read its answers for so long is held to have gone.
 constexpr std::chrono::seconds kReadTimeMax{30};
@@ -25,8 +28,15 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 }  // namespace
 
 Connection::Connection(ReplayStore& store, const ServerCalls& calls,
-                       std::unique_ptr<MessageChannel> channel, std::unique_ptr<RowSender> rows)
-    : store_(store), calls_(calls), channel_(std::move(channel)), rows_(std::move(rows)) {}
+                       std::unique_ptr<RingChannel> channel, FileDescriptor socket)
+    : store_(store), calls_(calls), socket_(std::move(socket)), channel_(std::move(channel)) {}
+
+Connection::Connection(ReplayStore& store, const ServerCalls& calls,
+                       std::unique_ptr<StreamChannel> channel)
+    : store_(store),
+      calls_(calls),
+      rows_(std::make_unique<RowSender>(*channel)),
+      channel_(std::move(channel)) {}
 
 void Connection::Finish() {
   finishing_.store(true, std::memory_order_release);
@@ -56,8 +66,9 @@ void Connection::Serve() {
     }
   }
   streams_.clear();
-  leases_.clear();
   free_samples_.clear();
+  channel_->End();
+  if (socket_.valid()) SayTheEnd(socket_);
   done_.store(true, std::memory_order_release);
 }
 
@@ -130,10 +141,12 @@ void Connection::BeginStreams(std::string_view text) {
     for (const StreamsRequest::Stream& stream : request.streams) {
       options.stream = stream.id;
       if (stream.index >= streams_.size()) streams_.resize(stream.index + 1);
+      ForgetPending(streams_[stream.index]);
       streams_[stream.index] = {.id = stream.id,
                                 .first_step = stream.first_step,
                                 .layout = layout,
-                                .writer = store_.NewWriter(request.steps, options)};
+                                .writer = store_.NewWriter(request.steps, options),
+                                .options = options};
     }
     AnswerDone(nullptr);
   });
@@ -148,7 +161,8 @@ void Connection::Append(PlainReader& reader) {
     leaves_.push_back(reader.Take(stream.layout->row_bytes(leaf)).data());
   }
   try {
-    stream.writer->Append(leaves_, request.version);
+    stream.writer->Append(leaves_, request.version,
+                          Deadline::After(stream.options.room_wait_max).OrWhen(gone_));
   } catch (const Error& error) {
     stream.failure.emplace(error);
   }
@@ -170,10 +184,31 @@ void Connection::Add(PlainReader& reader) {
     }
     const std::optional<double> priority =
         request.has_priority != 0 ? std::optional(request.priority) : std::nullopt;
+    CountPending(stream, ranges_);
     stream.writer->Add(table, priority, ranges_, request.sequence);
   } catch (const Error& error) {
     stream.failure.emplace(error);
   }
+}
+
+// Drafts are beside what the store counts: a client that never flushes has a bound, too.
+void Connection::CountPending(Stream& stream, std::span<const StepRange> ranges) {
+  std::size_t bytes = sizeof(ItemDraft) + kDraftBytes;
+  for (const StepRange& range : ranges) {
+    const auto rows = static_cast<std::size_t>(std::max(range.count, 0));
+    bytes += (rows / static_cast<std::size_t>(stream.options.chunk_steps) + 2) * sizeof(Slice);
+  }
+  if (pending_bytes_ + bytes > kPendingBytesMax) {
+    throw Unavailable(
+        "items of {} bytes wait to be inserted, which is all that a client has: Flush",
+        pending_bytes_);
+  }
+  stream.pending_bytes += bytes;
+  pending_bytes_ += bytes;
+}
+
+void Connection::ForgetPending(Stream& stream) {
+  pending_bytes_ -= std::exchange(stream.pending_bytes, 0);
 }
 
 void Connection::Flush(PlainReader& reader) {
@@ -182,6 +217,7 @@ void Connection::Flush(PlainReader& reader) {
   if (stream.failure) return AnswerDone(&*stream.failure, request.stream);
   try {
     stream.writer->Flush(Within(request.wait));
+    ForgetPending(stream);
     AnswerDone(nullptr, request.stream);
   } catch (const Error& error) {
     // What was late is still there for another Flush.

@@ -1,12 +1,17 @@
 #include "menger/replay/server/replay_server.h"
 
+#include <malloc.h>
+#include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <thread>
 #include <utility>
@@ -20,9 +25,11 @@
 namespace menger {
 namespace {
 
-constexpr std::chrono::seconds kGreetingTime{5};
 constexpr std::chrono::milliseconds kLook{200};
 constexpr std::size_t kGuestsMax = 1024;
+constexpr std::size_t kAlwaysPolled = 3;
+constexpr int kDescriptorsKept = 128;  // For journals and checkpoints, and whoever has the store.
+constexpr std::string_view kNoDescriptors = "this replay server has no descriptors left";
 
 // As it comes over TCP.
 struct FramedGreeting {
@@ -31,10 +38,23 @@ struct FramedGreeting {
 };
 static_assert(sizeof(FramedGreeting) == sizeof(StreamHeader) + sizeof(Greeting));
 
+// So many bytes wake who waits for some.
+void HearFrom(const FileDescriptor& socket, int bytes) {
+  setsockopt(socket.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
+
 // Not a draw of the run: it must differ between two lives of a server.
 std::uint64_t NewIdentity() {
   std::random_device device;
   return std::uint64_t{device()} << 32 | device();
+}
+
+// The system gives the lowest that is free: one from here on tells that few are left.
+int DescriptorsMax() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::numeric_limits<int>::max();
+  constexpr rlim_t kMost = std::numeric_limits<int>::max();
+  return static_cast<int>(std::min(limit.rlim_cur, kMost)) - kDescriptorsKept;
 }
 
 }  // namespace
@@ -42,6 +62,9 @@ std::uint64_t NewIdentity() {
 void ReplayServerOptions::Check() const {
   if (connections_max < 1) {
     throw InvalidArgument("connections_max is {}; it must be at least 1", connections_max);
+  }
+  if (greeting_time.count() <= 0) {
+    throw InvalidArgument("greeting_time is {} ns; it must be more than 0", greeting_time.count());
   }
 }
 
@@ -90,6 +113,7 @@ ServerInfo ReplayServer::info() const {
   ServerInfo info{.process = getpid(),
                   .seconds = since_start_.seconds(),
                   .connections = connections_,
+                  .refused = refused_,
                   .bytes = store_.chunks().bytes_used(),
                   .bytes_max = store_.chunks().bytes_max(),
                   .durability = keeper_ == nullptr ? "none" : ToString(keeper_->kind())};
@@ -105,41 +129,38 @@ ServerInfo ReplayServer::info() const {
   return info;
 }
 
-// Whom to listen to: first three that there always are, then guests, then clients.
-void ReplayServer::Poll(std::vector<pollfd>& polled) {
-  polled.clear();
+void ReplayServer::PrepareProcess() { mallopt(M_ARENA_MAX, 1); }
+
+std::vector<pollfd> ReplayServer::Polled() const {
+  std::vector<pollfd> polled;
+  polled.reserve(kAlwaysPolled + clients_.size() + guests_.size());
   const auto add = [&polled](int descriptor, short events) {
     polled.push_back({.fd = descriptor, .events = events, .revents = 0});
   };
-  const bool accepts = !stopping_ && guests_.size() < kGuestsMax;
   add(wake_.get(), POLLIN);
-  add(accepts ? listener_.descriptor().get() : -1, POLLIN);
-  add(accepts && tcp_listener_ ? tcp_listener_->descriptor().get() : -1, POLLIN);
+  add(stopping_ ? -1 : listener_.descriptor().get(), POLLIN);
+  add(stopping_ || !tcp_listener_ ? -1 : tcp_listener_->descriptor().get(), POLLIN);
+  // What was heard once is not listened to again, or it would be heard for ever.
+  for (const Client& client : clients_) {
+    add(client.hung_up ? -1 : client.watched, client.silent ? short{0} : client.says_end);
+  }
   for (const Guest& guest : guests_) add(guest.socket.get(), POLLIN);
-  for (const Client& client : clients_) add(client.watched, client.gone);
-  if (poll(polled.data(), polled.size(), static_cast<int>(kLook.count())) < 0) polled.clear();
+  return polled;
 }
 
 // Who comes, who says what he wants, and who has gone. It never waits for a client.
 void ReplayServer::Watch() {
-  std::vector<pollfd> polled;
   while (!ended_) {
-    Poll(polled);
-    if (polled.empty()) continue;
-    std::size_t at = 3;
-    for (auto guest = guests_.begin(); guest != guests_.end();) {
-      const auto here = guest++;
-      if (polled[at++].revents != 0) {
-        Greet(*here);
-        guests_.erase(here);
-      } else if (here->deadline.expired()) {
-        guests_.erase(here);
-      }
+    std::vector<pollfd> polled = Polled();
+    if (poll(polled.data(), polled.size(), static_cast<int>(kLook.count())) < 0) {
+      if (errno != EINTR) std::this_thread::sleep_for(kLook);  // No memory, for now.
+      continue;
     }
-    for (Client& client : clients_) {
-      if (at == polled.size()) break;  // Those who have come just now.
-      if (polled[at++].revents != 0) client.connection->Abandon();
-    }
+    const std::span<const pollfd> heard = std::span(polled).subspan(kAlwaysPolled);
+    const std::size_t clients = clients_.size();
+    HearClients(heard.first(clients));  // Those who have gone make room.
+    DropGone();
+    HearGuests(heard.subspan(clients));
     eventfd_t ignored = 0;
     eventfd_read(wake_.get(), &ignored);
     if (polled[1].revents != 0) AcceptAll(listener_, /*by_tcp=*/false);
@@ -147,12 +168,35 @@ void ReplayServer::Watch() {
     const bool last = stopping_;  // Whoever comes later finds nobody.
     if (last) FinishAll();
     DropGone();
-    if (last && clients_.empty()) drained_ = true;
+    if (last && std::ranges::all_of(clients_, IsDone)) drained_ = true;
   }
   guests_.clear();
   for (Client& client : clients_) client.connection->Abandon();
-  clients_.clear();  // Joins.
+  for (Client& client : clients_) client.thread.Join();  // What they have drawn stays.
   connections_ = 0;
+}
+
+bool ReplayServer::IsDone(const Client& client) { return client.connection->done(); }
+
+void ReplayServer::HearClients(std::span<const pollfd> polled) {
+  for (Client& client : clients_) {
+    const auto revents = polled.front().revents;
+    polled = polled.subspan(1);
+    if (revents == 0) continue;
+    client.silent = true;
+    client.hung_up = (revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+    client.connection->Abandon();
+  }
+}
+
+void ReplayServer::HearGuests(std::span<const pollfd> polled) {
+  for (auto guest = guests_.begin(); guest != guests_.end();) {
+    const auto here = guest++;
+    const bool speaks = polled.front().revents != 0;
+    polled = polled.subspan(1);
+    if (speaks) Greet(*here);
+    if (speaks || here->deadline.expired()) guests_.erase(here);
+  }
 }
 
 void ReplayServer::FinishAll() {
@@ -160,19 +204,24 @@ void ReplayServer::FinishAll() {
   for (Client& client : clients_) client.connection->Finish();
 }
 
+// Where there are too many who say nothing, he goes who came first. At most half of them at once:
+// they shall be heard.
 template <typename Listener>
 void ReplayServer::AcceptAll(const Listener& listener, bool by_tcp) {
   try {
-    while (guests_.size() < kGuestsMax) {
+    for (std::size_t come = 0; come < kGuestsMax / 2; ++come) {
       std::optional<FileDescriptor> socket = listener.Accept();
       if (!socket) return;
-      if (by_tcp) {  // Who says less than a greeting has said nothing.
-        const int bytes = sizeof(FramedGreeting);
-        setsockopt(socket->get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+      Guest guest{.socket = std::move(*socket),
+                  .by_tcp = by_tcp,
+                  .deadline = Deadline::After(options_.greeting_time)};
+      if (guest.socket.get() >= DescriptorsMax()) {
+        Refuse(guest, Refusal::kFull, kNoDescriptors);
+        continue;
       }
-      guests_.push_back({.socket = std::move(*socket),
-                         .by_tcp = by_tcp,
-                         .deadline = Deadline::After(kGreetingTime)});
+      if (by_tcp) HearFrom(guest.socket, sizeof(FramedGreeting));  // Less says nothing.
+      if (guests_.size() >= kGuestsMax) guests_.pop_front();
+      guests_.push_back(std::move(guest));
     }
   } catch (const Error& error) {
     LogWarning("{}", error.what());
@@ -198,15 +247,18 @@ void ReplayServer::Greet(Guest& guest) {
     const Greeting greeting = GreetingOf(guest);
     if (greeting.magic != Greeting::kMagic) throw DataLoss("a stranger has connected");
     if (greeting.protocol != kReplayProtocol) {
-      Refuse(guest, fmt::format("this replay server speaks version {}, its client {}",
-                                kReplayProtocol, greeting.protocol));
+      Refuse(guest, Refusal::kForGood,
+             fmt::format("this replay server speaks version {}, its client {}", kReplayProtocol,
+                         greeting.protocol));
     } else if (connections_ >= options_.connections_max) {
-      Refuse(guest, fmt::format("this replay server has {} clients, which is all that "
-                                "connections_max allows",
-                                options_.connections_max));
+      Refuse(guest, Refusal::kFull,
+             fmt::format("this replay server has {} clients, which is all that connections_max "
+                         "allows",
+                         options_.connections_max));
+    } else if (guest.by_tcp) {
+      WelcomeByStream(guest, greeting);
     } else {
-      Serve(guest.by_tcp ? WelcomeByStream(std::move(guest.socket), greeting)
-                         : WelcomeByRings(std::move(guest.socket), greeting));
+      WelcomeByRings(guest, greeting);
     }
   } catch (...) {
     LogWarning("a client of the replay server is turned away: {}",
@@ -214,50 +266,56 @@ void ReplayServer::Greet(Guest& guest) {
   }
 }
 
-void ReplayServer::Refuse(const Guest& guest, std::string_view why) const {
-  const Welcome welcome{.refused = 1, .server = identity_};
+void ReplayServer::Refuse(const Guest& guest, Refusal refusal, std::string_view why) {
+  ++refused_;
+  const Welcome welcome{.refused = static_cast<std::uint32_t>(refusal), .server = identity_};
   std::vector<std::byte> bytes;
   if (guest.by_tcp) AppendPlain(StreamHeader::For(sizeof welcome + why.size()), bytes);
   AppendPlain(welcome, bytes);
   AppendArray(std::span(why.data(), why.size()), bytes);
   if (guest.by_tcp) {
     send(guest.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  } else {
+    return;
+  }
+  try {
     TrySendDescriptors(guest.socket, bytes, {});
+  } catch (const Error&) {  // He does not want to know.
   }
 }
 
-ReplayServer::Client ReplayServer::WelcomeByRings(FileDescriptor socket, const Greeting& greeting) {
+void ReplayServer::WelcomeByRings(Guest& guest, const Greeting& greeting) {
   auto channel = std::make_unique<RingChannel>(ChannelCapacity(greeting.ring_bytes));
+  if (channel->descriptor() >= DescriptorsMax()) {
+    return Refuse(guest, Refusal::kFull, kNoDescriptors);
+  }
   const Welcome welcome{.server = identity_, .arena_bytes = store_.chunks().bytes_max()};
   const std::array descriptors = {channel->descriptor(), arena_.get(), records_.get()};
-  if (!TrySendDescriptors(socket, std::as_bytes(std::span(&welcome, 1)),
+  if (!TrySendDescriptors(guest.socket, std::as_bytes(std::span(&welcome, 1)),
                           std::span(descriptors).first(greeting.wants_memory != 0 ? 3 : 1))) {
     throw Unavailable("the system has too many descriptors under way");
   }
-  const int watched = socket.get();
-  return {.socket = std::move(socket),
-          .watched = watched,
-          .gone = POLLIN,  // Nothing is to be said there any longer.
-          .connection = std::make_unique<Connection>(store_, calls_, std::move(channel), nullptr)};
+  Serve({.watched = guest.socket.get(),
+         .says_end = POLLIN,
+         .connection = std::make_unique<Connection>(store_, calls_, std::move(channel),
+                                                    std::move(guest.socket))});
 }
 
-ReplayServer::Client ReplayServer::WelcomeByStream(FileDescriptor socket,
-                                                   const Greeting& greeting) {
-  const int bytes = 1;
-  setsockopt(socket.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
-  auto channel =
-      std::make_unique<StreamChannel>(std::move(socket), ChannelCapacity(greeting.ring_bytes));
+void ReplayServer::WelcomeByStream(Guest& guest, const Greeting& greeting) {
+  const FileDescriptor next(dup(guest.socket.get()));  // The channel takes one more.
+  if (!next.valid() || next.get() >= DescriptorsMax()) {
+    return Refuse(guest, Refusal::kFull, kNoDescriptors);
+  }
+  HearFrom(guest.socket, 1);
+  const int watched = guest.socket.get();
+  auto channel = std::make_unique<StreamChannel>(std::move(guest.socket),
+                                                 ChannelCapacity(greeting.ring_bytes));
   const Welcome welcome{.server = identity_};
   const Deadline now = Deadline::After({});
   std::memcpy(channel->Reserve(sizeof welcome, now).data(), &welcome, sizeof welcome);
   if (!channel->Drain(now)) throw Unavailable("it has no room for a welcome");
-  const int watched = channel->socket().get();
-  auto rows = std::make_unique<RowSender>(*channel);
-  return {.watched = watched,
-          .gone = POLLRDHUP,
-          .connection =
-              std::make_unique<Connection>(store_, calls_, std::move(channel), std::move(rows))};
+  Serve({.watched = watched,
+         .says_end = POLLRDHUP,
+         .connection = std::make_unique<Connection>(store_, calls_, std::move(channel))});
 }
 
 void ReplayServer::Serve(Client client) {
@@ -272,7 +330,8 @@ void ReplayServer::Serve(Client client) {
 
 void ReplayServer::DropGone() {
   std::erase_if(clients_, [this](const Client& client) {
-    if (!client.connection->done()) return false;
+    const Connection& connection = *client.connection;
+    if (!connection.done() || (connection.has_leases() && !client.hung_up)) return false;
     --connections_;
     return true;
   });

@@ -67,8 +67,8 @@ class ReplayServerTest : public testing::TestWithParam<Transport> {
  protected:
   // At the same address each time.
   std::unique_ptr<Served> Serve(const std::vector<TableOptions>& tables = {ServedTable()}) {
-    auto served =
-        std::make_unique<Served>(tables, folder_ / "socket", DurabilityOptions{}, listen_);
+    auto served = std::make_unique<Served>(tables, folder_ / "socket", DurabilityOptions{},
+                                           ReplayServerOptions{.listen = listen_});
     listen_ = served->server().listens_at();
     address_ = served->address(GetParam());
     return served;
@@ -251,7 +251,7 @@ TEST(ReplayServerAddressTest, TwoServersDoNotShareASocketAndALeftOverOneIsReplac
   EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition,
                         [&] {
                           Served second({ServedTable()}, folder / "other", {},
-                                        first.server().listens_at());
+                                        ReplayServerOptions{.listen = first.server().listens_at()});
                         }),
               HasSubstr("another process listens at '127.0.0.1:"));
 }
