@@ -81,7 +81,7 @@ class Client {
  public:
   Client()
       : store_({.tables = {TheTable()}, .bytes_max = std::size_t{64} << 20, .shared = true}),
-        connection_(store_, calls_, Channel(), nullptr) {}
+        connection_(store_, calls_, Channel(), FileDescriptor()) {}
 
   void Say(std::span<const std::byte> request) {
     if (request.size() > channel_->entry_bytes_max()) return;
@@ -107,7 +107,7 @@ class Client {
 
  private:
   // The server's end; the client's is channel_.
-  std::unique_ptr<MessageChannel> Channel() {
+  std::unique_ptr<RingChannel> Channel() {
     auto served = std::make_unique<RingChannel>(kRing);
     channel_.emplace(FileDescriptor(dup(served->descriptor())));
     return served;

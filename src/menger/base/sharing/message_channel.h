@@ -57,6 +57,9 @@ class MessageChannel {
   // Gives back what Receive has given, so that the other end has room.
   virtual void Release() = 0;
 
+  // This end says nothing more: what a channel has no word for is told otherwise.
+  virtual void End() {}
+
   // Wakes this end's own wait, from any thread, so that it looks at its deadline.
   virtual void Interrupt() = 0;
 };

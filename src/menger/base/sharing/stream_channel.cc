@@ -56,6 +56,8 @@ std::size_t StreamChannel::entry_bytes_max() const { return capacity_ / 4; }
 
 void StreamChannel::Interrupt() { eventfd_write(wake_.get(), 1); }
 
+void StreamChannel::End() { shutdown(socket_.get(), SHUT_WR); }
+
 // ---- Sending
 
 std::span<std::byte> StreamChannel::Reserve(std::size_t bytes, const Deadline& deadline) {

@@ -46,6 +46,7 @@ class StreamChannel final : public MessageChannel {
   // While what it has given is not released there is only room for what fits behind it.
   std::span<const std::byte> Receive(const Deadline& deadline) override;
   void Release() override { begin_ = next_; }
+  void End() override;
   void Interrupt() override;
 
   // Sends what was reserved, then the pieces (at most kPiecesMax), which are not copied here. False

@@ -19,6 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kLook{50};
 // How much longer than it said a server that lives may take.
 constexpr std::chrono::seconds kGrace{10};
+constexpr const char* kNoAnswer = "the replay server does not answer";
 // A server that takes nothing for so long does not live,
 constexpr std::chrono::seconds kRoomTime{60};
 // nor one that begins an answer and does not send so much of it.
@@ -43,7 +44,7 @@ DescriptorMessage ReceiveWelcome(const FileDescriptor& socket, const Deadline& d
     return ReceiveDescriptors(socket, kWelcomeBytesMax, deadline);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kDeadlineExceeded) throw;
-    throw Unavailable("the replay server does not answer");
+    throw Unavailable(kNoAnswer);
   }
 }
 
@@ -99,7 +100,7 @@ void ServerLink::GreetByStream(const Greeting& greeting, const Deadline& deadlin
   const bool sent = channel_->Drain(deadline);
   const std::span<const std::byte> message =
       sent ? channel_->Receive(deadline) : std::span<const std::byte>();
-  if (message.data() == nullptr) throw Unavailable("the replay server does not answer a greeting");
+  if (message.data() == nullptr) throw Unavailable(kNoAnswer);
   TakeWelcome(message);
   channel_->Release();
 }
@@ -161,7 +162,7 @@ std::span<const std::byte> ServerLink::Receive(const Deadline& deadline) {
 std::span<const std::byte> ServerLink::Answer(std::chrono::nanoseconds wait) {
   const std::span<const std::byte> answer = Receive(
       Deadline::After(std::min<std::chrono::nanoseconds>(wait, std::chrono::hours(24)) + kGrace));
-  if (answer.data() == nullptr) throw ServerGone("the replay server does not answer");
+  if (answer.data() == nullptr) throw ServerGone(kNoAnswer);
   return answer;
 }
 

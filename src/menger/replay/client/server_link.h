@@ -106,8 +106,7 @@ class ServerLink {
   std::span<std::byte> Reserve(std::size_t bytes);
   bool HasGone() const;
 
-  // Beside rings: closed when the server has gone. Null for a stream.
-  std::shared_ptr<const FileDescriptor> socket_;
+  std::shared_ptr<const FileDescriptor> socket_;  // Beside rings; null without.
   bool is_new_ = true;
   std::uint64_t server_ = 0;
   std::shared_ptr<const ServerMemory> memory_;

@@ -199,8 +199,8 @@ ServerInfo DecodeServer(std::string_view text);
 // were asked for; over TCP both are messages of the stream that goes on as the channel. A server
 // that refuses sends the reason behind its Welcome.
 //
-// Beside rings, who asks or answers no more says so at the socket with a byte (SayTheEnd), or
-// closes it. Rows of samples stay until the client has closed it.
+// After that, who asks or answers no more says so by the Unix socket with a byte (SayTheEnd), or
+// closes it. Rows of samples stay until the client has closed it. A stream is ended.
 struct Greeting {
   std::uint64_t magic = kMagic;
   std::uint32_t protocol = kReplayProtocol;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "menger/base/log.h"
+#include "menger/base/sharing/unix_socket.h"
 
 namespace menger {
 namespace {
@@ -27,8 +28,15 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 }  // namespace
 
 Connection::Connection(ReplayStore& store, const ServerCalls& calls,
-                       std::unique_ptr<MessageChannel> channel, std::unique_ptr<RowSender> rows)
-    : store_(store), calls_(calls), channel_(std::move(channel)), rows_(std::move(rows)) {}
+                       std::unique_ptr<RingChannel> channel, FileDescriptor socket)
+    : store_(store), calls_(calls), socket_(std::move(socket)), channel_(std::move(channel)) {}
+
+Connection::Connection(ReplayStore& store, const ServerCalls& calls,
+                       std::unique_ptr<StreamChannel> channel)
+    : store_(store),
+      calls_(calls),
+      rows_(std::make_unique<RowSender>(*channel)),
+      channel_(std::move(channel)) {}
 
 void Connection::Finish() {
   finishing_.store(true, std::memory_order_release);
@@ -59,6 +67,8 @@ void Connection::Serve() {
   }
   streams_.clear();
   free_samples_.clear();
+  channel_->End();
+  if (socket_.valid()) SayTheEnd(socket_);
   done_.store(true, std::memory_order_release);
 }
 

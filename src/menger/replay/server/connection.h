@@ -11,8 +11,11 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
+#include "menger/base/files.h"
 #include "menger/base/plain_bytes.h"
 #include "menger/base/sharing/message_channel.h"
+#include "menger/base/sharing/ring_channel.h"
+#include "menger/base/sharing/stream_channel.h"
 #include "menger/replay/protocol/messages.h"
 #include "menger/replay/replay_store.h"
 #include "menger/replay/server/row_sender.h"
@@ -33,12 +36,14 @@ struct ServerCalls {
 // Serve is one thread's; Finish, Abandon and done are any thread's.
 class Connection {
  public:
-  // The store and the calls outlive it. Rows of samples go through `rows`, which sends into the
-  // channel; without, the client sees the store's memory.
-  Connection(ReplayStore& store, const ServerCalls& calls, std::unique_ptr<MessageChannel> channel,
-             std::unique_ptr<RowSender> rows);
+  // The store and the calls outlive it. Over rings, beside `socket`: the client sees the store's
+  // memory. Over a stream, samples go with their rows, and are not held for the client.
+  Connection(ReplayStore& store, const ServerCalls& calls, std::unique_ptr<RingChannel> channel,
+             FileDescriptor socket);
+  Connection(ReplayStore& store, const ServerCalls& calls, std::unique_ptr<StreamChannel> channel);
 
-  // Until the client has gone, says what makes no sense, Finish or Abandon. Throws nothing.
+  // Until the client has gone, says what makes no sense, Finish or Abandon; the client is told by
+  // its socket that nothing more will be said. Throws nothing.
   void Serve();
 
   // Serve returns once it has answered what has come.
@@ -97,8 +102,9 @@ class Connection {
 
   ReplayStore& store_;
   const ServerCalls& calls_;
-  const std::unique_ptr<MessageChannel> channel_;
+  const FileDescriptor socket_;
   const std::unique_ptr<RowSender> rows_;
+  const std::unique_ptr<MessageChannel> channel_;
   std::atomic<bool> finishing_{false};
   std::atomic<bool> gone_{false};
   std::atomic<bool> done_{false};

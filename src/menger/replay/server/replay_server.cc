@@ -1,6 +1,7 @@
 #include "menger/replay/server/replay_server.h"
 
 #include <malloc.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -36,6 +37,11 @@ struct FramedGreeting {
   Greeting greeting;
 };
 static_assert(sizeof(FramedGreeting) == sizeof(StreamHeader) + sizeof(Greeting));
+
+// So many bytes wake who waits for some.
+void HearFrom(const FileDescriptor& socket, int bytes) {
+  setsockopt(socket.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
 
 // Not a draw of the run: it must differ between two lives of a server.
 std::uint64_t NewIdentity() {
@@ -125,7 +131,6 @@ ServerInfo ReplayServer::info() const {
 
 void ReplayServer::PrepareProcess() { mallopt(M_ARENA_MAX, 1); }
 
-// Whom to listen to: first the three that there always are, then clients, then guests.
 std::vector<pollfd> ReplayServer::Polled() const {
   std::vector<pollfd> polled;
   polled.reserve(kAlwaysPolled + clients_.size() + guests_.size());
@@ -137,7 +142,7 @@ std::vector<pollfd> ReplayServer::Polled() const {
   add(stopping_ || !tcp_listener_ ? -1 : tcp_listener_->descriptor().get(), POLLIN);
   // What was heard once is not listened to again, or it would be heard for ever.
   for (const Client& client : clients_) {
-    add(client.hung_up ? -1 : client.watched, client.silent ? short{0} : client.gone);
+    add(client.hung_up ? -1 : client.watched, client.silent ? short{0} : client.says_end);
   }
   for (const Guest& guest : guests_) add(guest.socket.get(), POLLIN);
   return polled;
@@ -214,10 +219,7 @@ void ReplayServer::AcceptAll(const Listener& listener, bool by_tcp) {
         Refuse(guest, Refusal::kFull, kNoDescriptors);
         continue;
       }
-      if (by_tcp) {  // Who says less than a greeting has said nothing.
-        const int bytes = sizeof(FramedGreeting);
-        setsockopt(guest.socket.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
-      }
+      if (by_tcp) HearFrom(guest.socket, sizeof(FramedGreeting));  // Less says nothing.
       if (guests_.size() >= kGuestsMax) guests_.pop_front();
       guests_.push_back(std::move(guest));
     }
@@ -253,8 +255,10 @@ void ReplayServer::Greet(Guest& guest) {
              fmt::format("this replay server has {} clients, which is all that connections_max "
                          "allows",
                          options_.connections_max));
+    } else if (guest.by_tcp) {
+      WelcomeByStream(guest, greeting);
     } else {
-      guest.by_tcp ? WelcomeByStream(guest, greeting) : WelcomeByRings(guest, greeting);
+      WelcomeByRings(guest, greeting);
     }
   } catch (...) {
     LogWarning("a client of the replay server is turned away: {}",
@@ -290,44 +294,38 @@ void ReplayServer::WelcomeByRings(Guest& guest, const Greeting& greeting) {
                           std::span(descriptors).first(greeting.wants_memory != 0 ? 3 : 1))) {
     throw Unavailable("the system has too many descriptors under way");
   }
-  const int watched = guest.socket.get();
-  Serve({.socket = std::move(guest.socket),
-         .watched = watched,
-         .gone = POLLIN,
-         .connection = std::make_unique<Connection>(store_, calls_, std::move(channel), nullptr)});
+  Serve({.watched = guest.socket.get(),
+         .says_end = POLLIN,
+         .connection = std::make_unique<Connection>(store_, calls_, std::move(channel),
+                                                    std::move(guest.socket))});
 }
 
 void ReplayServer::WelcomeByStream(Guest& guest, const Greeting& greeting) {
-  const int bytes = 1;
-  setsockopt(guest.socket.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+  const FileDescriptor next(dup(guest.socket.get()));  // The channel takes one more.
+  if (!next.valid() || next.get() >= DescriptorsMax()) {
+    return Refuse(guest, Refusal::kFull, kNoDescriptors);
+  }
+  HearFrom(guest.socket, 1);
+  const int watched = guest.socket.get();
   auto channel = std::make_unique<StreamChannel>(std::move(guest.socket),
                                                  ChannelCapacity(greeting.ring_bytes));
   const Welcome welcome{.server = identity_};
   const Deadline now = Deadline::After({});
   std::memcpy(channel->Reserve(sizeof welcome, now).data(), &welcome, sizeof welcome);
   if (!channel->Drain(now)) throw Unavailable("it has no room for a welcome");
-  const int watched = channel->socket().get();
-  auto rows = std::make_unique<RowSender>(*channel);
   Serve({.watched = watched,
-         .gone = POLLRDHUP,
-         .connection =
-             std::make_unique<Connection>(store_, calls_, std::move(channel), std::move(rows))});
+         .says_end = POLLRDHUP,
+         .connection = std::make_unique<Connection>(store_, calls_, std::move(channel))});
 }
 
 void ReplayServer::Serve(Client client) {
-  Client& served = clients_.emplace_back(std::move(client));
+  Connection& served = *client.connection;
+  client.thread = Thread({.name = "replay client"}, [this, &served] {
+    served.Serve();
+    eventfd_write(wake_.get(), 1);
+  });
+  clients_.push_back(std::move(client));
   ++connections_;
-  try {
-    served.thread = Thread({.name = "replay client"}, [this, &served] {
-      served.connection->Serve();
-      if (served.socket.valid()) SayTheEnd(served.socket);
-      eventfd_write(wake_.get(), 1);
-    });
-  } catch (...) {
-    clients_.pop_back();
-    --connections_;
-    throw;
-  }
 }
 
 void ReplayServer::DropGone() {

@@ -81,9 +81,8 @@ class ReplayServer {
     Deadline deadline;
   };
   struct Client {
-    FileDescriptor socket;  // Beside rings: the client is told there when nothing more is said.
-    int watched = -1;       // That, or the channel's own, which the connection closes:
-    short gone = 0;         // events that say that the client says nothing more.
+    int watched = -1;    // The connection's socket, and
+    short says_end = 0;  // what tells that the client says no more.
     std::unique_ptr<Connection> connection;
     Thread thread;
     bool silent = false;   // It says nothing more, but may read rows still.
@@ -115,7 +114,7 @@ class ReplayServer {
   const FileDescriptor records_;
   Stopwatch since_start_;
   ListeningSocket listener_;
-  std::optional<ListeningTcpSocket> tcp_listener_;
+  const std::optional<ListeningTcpSocket> tcp_listener_;
   const std::string listens_at_;
   FileDescriptor wake_;  // An eventfd.
   std::atomic<bool> stopping_{false};

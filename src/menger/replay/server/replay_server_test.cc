@@ -68,7 +68,7 @@ class ReplayServerTest : public testing::TestWithParam<Transport> {
   // At the same address each time.
   std::unique_ptr<Served> Serve(const std::vector<TableOptions>& tables = {ServedTable()}) {
     auto served = std::make_unique<Served>(tables, folder_ / "socket", DurabilityOptions{},
-                                           ReplayServerOptions{}, listen_);
+                                           ReplayServerOptions{.listen = listen_});
     listen_ = served->server().listens_at();
     address_ = served->address(GetParam());
     return served;
@@ -250,8 +250,8 @@ TEST(ReplayServerAddressTest, TwoServersDoNotShareASocketAndALeftOverOneIsReplac
       HasSubstr("another process listens"));
   EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition,
                         [&] {
-                          Served second({ServedTable()}, folder / "other", {}, {},
-                                        first.server().listens_at());
+                          Served second({ServedTable()}, folder / "other", {},
+                                        ReplayServerOptions{.listen = first.server().listens_at()});
                         }),
               HasSubstr("another process listens at '127.0.0.1:"));
 }

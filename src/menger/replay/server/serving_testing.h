@@ -36,14 +36,14 @@ inline std::string NameOfTransport(const testing::TestParamInfo<Transport>& info
 class Served {
  public:
   explicit Served(std::vector<TableOptions> tables = {ServedTable()}, std::string socket = {},
-                  const DurabilityOptions& durability = {}, ReplayServerOptions options = {},
-                  const std::string& listen = "127.0.0.1:0")
+                  const DurabilityOptions& durability = {},
+                  ReplayServerOptions options = {.listen = "127.0.0.1:0"})
       : socket_(socket.empty() ? folder_.path() + "/socket" : std::move(socket)),
         store_({.tables = std::move(tables), .shared = true}),
         keeper_(store_, durability),
         server_(std::make_unique<ReplayServer>(
             store_, durability.kind == Durability::kNone ? nullptr : &keeper_,
-            (options.socket = socket_, options.listen = listen, options))) {}
+            (options.socket = socket_, options))) {}
 
   const std::string& socket() const { return socket_; }
   const std::string& address(Transport transport) const {
