@@ -25,7 +25,11 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 
 Connection::Connection(ReplayStore& store, const ServerCalls& calls, FileDescriptor socket,
                        std::size_t ring_bytes)
-    : store_(store), calls_(calls), socket_(std::move(socket)), channel_(ring_bytes) {}
+    : store_(store),
+      calls_(calls),
+      socket_(std::move(socket)),
+      channel_(ring_bytes),
+      rows_(store) {}
 
 void Connection::Finish() {
   finishing_.store(true, std::memory_order_release);
@@ -54,6 +58,7 @@ void Connection::Serve() {
     }
   }
   streams_.clear();
+  rows_.End();
   leases_.clear();
   free_samples_.clear();
   done_.store(true, std::memory_order_release);
@@ -92,6 +97,18 @@ void Connection::Handle(std::span<const std::byte> request) {
       return Info(reader);
     case RequestKind::kCheckpoint:
       return Checkpoint(reader);
+    case RequestKind::kReset:
+      return Reset(reader);
+    case RequestKind::kBeginRows:
+      return rows_.Begin(reader);
+    case RequestKind::kColumn:
+      return rows_.Column(reader);
+    case RequestKind::kRow:
+      return rows_.Row(reader);
+    case RequestKind::kAddRows:
+      return rows_.Add(reader);
+    case RequestKind::kFlushRows:
+      return FlushRows(reader);
   }
   throw DataLoss("it sent a request of a kind that there is not");
 }
@@ -298,6 +315,19 @@ void Connection::Checkpoint(PlainReader& reader) {
     calls_.checkpoint(Within(request.wait));
     AnswerDone(nullptr);
   });
+}
+
+void Connection::Reset(PlainReader& reader) {
+  Table& table = TableAt(reader.Take<TableRequest>().table);
+  AnswerErrors([&] {
+    table.Reset();
+    AnswerDone(nullptr);
+  });
+}
+
+void Connection::FlushRows(PlainReader& reader) {
+  const std::optional<Error> error = rows_.Flush(Within(reader.Take<WaitRequest>().wait));
+  AnswerDone(error ? &*error : nullptr);
 }
 
 Connection::Stream& Connection::StreamAt(std::uint32_t index) {

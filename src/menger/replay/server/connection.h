@@ -16,6 +16,7 @@
 #include "menger/base/sharing/ring_channel.h"
 #include "menger/replay/protocol/messages.h"
 #include "menger/replay/replay_store.h"
+#include "menger/replay/server/row_requests.h"
 
 namespace menger {
 
@@ -74,6 +75,8 @@ class Connection {
   void Delete(PlainReader& reader);
   void Info(PlainReader& reader);
   void Checkpoint(PlainReader& reader);
+  void Reset(PlainReader& reader);
+  void FlushRows(PlainReader& reader);
 
   // Throw DataLoss for what there is not.
   Stream& StreamAt(std::uint32_t index);
@@ -98,6 +101,7 @@ class Connection {
   std::atomic<bool> done_{false};
 
   std::vector<Stream> streams_;
+  RowRequests rows_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Sample>> leases_;
   std::int64_t leased_items_ = 0;
   std::vector<std::unique_ptr<Sample>> free_samples_;
