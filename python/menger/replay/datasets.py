@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 
 from menger.replay import client as client_lib
-from menger.replay import errors, items, nest
-from menger.replay.replay_sample import ReplaySample, SampleInfo
+from menger.replay import errors, items, nest, specs
+from menger.replay.replay_sample import ReplaySample
 
 
 def _check(name, value, least, otherwise=None):
@@ -15,20 +15,65 @@ def _check(name, value, least, otherwise=None):
         raise ValueError(f"{name} ({value}) must be {allowed}")
 
 
-class _Dataset:
-    """Iterate over it as often as you like: each iterator draws anew, `max_in_flight_samples_per_worker` items at a time."""
+class Elements:
+    """What can be iterated over as often as one likes; the methods give other such things."""
+
+    def __init__(self, make_iterator):
+        self._make_iterator = make_iterator
+
+    def __iter__(self):
+        return self._make_iterator()
+
+    def as_numpy_iterator(self):
+        return iter(self)
+
+    def take(self, count):
+        return Elements(lambda: itertools.islice(iter(self), count))
+
+    def map(self, function):
+        return Elements(lambda: map(function, self))
+
+    def batch(self, batch_size, drop_remainder=False):
+        """So many elements as one, each array with a dimension more; their shapes must be equal."""
+
+        def batches():
+            elements = iter(self)
+            while batch := list(itertools.islice(elements, batch_size)):
+                if drop_remainder and len(batch) < batch_size:
+                    return
+                yield nest.map_structure(lambda *arrays: np.stack(arrays), *batch)
+
+        return Elements(batches)
+
+
+def _specs(dtypes, shapes):
+    """A structure of TensorSpec: `shapes` has a shape where `dtypes` has a type."""
+    parts = nest.children(dtypes)
+    if parts is None:
+        return specs.TensorSpec(shapes.as_list() if hasattr(shapes, "as_list") else shapes, dtypes)
+    inside = nest.children(shapes)
+    if inside is None or [key for key, _ in inside] != [key for key, _ in parts]:
+        raise ValueError(f"dtypes and shapes have different structures: {dtypes} and {shapes}")
+    return nest.rebuild(dtypes, [_specs(dtype, shape) for (_, dtype), (_, shape) in zip(parts, inside)])
+
+
+class _Dataset(Elements):
+    """Each iterator draws anew, `max_in_flight_samples_per_worker` items at a time."""
 
     def __init__(
         self,
         server_address,
         table,
-        signature,
+        dtypes,
+        shapes,
         max_in_flight_samples_per_worker,
         num_workers_per_iterator=-1,
         max_samples_per_stream=-1,
         rate_limiter_timeout_ms=-1,
         max_samples=-1,
     ):
+        """Data is structured as `dtypes` and `shapes` are; the rest is as from_table_signature has it."""
+        super().__init__(self._elements)
         _check("max_in_flight_samples_per_worker", max_in_flight_samples_per_worker, 1)
         _check("num_workers_per_iterator", num_workers_per_iterator, 1, otherwise=-1)
         _check("max_samples_per_stream", max_samples_per_stream, 1, otherwise=-1)
@@ -36,7 +81,7 @@ class _Dataset:
         _check("max_samples", max_samples, 1, otherwise=-1)
         self._client = client_lib.Client(server_address)
         self._table = table
-        self._signature = signature
+        self._signature = _specs(dtypes, shapes)
         self._draw = max_in_flight_samples_per_worker
         self._timeout = None if rate_limiter_timeout_ms < 0 else rate_limiter_timeout_ms / 1000
         self._max_samples = max_samples
@@ -63,10 +108,12 @@ class _Dataset:
             raise ValueError(f"the server at {server_address} has no table '{table}'; it has {', '.join(sorted(info))}")
         if info[table].signature is None:
             raise ValueError(f"table '{table}' at {server_address} has no signature")
+        signature = info[table].signature
         return cls(
             server_address,
             table,
-            info[table].signature,
+            nest.map_structure(lambda spec: spec.dtype, signature),
+            nest.map_structure(lambda spec: spec.shape, signature),
             max_in_flight_samples_per_worker,
             num_workers_per_iterator,
             max_samples_per_stream,
@@ -77,27 +124,6 @@ class _Dataset:
     @property
     def element_spec(self):
         return self._signature
-
-    def __iter__(self):
-        return self._elements()
-
-    def as_numpy_iterator(self):
-        return iter(self)
-
-    def take(self, count):
-        return itertools.islice(iter(self), count)
-
-    def batch(self, size, drop_remainder=True):
-        """Elements in batches, each array with a dimension more; their shapes must be equal."""
-        elements = iter(self)
-        while True:
-            batch = list(itertools.islice(elements, size))
-            if not batch or (drop_remainder and len(batch) < size):
-                return
-            yield ReplaySample(
-                SampleInfo(*map(np.asarray, zip(*(element.info for element in batch)))),
-                nest.map_structure(lambda *arrays: np.stack(arrays), *(element.data for element in batch)),
-            )
 
     def _items(self):
         """(SampleInfo, arrays) of each."""

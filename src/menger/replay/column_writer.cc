@@ -167,25 +167,49 @@ void ColumnWriter::Add(Table& table, std::optional<double> priority,
   drafts_.push_back(std::move(draft));
 }
 
-void ColumnWriter::Flush(const Deadline& deadline) {
-  while (taken_ < drafts_.size()) {
-    Table* const table = tables_[taken_];
-    std::size_t end = taken_;
-    while (end < drafts_.size() && tables_[end] == table) ++end;
-    keys_.clear();
-    try {
-      table->Insert(std::span(drafts_).subspan(taken_, end - taken_), deadline, &keys_,
-                    options_.stream);
-    } catch (...) {
-      taken_ += keys_.size();
-      throw;
-    }
-    taken_ = end;
-  }
+// One table's items from the first that waits on end here.
+std::size_t ColumnWriter::RunEnd() const {
+  std::size_t end = taken_;
+  while (end < drafts_.size() && tables_[end] == tables_[taken_]) ++end;
+  return end;
+}
+
+void ColumnWriter::Taken(std::size_t count) {
+  taken_ += count;
+  if (taken_ < drafts_.size()) return;
   drafts_.clear();
   tables_.clear();
   taken_ = 0;
   for (Column& column : columns_) ReleaseOld(column);
+}
+
+void ColumnWriter::Flush(const Deadline& deadline) {
+  while (pending() > 0) {
+    const auto run = std::span(drafts_).subspan(taken_, RunEnd() - taken_);
+    keys_.clear();
+    try {
+      tables_[taken_]->Insert(run, deadline, &keys_, options_.stream);
+    } catch (...) {
+      Taken(keys_.size());
+      throw;
+    }
+    Taken(run.size());
+  }
+}
+
+void ColumnWriter::FlushSome(const Deadline& deadline) {
+  if (pending() == 0) return;
+  tables_[taken_]->Insert(std::span(drafts_).subspan(taken_, 1), deadline, nullptr,
+                          options_.stream);
+  Taken(1);
+  while (pending() > 0) {
+    const auto run = std::span(drafts_).subspan(taken_, RunEnd() - taken_);
+    const auto count =
+        static_cast<std::size_t>(tables_[taken_]->TryInsert(run, nullptr, options_.stream));
+    const bool all = count == run.size();
+    Taken(count);
+    if (!all) return;
+  }
 }
 
 }  // namespace menger

@@ -80,6 +80,10 @@ class ColumnWriter {
   // kept for another Flush.
   void Flush(const Deadline& deadline);
 
+  // As Flush, but waits for the first item alone: those behind it are inserted as far as that needs
+  // no more wait.
+  void FlushSome(const Deadline& deadline);
+
   int pending() const { return static_cast<int>(drafts_.size() - taken_); }
   std::size_t bytes() const { return bytes_; }  // Of the chunks that it holds.
 
@@ -98,6 +102,8 @@ class ColumnWriter {
 
   Column& At(std::uint32_t column);
   void Take(Column& column, const RowRange& range, std::vector<Slice>& slices) const;
+  std::size_t RunEnd() const;
+  void Taken(std::size_t count);
   void ReleaseOld(Column& column);
   void Drop(Column& column);
 

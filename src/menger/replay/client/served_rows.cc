@@ -20,7 +20,7 @@ using std::chrono::seconds;
 constexpr std::size_t kBatchItems = 256;
 constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
 constexpr std::int64_t kRingBytesMin = std::int64_t{1} << 18;
-constexpr seconds kFlushTime{5};  // How long the server waits in a table before it says for what.
+constexpr seconds kFlushTime{1};  // How long the server waits in a table before it says for what.
 constexpr seconds kGrace{10};     // How much longer than that a server that lives may take.
 constexpr seconds kConnectTime{3};
 constexpr std::chrono::milliseconds kRest{100};  // After an error.
@@ -171,6 +171,7 @@ void ServedRows::DropOld() {
       needed[range.column] = std::min(needed[range.column], range.first);
     }
   }
+  acknowledged_ = 0;
   bytes_ = 0;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     columns_[i].rows.DropBefore(needed[i]);
@@ -315,20 +316,23 @@ void ServedRows::CollectRows(const RowRange& range) {
 
 void ServedRows::TakeAnswer(std::span<const std::byte> answer, std::uint64_t sent) {
   const std::optional<Error> error = ErrorIn(answer);
+  std::uint64_t left = PlainReader(answer).Take<DoneReply>().stream;
+  const bool late = error && error->code() == ErrorCode::kDeadlineExceeded;
   {
     const std::lock_guard lock(mutex_);
-    const bool late = error && error->code() == ErrorCode::kDeadlineExceeded;
     waits_for_ = error ? error->what() : "";
-    if (late) return;
-    if (error && !failure_) failure_.emplace(*error);
-    // What is wrong whatever the state of the server would be wrong again; the rest is kept.
-    if (!error || error->code() == ErrorCode::kInvalidArgument) {
-      while (!items_.empty() && items_.front().sequence <= sent) items_.pop_front();
-      DropOld();
+    if (error && !late) {
+      if (!failure_) failure_.emplace(*error);
+      // What is wrong whatever the state of the server would be wrong again; the rest is kept.
+      left = error->code() == ErrorCode::kInvalidArgument ? 0 : sent;
     }
+    const std::size_t before = items_.size();
+    while (!items_.empty() && items_.front().sequence + left <= sent) items_.pop_front();
+    acknowledged_ += before - items_.size();
+    if (2 * acknowledged_ > items_.size()) DropOld();  // It looks at all of them.
   }
   done_.notify_all();
-  refused_ = error.has_value();  // The server passes over what comes, until it begins again.
+  refused_ = error && !late;  // The server passes over what comes, until it begins again.
 }
 
 }  // namespace menger

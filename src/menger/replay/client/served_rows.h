@@ -107,6 +107,7 @@ class ServedRows {
   std::uint64_t items_added_ = 0;
   std::uint64_t items_sent_ = 0;  // Sequence of the last, on this connection.
   std::size_t bytes_ = 0;         // Of kept rows.
+  std::size_t acknowledged_ = 0;  // Items, since rows were dropped.
   std::int64_t largest_row_ = 0;
   std::optional<Error> failure_;  // The first that was not told yet.
   std::string waits_for_;         // What the server said last.

@@ -44,7 +44,7 @@ enum class RequestKind : std::uint32_t {
   kColumn,      // ColumnRequest.
   kRow,         // RowRequest, then its bytes.
   kAddRows,     // AddRowsRequest, then as many RowRanges.
-  kFlushRows,   // WaitRequest. -> Done.
+  kFlushRows,   // WaitRequest. -> Done, as soon as some items were inserted.
 };
 
 struct AppendRequest {
@@ -137,7 +137,7 @@ struct DoneReply {
   ReplyKind kind = ReplyKind::kDone;
   std::uint32_t failed = 0;
   std::uint32_t code = 0;    // ErrorCode, where it failed.
-  std::uint32_t stream = 0;  // Of a Flush.
+  std::uint32_t stream = 0;  // Of a Flush; of FlushRows how many items still wait.
 };
 
 struct TextReply {

@@ -327,7 +327,7 @@ void Connection::Reset(PlainReader& reader) {
 
 void Connection::FlushRows(PlainReader& reader) {
   const std::optional<Error> error = rows_.Flush(Within(reader.Take<WaitRequest>().wait));
-  AnswerDone(error ? &*error : nullptr);
+  AnswerDone(error ? &*error : nullptr, static_cast<std::uint32_t>(rows_.pending()));
 }
 
 Connection::Stream& Connection::StreamAt(std::uint32_t index) {

@@ -58,13 +58,14 @@ void RowRequests::Add(PlainReader& reader) {
 std::optional<Error> RowRequests::Flush(const Deadline& deadline) {
   if (writer_ == nullptr) throw DataLoss("it flushed columns before it began to write");
   try {
-    writer_->Flush(deadline);  // Where something has failed, what came before it.
+    writer_->FlushSome(deadline);  // Where something has failed, what came before it.
   } catch (const Error& error) {
     // What was late is still there for another Flush.
     if (error.code() == ErrorCode::kDeadlineExceeded) return error;
     if (!failure_) failure_.emplace(error);
+    return failure_;
   }
-  return failure_;
+  return pending() == 0 ? failure_ : std::nullopt;
 }
 
 }  // namespace menger

@@ -27,7 +27,9 @@ class RowRequests {
   void Row(PlainReader& reader);
   void Add(PlainReader& reader);
   void End() { writer_.reset(); }
-  // What could not be done.
+  int pending() const { return writer_ == nullptr ? 0 : writer_->pending(); }
+  // Inserts some of what waits (ColumnWriter::FlushSome). Returns what could not be done, once all
+  // is inserted that came before it.
   std::optional<Error> Flush(const Deadline& deadline);
 
  private:
