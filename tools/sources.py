@@ -21,7 +21,7 @@ LAYERS = [
 # The same inside a folder that has rooms; "" is the folder itself.
 ROOMS = {
     "base": ["", "sharing"],
-    "replay": ["chunks", "selectors", "", "durability", "protocol", "client", "server"],
+    "replay": ["chunks", "selectors", "", "durability", "protocol", "client", "server", "library"],
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)

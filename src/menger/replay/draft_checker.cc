@@ -27,8 +27,32 @@ void DraftChecker::Check(const ItemDraft& draft, std::uint32_t chunks_end) const
     throw InvalidArgument("versions are {} to {}; they must be in order", draft.versions.first,
                           draft.versions.last);
   }
-  CheckSlices(draft, chunks_end);
+  if (items_.open) {
+    CheckOpenSlices(draft, chunks_end);
+  } else {
+    CheckSlices(draft, chunks_end);
+  }
   CheckBytes(draft);
+}
+
+void DraftChecker::CheckOpenSlices(const ItemDraft& draft, std::uint32_t chunks_end) const {
+  if (draft.slice_counts.size() != 1 || draft.slice_counts[0] != draft.slices.size() ||
+      draft.slices.empty()) {
+    throw InvalidArgument(
+        "it has {} slices in {} columns; an item of an open table has one column, of 1 to 65535",
+        draft.slices.size(), draft.slice_counts.size());
+  }
+  for (const Slice& slice : draft.slices) {
+    if (slice.chunk >= chunks_end || !ByteRowsIn(chunks_.steps_id(slice.chunk))) {
+      throw InvalidArgument("it lies in chunk {}, which has no rows of bytes", slice.chunk);
+    }
+    if (slice.length == 0 || slice.offset + slice.length > chunks_.rows(slice.chunk)) {
+      throw InvalidArgument(
+          "it has {} rows from row {} of chunk {}, which has {} rows; it must have at least 1, "
+          "inside the chunk",
+          slice.length, slice.offset, slice.chunk, chunks_.rows(slice.chunk));
+    }
+  }
 }
 
 void DraftChecker::CheckSlices(const ItemDraft& draft, std::uint32_t chunks_end) const {

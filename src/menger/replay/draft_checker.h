@@ -27,6 +27,7 @@ class DraftChecker {
 
  private:
   void CheckSlices(const ItemDraft& draft, std::uint32_t chunks_end) const;
+  void CheckOpenSlices(const ItemDraft& draft, std::uint32_t chunks_end) const;
   void CheckBytes(const ItemDraft& draft) const;
 
   const ItemSpec& items_;

@@ -225,7 +225,7 @@ void Table::State::DrawOneByOne(const SampleRequest& request, int count, Sample&
 
 void Table::State::Give(const Selection& selection, Sample& sample) {
   Item& item = items[selection.slot];
-  ++item.times_sampled;
+  if (++item.times_sampled == 1) ++items_sampled;
   limiter.Sampled(1);
   if (options.times_sampled_max > 0) Changed(selection.slot);
   changed = true;
@@ -477,6 +477,7 @@ TableInfo Table::info() const {
           .dropped_stale = state.dropped_stale,
           .stale_keys = state.stale_keys,
           .repeated = state.repeated,
+          .items_sampled = state.items_sampled,
           .inserts_waiting = state.inserters.size(),
           .samples_waiting = state.samplers.size()};
 }

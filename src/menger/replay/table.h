@@ -95,7 +95,9 @@ struct TableInfo {
   std::int64_t dropped_stale = 0;  // older than a reader's bound,
   std::int64_t stale_keys = 0;     // Updates and deletions of items that were gone.
   std::int64_t repeated = 0;       // Items of streams that were passed over: they had been taken.
-  int inserts_waiting = 0;         // Calls.
+  // Items that were sampled at least once, counted in this process, since the last Reset.
+  std::int64_t items_sampled = 0;
+  int inserts_waiting = 0;  // Calls.
   int samples_waiting = 0;
 };
 
@@ -168,6 +170,16 @@ class Table {
   // updates of one item the last counts.
   Found UpdatePriorities(std::span<const PriorityUpdate> updates);
   Found Delete(std::span<const ItemKey> keys);
+
+  // Removes all items, and the limiter is as if none but those had been inserted that came
+  // meanwhile. Keys and counts go on, so that no key is given twice; so does what is known of
+  // streams.
+  void Reset();
+
+  // Whether the limiter would allow so many inserts, or samples, now. Throw InvalidArgument for
+  // less than 1.
+  bool CanInsert(std::int64_t count) const;
+  bool CanSample(std::int64_t count) const;
 
   // For the writer of these items, once it has compressed chunks: those that are still there name
   // the twins from now on; whoever sampled them before goes on with what it holds. The caller holds

@@ -107,6 +107,7 @@ struct Table::State {
   std::int64_t dropped_stale MENGER_GUARDED_BY(mutex) = 0;
   std::int64_t stale_keys MENGER_GUARDED_BY(mutex) = 0;
   std::int64_t repeated MENGER_GUARDED_BY(mutex) = 0;
+  std::int64_t items_sampled MENGER_GUARDED_BY(mutex) = 0;
   InsertStreams streams MENGER_GUARDED_BY(mutex);
   double priority_max MENGER_GUARDED_BY(mutex) = 1;
   std::uint32_t life MENGER_GUARDED_BY(mutex) = 0;

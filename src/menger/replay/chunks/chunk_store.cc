@@ -18,6 +18,11 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 
+// ByteRows: what their leaf is called, and the upper bits of their id, which no other has.
+constexpr const char* kByteLeaf = "bytes";
+constexpr int kByteRowBits = 40;
+constexpr std::uint64_t kByteRowsTag = 0x62'79'74;
+
 std::unique_ptr<Memory> Reserve(const char* label, std::size_t bytes, bool shared) {
   if (shared) return AllocateSharedMemory(label, bytes);
   return AllocatePlainMemory(bytes);
@@ -43,7 +48,25 @@ std::uint64_t StepsId(const Spec& steps) {
     text += fmt::format("{}:{}{}{};", leaf.name.size(), leaf.name, NameOf(leaf.dtype),
                         ToString(leaf.shape));
   }
-  return XXH3_64bits(text.data(), text.size());
+  const std::uint64_t id = XXH3_64bits(text.data(), text.size());
+  if (steps.size() == 1 && steps[0].name == kByteLeaf && steps[0].dtype == DataType::kUint8 &&
+      steps[0].shape.size() == 1 && steps[0].shape[0] >= 1 && steps[0].shape[0] <= kByteRowMax) {
+    return kByteRowsTag << kByteRowBits | static_cast<std::uint64_t>(steps[0].shape[0]);
+  }
+  return id >> kByteRowBits == kByteRowsTag ? ~id : id;
+}
+
+Spec ByteRows(std::int64_t bytes) {
+  if (bytes < 1 || bytes > kByteRowMax) {
+    throw InvalidArgument("a row of {} bytes; it must have 1 to {}", bytes, kByteRowMax);
+  }
+  return Spec({{.name = kByteLeaf, .dtype = DataType::kUint8, .shape = {bytes}}});
+}
+
+std::optional<std::int64_t> ByteRowsIn(std::uint64_t steps_id) {
+  const auto bytes = static_cast<std::int64_t>(steps_id & static_cast<std::uint64_t>(kByteRowMax));
+  if (steps_id >> kByteRowBits != kByteRowsTag || bytes == 0) return std::nullopt;
+  return bytes;
 }
 
 ChunkLayout::ChunkLayout(Spec steps, int capacity)

@@ -26,6 +26,13 @@ inline constexpr int kChunkRowsMax = 65535;
 // others (64 bits of XXH3): how a chunk tells what its rows are, to other processes too.
 std::uint64_t StepsId(const Spec& steps);
 
+// Steps of one leaf of so many bytes, whatever they mean: the rows of open tables (ItemSpec). Their
+// id alone tells what they are, so that nobody need know all sizes that there are. Throws
+// InvalidArgument for a size outside 1 .. kByteRowMax.
+inline constexpr std::int64_t kByteRowMax = (std::int64_t{1} << 40) - 1;
+Spec ByteRows(std::int64_t bytes);
+std::optional<std::int64_t> ByteRowsIn(std::uint64_t steps_id);  // Their size; none: other steps.
+
 // Where each leaf of a step lies in a chunk of `capacity` rows: one array a leaf, row after row,
 // each array on a cache line of its own, so that consecutive rows (a stack of frames, a sequence)
 // are one run of bytes. Immutable; any thread.

@@ -43,6 +43,13 @@ struct ItemKey {
   bool operator==(const ItemKey&) const = default;
 };
 
+// A key as one number, for interfaces that have no room for more: from the lowest on 34 bits of the
+// item's number, 24 of its slot, 6 of its life. Throws FailedPrecondition, naming what does not
+// fit: the 2^34th insertion, a table of more than 2^24 items, the 64th recovery, a shard other than
+// 0. A number that names an item names no other one.
+std::uint64_t PackKey(const ItemKey& key);
+ItemKey UnpackKey(std::uint64_t packed);
+
 // The oldest and the newest parameter version that acted in the rows of an item.
 struct VersionRange {
   std::uint64_t first = 0;
@@ -68,10 +75,17 @@ struct ItemColumn {
   bool operator==(const ItemColumn&) const = default;
 };
 
-// What the items of a table look like: columns of steps that are described by `steps`.
+// What the items of a table look like: columns of steps that are described by `steps`. Or the table
+// is open: its items are one column of slices of any number, of chunks of ByteRows of whatever
+// size, and only who writes and reads them knows what they mean.
 struct ItemSpec {
   Spec steps;
   std::vector<ItemColumn> columns;
+  bool open = false;
+  std::string notes =
+      {};  // Of an open table: for who writes and reads it; looked at by nobody else.
+
+  static ItemSpec Open(std::string notes = {});
 
   // Index of the column, or -1.
   int Find(std::string_view name) const;
@@ -81,8 +95,11 @@ struct ItemSpec {
   const LeafSpec& LeafOf(const ItemColumn& column) const;
 
   // Throws InvalidArgument that names the column: none at all, a repeated or empty name, an unknown
-  // leaf, rows outside 1 .. 65535.
+  // leaf, rows outside 1 .. 65535; for an open table that is not as Open makes it.
   void Check() const;
+
+  // Throws InvalidArgument for an open table: its items have no leaves.
+  void CheckHasLeaves() const;
 };
 
 }  // namespace menger

@@ -56,5 +56,43 @@ TEST(ItemSpecTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(ErrorOf(items), "an item without columns; it needs at least one");
 }
 
+TEST(ItemSpecTest, AnOpenTableHasNeitherStepsNorColumnsOfItsOwn) {
+  ItemSpec items = ItemSpec::Open("anything");
+  EXPECT_NO_THROW(items.Check());
+  EXPECT_THROW(items.CheckHasLeaves(), Error);
+  items.columns.push_back({.name = "another"});
+  EXPECT_EQ(ErrorOf(items), "an open table has steps or columns of its own; it must have neither");
+  items = SomeItems();
+  EXPECT_NO_THROW(items.CheckHasLeaves());
+}
+
+TEST(ItemKeyTest, AKeyOf64BitsIsTheSameKeyAgain) {
+  for (const std::uint64_t number : {1ULL, (1ULL << 34) - 1}) {
+    for (const std::uint32_t slot : {0U, (1U << 24) - 1}) {
+      for (const std::uint32_t life : {0U, 63U}) {
+        const ItemKey key{.number = number, .slot = slot, .life = life};
+        EXPECT_EQ(UnpackKey(PackKey(key)), key);
+      }
+    }
+  }
+  EXPECT_EQ(PackKey({.number = 5, .slot = 3, .life = 1}), 5 + (3ULL << 34) + (1ULL << 58));
+}
+
+TEST(ItemKeyTest, WhatHasNoRoomIn64BitsIsRefusedByName) {
+  const auto error_of = [](const ItemKey& key) {
+    try {
+      PackKey(key);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);
+      return std::string(error.what()).substr(0, 30);
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error_of({.number = 1ULL << 34}), "the number 17179869184 of an i");
+  EXPECT_EQ(error_of({.number = 1, .slot = 1U << 24}), "the slot 16777216 of an item h");
+  EXPECT_EQ(error_of({.number = 1, .life = 64}), "the life 64 of an item has mor");
+  EXPECT_EQ(error_of({.number = 1, .shard = 1}), "the shard 1 of an item has mor");
+}
+
 }  // namespace
 }  // namespace menger

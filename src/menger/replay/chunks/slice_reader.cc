@@ -4,6 +4,7 @@ namespace menger {
 
 SliceReader::SliceReader(const ItemSpec& items) {
   items.Check();
+  items.CheckHasLeaves();
   for (const LeafSpec& leaf : items.steps.leaves()) leaf_row_bytes_.push_back(leaf.bytes());
   for (const ItemColumn& column : items.columns) {
     const int leaf = items.steps.Find(column.leaf);

@@ -8,6 +8,7 @@
 
 #include "menger/base/log.h"
 #include "menger/base/plain_bytes.h"
+#include "menger/replay/client/served_rows.h"
 #include "menger/replay/client/served_sampler.h"
 #include "menger/replay/client/served_writer.h"
 
@@ -46,7 +47,7 @@ Reply PlainIn(std::span<const std::byte> answer) {
 // ---- Connections
 
 ServerFinder::ServerFinder(ServedReplayOptions options) : options_(std::move(options)) {
-  const Deadline end = Deadline::After(options_.patience);
+  const Deadline end = Deadline::After(options_.start_patience.value_or(options_.patience));
   for (;;) {
     try {
       ServerLink link(options_.socket, /*wants_memory=*/false, kCallRingBytes, end);
@@ -74,6 +75,7 @@ std::unique_ptr<ServerLink> ServerFinder::Connect(bool wants_memory, std::size_t
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     const bool same = i < found.size() && found[i].name == tables_[i].name &&
                       found[i].items.columns == tables_[i].items.columns &&
+                      found[i].items.open == tables_[i].items.open &&
                       StepsId(found[i].items.steps) == StepsId(tables_[i].items.steps);
     if (same) continue;
     throw FailedPrecondition(
@@ -130,6 +132,10 @@ std::unique_ptr<ReplayWriter> ServedReplay::NewWriter(const Spec& steps,
 
 std::unique_ptr<ReplaySampler> ServedReplay::NewSampler(int table) {
   return std::make_unique<ServedSampler>(finder_, table);
+}
+
+std::unique_ptr<ServedRows> ServedReplay::NewRows(const ServedRowsOptions& options) {
+  return std::make_unique<ServedRows>(finder_, options);
 }
 
 void ServedReplay::Ask(const Deadline& deadline, const std::function<void(ServerLink& link)>& send,
@@ -198,6 +204,18 @@ TableInfo ServedReplay::info(int table) {
       },
       [&](std::span<const std::byte> answer) { info = PlainIn<InfoReply>(answer).info; });
   return info;
+}
+
+void ServedReplay::Reset(int table) {
+  Ask(
+      Deadline::After(finder_->options().patience),
+      [&](ServerLink& link) {
+        link.Begin(
+            TableRequest{.kind = RequestKind::kReset, .table = static_cast<std::uint32_t>(table)});
+      },
+      [](std::span<const std::byte> answer) {
+        if (const std::optional<Error> error = ErrorIn(answer)) throw *error;
+      });
 }
 
 ServerInfo ServedReplay::server() {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,11 @@ struct ServedReplayOptions {
   std::string socket;
   // For its start, and again for each time that it has ended: calls go on when it is back.
   std::chrono::nanoseconds patience = std::chrono::seconds(60);
+  std::optional<std::chrono::nanoseconds> start_patience;  // For its start; none: patience.
 };
+
+class ServedRows;
+struct ServedRowsOptions;
 
 // Connections to one server, made anew after it has ended. Any thread.
 class ServerFinder {
@@ -63,17 +68,20 @@ class ServedReplay final : public ReplayClient {
   explicit ServedReplay(const ServedReplayOptions& options);
 
   int tables() const override { return static_cast<int>(finder_->tables().size()); }
-  // Name, items, bounds, the kind of sampler and min_size; nothing else of them is known here.
+  // All but seed and shard, which are not known here.
   const TableOptions& table(int index) const override { return finder_->tables()[index]; }
 
   std::unique_ptr<ReplayWriter> NewWriter(const Spec& steps, const WriterOptions& options,
                                           int streams) override;
   std::unique_ptr<ReplaySampler> NewSampler(int table) override;
+  // For open tables. Throws as ServedRowsOptions::Check.
+  std::unique_ptr<ServedRows> NewRows(const ServedRowsOptions& options);
 
   // In parts, where they are many. Throws Unavailable as above.
   Found UpdatePriorities(int table, std::span<const PriorityUpdate> updates) override;
   Found Delete(int table, std::span<const ItemKey> keys) override;
   TableInfo info(int table) override;
+  void Reset(int table);  // As Table's.
 
   ServerInfo server();
   void Checkpoint(const Deadline& deadline);  // As ReplayKeeper's.

@@ -14,6 +14,10 @@ namespace {
 // Answers of a million items come in parts of a quarter of this.
 constexpr std::size_t kSampleRingBytes = std::size_t{1} << 20;
 
+std::optional<std::uint64_t> StepsOf(const ItemSpec& items) {
+  return items.open ? std::nullopt : std::optional(StepsId(items.steps));
+}
+
 }  // namespace
 
 struct ServedSampler::State {
@@ -21,8 +25,10 @@ struct ServedSampler::State {
       : finder(std::move(server_finder)),
         table(table_index),
         columns(finder->tables()[table_index].items.columns.size()),
-        steps_id(StepsId(finder->tables()[table_index].items.steps)),
-        rows(finder->tables()[table_index].items) {}
+        steps_id(StepsOf(finder->tables()[table_index].items)) {
+    const ItemSpec& items_drawn = finder->tables()[table_index].items;
+    if (!items_drawn.open) rows.emplace(items_drawn);
+  }
 
   void Draw(ServerLink& server, const SampleRequest& request,
             const std::shared_ptr<const void>& lease, std::uint64_t number, Sample& sample);
@@ -32,12 +38,12 @@ struct ServedSampler::State {
   const std::shared_ptr<const ServerFinder> finder;
   const int table;
   const std::size_t columns;
-  const std::uint64_t steps_id;
+  const std::optional<std::uint64_t> steps_id;  // Of the chunks that items name; none: any.
 
   std::mutex mutex;  // Of all that follows: samples may be released by another thread.
   std::unique_ptr<ServerLink> link;
   std::uint64_t leases = 0;
-  RowReceiver rows;  // Where they come with the answer.
+  std::optional<RowReceiver> rows;  // Where they come with the answer; not of open tables.
 
   // Kept for their memory.
   std::vector<SampledItem> items;
@@ -126,8 +132,8 @@ void ServedSampler::State::Draw(ServerLink& server, const SampleRequest& request
 bool ServedSampler::State::TakeItems(ServerLink& server, std::span<const std::byte> answer,
                                      const std::shared_ptr<const void>& lease, Sample& sample) {
   const auto kind = PlainReader(answer).Take<ReplyKind>();
-  if (kind == ReplyKind::kRows) {
-    rows.Receive(server, PlainReader(answer).Take<RowsReply>(), sample);
+  if (kind == ReplyKind::kRows && rows) {
+    rows->Receive(server, PlainReader(answer).Take<RowsReply>(), sample);
     return false;
   }
   if (kind != ReplyKind::kItems || server.memory() == nullptr) {

@@ -37,13 +37,14 @@ class ServerMemory {
 
   const ChunkView& chunks() const { return view_; }
 
-  // Whether the slice is of a chunk of such steps, and lies in what is mapped.
-  bool Has(const Slice& slice, std::uint64_t steps_id) const {
+  // Whether the slice is of a chunk of such steps (none: of any), and lies in what is mapped.
+  bool Has(const Slice& slice, std::optional<std::uint64_t> steps_id) const {
     if (slice.chunk >= records_.size() / sizeof(ChunkRecord)) return false;
     const ChunkRecord& record =
         reinterpret_cast<const ChunkRecord*>(records_.bytes().data())[slice.chunk];
-    return record.steps_id == steps_id && slice.offset + slice.length <= record.capacity &&
-           record.bytes <= arena_.size() && record.data_offset <= arena_.size() - record.bytes;
+    return (!steps_id || record.steps_id == *steps_id) &&
+           slice.offset + slice.length <= record.capacity && record.bytes <= arena_.size() &&
+           record.data_offset <= arena_.size() - record.bytes;
   }
 
  private:

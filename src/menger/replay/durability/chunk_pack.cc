@@ -77,14 +77,20 @@ const ChunkLayout& ChunkLayouts::Of(const ChunkEntry& entry) {
   const auto key = std::make_pair(entry.steps_id, entry.capacity);
   const auto found = layouts_.find(key);
   if (found != layouts_.end()) return found->second;
-  const auto steps = steps_.find(entry.steps_id);
-  if (steps == steps_.end() || entry.capacity < 1 || entry.capacity > kChunkRowsMax) {
+  const auto known = steps_.find(entry.steps_id);
+  std::optional<Spec> steps;
+  if (known != steps_.end()) {
+    steps = known->second;
+  } else if (const std::optional<std::int64_t> bytes = ByteRowsIn(entry.steps_id)) {
+    steps = ByteRows(*bytes);
+  }
+  if (!steps || entry.capacity < 1 || entry.capacity > kChunkRowsMax) {
     throw DataLoss(
         "the metadata of a replay checkpoint name a chunk of {} steps of an unknown "
         "kind",
         entry.capacity);
   }
-  return layouts_.emplace(key, ChunkLayout(steps->second, static_cast<int>(entry.capacity)))
+  return layouts_.emplace(key, ChunkLayout(*std::move(steps), static_cast<int>(entry.capacity)))
       .first->second;
 }
 

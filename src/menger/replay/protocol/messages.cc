@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -103,6 +104,7 @@ Json ToJson(const TableInfo& info) {
           {"dropped_stale", info.dropped_stale},
           {"stale_keys", info.stale_keys},
           {"repeated", info.repeated},
+          {"items_sampled", info.items_sampled},
           {"inserts_waiting", info.inserts_waiting},
           {"samples_waiting", info.samples_waiting}};
 }
@@ -118,8 +120,40 @@ TableInfo InfoFrom(const Json& json) {
           .dropped_stale = json.at("dropped_stale"),
           .stale_keys = json.at("stale_keys"),
           .repeated = json.at("repeated"),
+          .items_sampled = json.at("items_sampled"),
           .inserts_waiting = json.at("inserts_waiting"),
           .samples_waiting = json.at("samples_waiting")};
+}
+
+Json ToJson(const SelectorOptions& selector) {
+  return {{"kind", static_cast<int>(selector.kind)},
+          {"exponent", selector.exponent},
+          {"stratified", selector.stratified}};
+}
+
+SelectorOptions SelectorFrom(const Json& json) {
+  const auto kind = json.at("kind").get<int>();
+  Need(kind >= 0 && kind <= static_cast<int>(SelectorKind::kPrioritised),
+       "there is no such selector");
+  return {.kind = static_cast<SelectorKind>(kind),
+          .exponent = json.at("exponent"),
+          .stratified = json.at("stratified")};
+}
+
+// JSON has no infinity.
+Json ToJson(const RateLimiterOptions& limiter) {
+  Json json = {{"samples_per_insert", limiter.samples_per_insert}, {"min_size", limiter.min_size}};
+  if (std::isfinite(limiter.min_diff)) json["min_diff"] = limiter.min_diff;
+  if (std::isfinite(limiter.max_diff)) json["max_diff"] = limiter.max_diff;
+  return json;
+}
+
+RateLimiterOptions LimiterFrom(const Json& json) {
+  const RateLimiterOptions unbounded;
+  return {.samples_per_insert = json.at("samples_per_insert"),
+          .min_size = json.at("min_size"),
+          .min_diff = json.value("min_diff", unbounded.min_diff),
+          .max_diff = json.value("max_diff", unbounded.max_diff)};
 }
 
 // Names are anybody's bytes; JSON has UTF-8.
@@ -180,8 +214,11 @@ std::string EncodeTables(std::span<const TableOptions* const> tables) {
                          {"items_max", table->items_max},
                          {"bytes_max", table->bytes_max},
                          {"times_sampled_max", table->times_sampled_max},
-                         {"min_size", table->rate_limiter.min_size},
-                         {"prioritised", table->sampler.kind == SelectorKind::kPrioritised}});
+                         {"open", table->items.open},
+                         {"notes", table->items.notes},
+                         {"rate_limiter", ToJson(table->rate_limiter)},
+                         {"sampler", ToJson(table->sampler)},
+                         {"remover", ToJson(table->remover)}});
   }
   return Text(described);
 }
@@ -191,15 +228,18 @@ std::vector<TableOptions> DecodeTables(std::string_view text) {
     std::vector<TableOptions> tables;
     for (const Json& table : json) {
       TableOptions options{.name = table.at("name"),
+                           .sampler = SelectorFrom(table.at("sampler")),
+                           .remover = SelectorFrom(table.at("remover")),
+                           .rate_limiter = LimiterFrom(table.at("rate_limiter")),
                            .items_max = table.at("items_max"),
                            .bytes_max = table.at("bytes_max"),
                            .times_sampled_max = table.at("times_sampled_max")};
-      options.rate_limiter.min_size = table.at("min_size");
+      options.items.open = table.at("open");
+      options.items.notes = table.at("notes");
       options.items.steps = SpecFrom(table.at("steps"));
       for (const Json& column : table.at("columns")) {
         options.items.columns.push_back(ColumnFrom(column));
       }
-      if (table.at("prioritised").get<bool>()) options.sampler.kind = SelectorKind::kPrioritised;
       options.items.Check();
       tables.push_back(std::move(options));
     }

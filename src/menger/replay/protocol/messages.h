@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "menger/base/error.h"
+#include "menger/replay/column_writer.h"
 #include "menger/replay/sample.h"
 #include "menger/replay/table.h"
 #include "menger/replay/trajectory_writer.h"
@@ -18,9 +19,9 @@ namespace menger {
 // MessageChannel (base/sharing): rings, or a stream. Each begins with the number of its kind; its
 // fields are plain bytes, as this build lays them out: the greeting compares versions.
 //
-// The client asks, the server answers in order; Append, Add and Release have no answer, Flush may
-// have others before it. A server trusts nothing in a request: what is not a message is DataLoss,
-// and ends the connection.
+// The client asks, the server answers in order; Append, Add, Release and what is said of columns
+// have no answer, Flush may have others before it. A server trusts nothing in a request: what is
+// not a message is DataLoss, and ends the connection.
 
 // Counts up with each change of what follows, or of the types that it names.
 inline constexpr std::uint32_t kReplayProtocol = 2;
@@ -38,6 +39,12 @@ enum class RequestKind : std::uint32_t {
   kDelete,      // TableRequest, then ItemKeys. -> Found.
   kInfo,        // TableRequest. -> Info.
   kCheckpoint,  // WaitRequest. -> Done.
+  kReset,       // TableRequest. -> Done.
+  kBeginRows,   // BeginRowsRequest: a ColumnWriter, the connection's only one, begins anew.
+  kColumn,      // ColumnRequest.
+  kRow,         // RowRequest, then its bytes.
+  kAddRows,     // AddRowsRequest, then as many RowRanges.
+  kFlushRows,   // WaitRequest. -> Done, as soon as some items were inserted.
 };
 
 struct AppendRequest {
@@ -90,6 +97,34 @@ struct WaitRequest {
   std::int64_t wait = 0;
 };
 
+struct BeginRowsRequest {
+  RequestKind kind = RequestKind::kBeginRows;
+  std::uint32_t unused = 0;
+  std::uint64_t stream = 0;  // Random: see StreamPosition.
+};
+
+struct ColumnRequest {
+  RequestKind kind = RequestKind::kColumn;
+  std::uint32_t column = 0;
+  ColumnOptions options;
+};
+
+struct RowRequest {
+  RequestKind kind = RequestKind::kRow;
+  std::uint32_t column = 0;
+  std::int64_t number = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct AddRowsRequest {
+  RequestKind kind = RequestKind::kAddRows;
+  std::uint32_t table = 0;
+  std::uint32_t has_priority = 0;
+  std::uint32_t ranges = 0;
+  double priority = 0;
+  std::uint64_t sequence = 0;  // In its stream, from 1 on.
+};
+
 enum class ReplyKind : std::uint32_t {
   kDone = 1,  // DoneReply, then the error's text.
   kText,      // TextReply, then the text.
@@ -103,7 +138,7 @@ struct DoneReply {
   ReplyKind kind = ReplyKind::kDone;
   std::uint32_t failed = 0;
   std::uint32_t code = 0;    // ErrorCode, where it failed.
-  std::uint32_t stream = 0;  // Of a Flush.
+  std::uint32_t stream = 0;  // Of a Flush; of FlushRows how many items still wait.
 };
 
 struct TextReply {
@@ -168,7 +203,7 @@ struct StreamsRequest {
 std::string EncodeStreams(const StreamsRequest& request);
 StreamsRequest DecodeStreams(std::string_view text);
 
-// Of each table what a client must know: name, items, bounds.
+// Of each table what a client may know: all but its seed and shard.
 std::string EncodeTables(std::span<const TableOptions* const> tables);
 std::vector<TableOptions> DecodeTables(std::string_view text);
 

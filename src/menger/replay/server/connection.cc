@@ -29,14 +29,19 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 
 Connection::Connection(ReplayStore& store, const ServerCalls& calls,
                        std::unique_ptr<RingChannel> channel, FileDescriptor socket)
-    : store_(store), calls_(calls), socket_(std::move(socket)), channel_(std::move(channel)) {}
+    : store_(store),
+      calls_(calls),
+      socket_(std::move(socket)),
+      channel_(std::move(channel)),
+      row_requests_(store) {}
 
 Connection::Connection(ReplayStore& store, const ServerCalls& calls,
                        std::unique_ptr<StreamChannel> channel)
     : store_(store),
       calls_(calls),
       rows_(std::make_unique<RowSender>(*channel)),
-      channel_(std::move(channel)) {}
+      channel_(std::move(channel)),
+      row_requests_(store) {}
 
 void Connection::Finish() {
   finishing_.store(true, std::memory_order_release);
@@ -66,6 +71,7 @@ void Connection::Serve() {
     }
   }
   streams_.clear();
+  row_requests_.End();
   free_samples_.clear();
   channel_->End();
   if (socket_.valid()) SayTheEnd(socket_);
@@ -105,6 +111,18 @@ void Connection::Handle(std::span<const std::byte> request) {
       return Info(reader);
     case RequestKind::kCheckpoint:
       return Checkpoint(reader);
+    case RequestKind::kReset:
+      return Reset(reader);
+    case RequestKind::kBeginRows:
+      return row_requests_.Begin(reader);
+    case RequestKind::kColumn:
+      return row_requests_.Column(reader);
+    case RequestKind::kRow:
+      return row_requests_.Row(reader);
+    case RequestKind::kAddRows:
+      return row_requests_.Add(reader);
+    case RequestKind::kFlushRows:
+      return FlushRows(reader);
   }
   throw DataLoss("it sent a request of a kind that there is not");
 }
@@ -247,6 +265,12 @@ void Connection::SampleItems(PlainReader& reader) {
 }
 
 std::unique_ptr<Sample> Connection::Draw(Table& table, const SampleCall& request) {
+  if (rows_ != nullptr && table.options().items.open) {
+    throw FailedPrecondition(
+        "table '{}' is open, and rows of open tables are not sent over TCP; use the server's Unix "
+        "socket",
+        table.options().name);
+  }
   if (leases_.size() >= kLeasesMax || leased_items_ + request.count > kLeasedItemsMax) {
     throw FailedPrecondition(
         "{} samples of {} items were drawn and not released; release some first", leases_.size(),
@@ -348,6 +372,19 @@ void Connection::Checkpoint(PlainReader& reader) {
     calls_.checkpoint(Within(request.wait));
     AnswerDone(nullptr);
   });
+}
+
+void Connection::Reset(PlainReader& reader) {
+  Table& table = TableAt(reader.Take<TableRequest>().table);
+  AnswerErrors([&] {
+    table.Reset();
+    AnswerDone(nullptr);
+  });
+}
+
+void Connection::FlushRows(PlainReader& reader) {
+  const std::optional<Error> error = row_requests_.Flush(Within(reader.Take<WaitRequest>().wait));
+  AnswerDone(error ? &*error : nullptr, static_cast<std::uint32_t>(row_requests_.pending()));
 }
 
 Connection::Stream& Connection::StreamAt(std::uint32_t index) {

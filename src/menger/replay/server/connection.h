@@ -18,6 +18,7 @@
 #include "menger/base/sharing/stream_channel.h"
 #include "menger/replay/protocol/messages.h"
 #include "menger/replay/replay_store.h"
+#include "menger/replay/server/row_requests.h"
 #include "menger/replay/server/row_sender.h"
 
 namespace menger {
@@ -84,6 +85,8 @@ class Connection {
   void Delete(PlainReader& reader);
   void Info(PlainReader& reader);
   void Checkpoint(PlainReader& reader);
+  void Reset(PlainReader& reader);
+  void FlushRows(PlainReader& reader);
 
   // Throw DataLoss for what there is not.
   Stream& StreamAt(std::uint32_t index);
@@ -111,6 +114,7 @@ class Connection {
 
   std::vector<Stream> streams_;
   std::size_t pending_bytes_ = 0;  // Of all of them.
+  RowRequests row_requests_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Sample>> leases_;
   std::int64_t leased_items_ = 0;
   std::vector<std::unique_ptr<Sample>> free_samples_;
