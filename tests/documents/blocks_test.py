@@ -139,6 +139,16 @@ class BlocksTest(Workplace):
             server.kill()
             server.communicate(timeout=PATIENCE_S)
 
+    @tests("docs/replay.md", "With Reverb's names")
+    @unittest.skipUnless((PROGRAM.parent / "libmenger_replay.so").exists(), "this build has no libmenger_replay.so")
+    def test_a_program_in_reverb_s_names_runs(self, text):
+        (self.folder / "replay.py").write_text(text)
+        self.assertEqual(self.run_line(f"{sys.executable} replay.py"), "(3, 4) (2,)\n")
+
+    @tests("docs/replay.md", "In a C++ program of your own", number=2)
+    def test_a_project_with_replay_is_configured(self, text):
+        self.configure_project(text, self.blocks[("docs/replay.md", "In a C++ program of your own", 1)].text)
+
     @tests("docs/performance.md", "Performance, measured")
     def test_the_tables_are_replaced(self, text):
         (self.folder / "docs").mkdir()
@@ -215,11 +225,15 @@ class BlocksTest(Workplace):
 
     @tests("docs/runtime.md", "The runtime: tasks, actors and objects", number=2)
     def test_a_project_of_ones_own_is_configured(self, text):
+        self.configure_project(text, self.blocks[("docs/runtime.md", "The runtime: tasks, actors and objects", 1)].text)
+
+    def configure_project(self, lists, program):
         project = self.folder / "project"
+        shutil.rmtree(project, ignore_errors=True)
         project.mkdir()
         (project / "menger").symlink_to(ROOT)
-        (project / "CMakeLists.txt").write_text(text)
-        (project / "own.cc").write_text(self.blocks[("docs/runtime.md", "The runtime: tasks, actors and objects", 1)].text)
+        (project / "CMakeLists.txt").write_text(lists)
+        (project / "own.cc").write_text(program)
         self.run_line("cmake -S project -B project/build -G Ninja && ninja -C project/build -n own")
 
     @tests("docs/runtime.md", "Seeing into a job")

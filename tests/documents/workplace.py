@@ -45,7 +45,8 @@ class Workplace(unittest.TestCase):
     def environment(self):
         changed = {"PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(self.folder),
                    "PYTHONPATH": "python", "MENGER_PYTHON": sys.executable, "XDG_RUNTIME_DIR": str(self.folder),
-                   "MENGER_RUNTIME_LIBRARY": str(PROGRAM.parent / "libmenger_runtime.so")}  # fmt: skip
+                   "MENGER_RUNTIME_LIBRARY": str(PROGRAM.parent / "libmenger_runtime.so"),
+                   "MENGER_REPLAY_LIBRARY": str(PROGRAM.parent / "libmenger_replay.so")}  # fmt: skip
         return {**os.environ, **changed}
 
     def run_line(self, line, status=0):

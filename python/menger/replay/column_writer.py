@@ -4,6 +4,7 @@ import numpy as np
 
 from menger.replay import items, nest, specs
 
+_ANY_TEXT = np.dtype("S")
 # Names of types in messages.
 _TYPE_NAMES = {"float16": "half", "float32": "float", "float64": "double"}
 
@@ -215,10 +216,11 @@ class ColumnWriter:
 
     def add_item(self, table_index, priority, refs_per_column, columns):
         """As CreateItem, of what was checked. `columns`: (type, shape, is_squeezed) of each."""
-        described = [
-            (items.type_of_column(dtype, shape), list(shape), bool(squeezed)) for dtype, shape, squeezed in columns
-        ]
-        description = self.native.describe(items.describe(described))
+        told = tuple(
+            (_ANY_TEXT if dtype.kind == "S" and shape == () else dtype, shape, is_squeezed)
+            for dtype, shape, is_squeezed in columns
+        )
+        description = self.native.describe(told)
         ranges = []
         for refs in refs_per_column:
             ranges.append((0, 1, description))

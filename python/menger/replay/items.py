@@ -22,6 +22,9 @@ def row_of(value):
         raise TypeError(f"values of type {array.dtype} cannot be stored; numbers, booleans, bytes and texts can")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind == "S" and array.shape == ():
+        # A size for each length would be a column for each. Zeros at the end are nothing to NumPy.
+        array = array.astype(f"S{max(8, 1 << (array.dtype.itemsize - 1).bit_length())}")
     return array if array.flags.c_contiguous else array.copy(order="C")
 
 
@@ -45,7 +48,8 @@ def type_of_column(dtype, shape):
 
 def describe(columns):
     """Bytes that say of each column (type, shape, is_squeezed)."""
-    return json.dumps(columns, separators=(",", ":")).encode()
+    told = [(type_of_column(dtype, shape), list(shape), bool(squeezed)) for dtype, shape, squeezed in columns]
+    return json.dumps(told, separators=(",", ":")).encode()
 
 
 @functools.lru_cache(maxsize=4096)
@@ -70,7 +74,7 @@ def arrays_of(sampler, item):
     for index, (dtype, shape, squeezed) in enumerate(described, item.columns_begin):
         column = sampler.column(index)
         array = _array_of(sampler, index, column, dtype, shape)
-        arrays.append(array[0] if squeezed else array)
+        arrays.append(array[0, ...] if squeezed else array)
     return arrays
 
 

@@ -8,7 +8,7 @@ import weakref
 
 import numpy as np
 
-from menger.replay import addresses, errors, table_info
+from menger.replay import addresses, errors, items, table_info
 from menger.replay import library as library_lib
 
 _SLICE_S = 0.5  # A call of C is ended so often, so that signals are seen.
@@ -55,7 +55,7 @@ class NativeClient:
                 raise library.failure()
             if slices.over:
                 raise errors.DeadlineExceededError(f"no server at '{address}' within {timeout} s: {library.failure()}")
-        weakref.finalize(self, _release, library.client_delete, self.handle, self.process)
+        weakref.finalize(self, release, library.client_delete, self.handle, self.process)
         self.tables = table_info.tables(self.info_text())
         self._lock = threading.Lock()
         self._writers = []  # Those that nobody uses.
@@ -112,7 +112,8 @@ class NativeClient:
                 idle.append(sampler)
 
 
-def _release(function, handle, process):
+def release(function, handle, process):
+    """Gives a handle back, in the process that made it."""
     # In a child that was forked the threads are not there that it would wait for.
     if os.getpid() == process:
         function(handle)
@@ -153,13 +154,14 @@ class NativeWriter:
         self._check(self._library.writer_column(self.handle, row_bytes, chunk_rows, history, ctypes.byref(column)))
         return column.value
 
-    def describe(self, description):
-        """The column that has this as its only row."""
-        column = self._descriptions.get(description)
+    def describe(self, columns):
+        """The column whose only row says this: (type, shape, is_squeezed) of each column of an item."""
+        column = self._descriptions.get(columns)
         if column is None:
+            description = items.describe(columns)
             column = self._new_column(len(description), 1, 1)
             self.append([column], [np.frombuffer(description, np.uint8)])
-            self._descriptions[description] = column
+            self._descriptions[columns] = column
         return column
 
     def append(self, columns, arrays):
@@ -217,7 +219,7 @@ class NativeWriter:
 
 
 def _release_after(function, handle, client):
-    _release(function, handle, client.process)
+    release(function, handle, client.process)
 
 
 class NativeSampler:

@@ -3,7 +3,10 @@
 Everything else, None and arrays too, is a leaf.
 """
 
+import collections
 import collections.abc
+
+import numpy as np
 
 
 def is_named_tuple(value):
@@ -14,8 +17,13 @@ def _is_attrs(value):
     return hasattr(type(value), "__attrs_attrs__")
 
 
+_LEAVES = frozenset((int, float, bool, str, bytes, type(None), np.ndarray, np.float32, np.float64, np.int64, np.bool_))
+
+
 def children(value):
     """(key, child) of each part of a structure, in order; None for a leaf."""
+    if type(value) in _LEAVES:  # Most of them: what follows takes longer.
+        return None
     if is_named_tuple(value):
         return [(field, getattr(value, field)) for field in value._fields]
     if _is_attrs(value):

@@ -2,13 +2,14 @@
 
 import collections
 import json
+import os
 import sys
 import threading
 import weakref
 
 from menger.replay import addresses, checkpointers, client, item_selectors, rate_limiters, specs, table_info
 from menger.replay import library as library_lib
-from menger.replay import nest
+from menger.replay import native, nest
 
 _STOP_NS = 200_000_000
 
@@ -170,7 +171,7 @@ class _Handle:
         self._handle = self._library.server_start(json.dumps(config).encode())
         if not self._handle:
             raise self._library.failure()
-        self._finalizer = weakref.finalize(self, self._library.server_delete, self._handle)
+        self._finalizer = weakref.finalize(self, native.release, self._library.server_delete, self._handle, os.getpid())
 
     def stop(self):
         if self._finalizer.alive:  # Not so when the interpreter ends.

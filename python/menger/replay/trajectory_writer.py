@@ -24,6 +24,7 @@ class TrajectoryWriter:
         self._writer = internal_writer
         self._structure = None  # Of all steps so far: the number of its column at each leaf.
         self._columns = []  # _ColumnHistory of each column.
+        self._history = None  # These in the structure, once somebody has asked for it.
         self._column_of = {}  # By path.
         self._configured = {}  # By path, of columns that have not come yet.
         self._step_is_open = False
@@ -43,7 +44,9 @@ class TrajectoryWriter:
         """References to what was appended in this episode, structured as steps are; a column has a place for each step."""
         if not self._columns:
             raise RuntimeError("there is no history before the first append")
-        return nest.map_structure(lambda column: self._columns[column], self._structure)
+        if self._history is None:
+            self._history = nest.map_structure(lambda column: self._columns[column], self._structure)
+        return self._history
 
     @property
     def episode_steps(self):
@@ -133,6 +136,7 @@ class TrajectoryWriter:
         structure = data if self._structure is None else _union(self._structure, data)
         leaves = [self._column_at(path, column) for path, column in nest.flatten_with_path(structure)]
         self._structure = nest.unflatten_as(structure, leaves)
+        self._history = None
 
     def _column_at(self, path, column):
         if column is not None:

@@ -81,12 +81,7 @@ void ColumnWriter::Append(std::uint32_t index, std::int64_t number,
   const bool fits = !column.held.empty() && number == column.next &&
                     column.held.back().rows < column.options.chunk_rows;
   if (!fits) {
-    if (bytes_ + column.layout->bytes() > bytes_max_) {
-      throw Unavailable(
-          "a writer would hold {} bytes of chunks, and bytes_max is {}: {} items wait to be "
-          "inserted and keep all that came after the first of them; Flush",
-          bytes_ + column.layout->bytes(), bytes_max_, pending());
-    }
+    CheckRoom(column.layout->bytes());
     const ChunkId chunk =
         chunks_.AllocateWithin(*column.layout, Deadline::After(options_.room_wait_max));
     bytes_ += chunks_.bytes(chunk);
@@ -98,6 +93,20 @@ void ColumnWriter::Append(std::uint32_t index, std::int64_t number,
   chunks_.Publish(last.chunk, ++last.rows);
   column.next = number + 1;
   ReleaseOld(column);
+}
+
+void ColumnWriter::CheckRoom(std::size_t more) const {
+  if (bytes_ + more <= bytes_max_) return;
+  if (pending() == 0) {
+    throw FailedPrecondition(
+        "a writer would hold {} bytes of chunks for the histories of its columns alone, and "
+        "bytes_max is {}: shorter histories, smaller chunks or a larger store would do",
+        bytes_ + more, bytes_max_);
+  }
+  throw Unavailable(
+      "a writer would hold {} bytes of chunks, and bytes_max is {}: {} items wait to be inserted "
+      "and keep all that came after the first of them; Flush",
+      bytes_ + more, bytes_max_, pending());
 }
 
 void ColumnWriter::ReleaseOld(Column& column) {

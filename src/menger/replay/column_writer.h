@@ -66,7 +66,7 @@ class ColumnWriter {
   // Copies a row; `number` is the one after the column's last, or a later one: rows between do not
   // exist. Throws InvalidArgument for a column or number that cannot be, or other bytes than
   // row_bytes; Unavailable if the store has no room within room_wait_max, or this writer holds
-  // bytes_max already.
+  // bytes_max already; FailedPrecondition where no item waits that Flush could rid it of.
   void Append(std::uint32_t column, std::int64_t number, std::span<const std::byte> row);
 
   // An item of an open table, which outlives the writer, to be inserted by Flush; its priority as
@@ -102,6 +102,7 @@ class ColumnWriter {
 
   Column& At(std::uint32_t column);
   void Take(Column& column, const RowRange& range, std::vector<Slice>& slices) const;
+  void CheckRoom(std::size_t more) const;
   std::size_t RunEnd() const;
   void Taken(std::size_t count);
   void ReleaseOld(Column& column);

@@ -69,12 +69,12 @@ TEST_F(ColumnWriterTest, AnItemHasRangesOfAnyColumnsAcrossTheEndsOfChunks) {
 TEST_F(ColumnWriterTest, RowsOfTheHistoryCanBeHadAndNoOthers) {
   for (int i = 0; i < 9; ++i) Append(1, i, std::to_string(i));
   Add({{.first = 4, .count = 5, .column = 1}});
-  // A chunk is kept while a row of it is in the history.
-  Add({{.first = 0 + 4, .count = 1, .column = 1}});
-  EXPECT_EQ(
-      WhyNot({{.first = 2, .count = 3, .column = 1}}),
-      "an item shows 3 rows from row 2 on of column 1, of which 0 .. 8 can be had: its history "
-      "is 6");
+  writer_->Flush(Soon());
+  for (int i = 9; i < 11; ++i) Append(1, i, "x");  // The first chunk has rows 0 to 3.
+  EXPECT_EQ(WhyNot({{.first = 3, .count = 3, .column = 1}}),
+            "an item shows 3 rows from row 3 on of column 1, of which 4 .. 10 can be had: its "
+            "history is 6");
+  EXPECT_THAT(DrawTexts(table(), 1), ElementsAre("45678"));
 }
 
 TEST_F(ColumnWriterTest, RowsThatAreLeftOutBeginAChunk) {
@@ -135,6 +135,10 @@ TEST_F(ColumnWriterTest, AWriterWhoseItemsWaitHasABoundOfBytes) {
               HasSubstr("bytes_max is 192: 1 items wait"));
   writer_->Flush(Soon());
   EXPECT_NO_THROW(Append(0, 6, "abc"));
+  Append(1, 0, "x");  // A chunk of its own.
+  writer_->SetColumn(2, {.row_bytes = 1});
+  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { Append(2, 0, "y"); }),
+              HasSubstr("256 bytes of chunks for the histories of its columns alone"));
 }
 
 TEST_F(ColumnWriterTest, WhatATableDoesNotTakeInTimeIsKeptInItsOrder) {

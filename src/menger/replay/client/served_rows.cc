@@ -323,8 +323,10 @@ void ServedRows::TakeAnswer(std::span<const std::byte> answer, std::uint64_t sen
     waits_for_ = error ? error->what() : "";
     if (error && !late) {
       if (!failure_) failure_.emplace(*error);
-      // What is wrong whatever the state of the server would be wrong again; the rest is kept.
-      left = error->code() == ErrorCode::kInvalidArgument ? 0 : sent;
+      // What is wrong whatever others do would be wrong again; the rest is kept.
+      const bool may_mend =
+          error->code() == ErrorCode::kUnavailable || error->code() == ErrorCode::kCancelled;
+      left = may_mend ? sent : 0;
     }
     const std::size_t before = items_.size();
     while (!items_.empty() && items_.front().sequence + left <= sent) items_.pop_front();

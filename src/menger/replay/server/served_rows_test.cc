@@ -108,8 +108,8 @@ TEST(ServedRowsTest, ARowLargerThanTheRingBeforeIsSent) {
   const auto rows = client.NewRows({});
   Write(*rows, rows->AddColumn({.row_bytes = 1, .chunk_rows = 1, .history = 1}), "a");
   rows->Await(0, Soon());
-  const std::string large(300'000, 'x');
-  Write(*rows, rows->AddColumn({.row_bytes = 300'000, .chunk_rows = 1, .history = 1}), large);
+  const std::string large(200'000, 'x');
+  Write(*rows, rows->AddColumn({.row_bytes = 200'000, .chunk_rows = 1, .history = 1}), large);
   rows->Await(0, Soon());
   EXPECT_THAT(Draw(client, 2), ElementsAre("a", large));
 }
@@ -117,7 +117,7 @@ TEST(ServedRowsTest, ARowLargerThanTheRingBeforeIsSent) {
 TEST(ServedRowsTest, WhatTheServerRefusesIsSaidAndTheNextItemGoes) {
   TableOptions small = OpenQueue();
   small.bytes_max = 64;
-  Served served({small});
+  Served served({small, ServedTable()});
   ServedReplay client({.socket = served.socket()});
   const auto rows = client.NewRows({});
   Write(*rows, rows->AddColumn({.row_bytes = 65, .chunk_rows = 1, .history = 1}),
