@@ -111,10 +111,11 @@ class ReplayServerTest(program.ProgramTest):
                          "--set", "evaluation.every=0")  # fmt: skip
         self.addCleanup(run.communicate)
         self.addCleanup(run.kill)
-        for _ in range(3):
+        for outage in (0, 0, 2.5):  # Seconds; longer than a call of the run waits.
             self.wait_for_inserts()
             server.kill()
             server.wait()
+            time.sleep(outage)
             server = self.serve()
         self.wait_for_inserts()
         run.send_signal(signal.SIGINT)
@@ -126,6 +127,24 @@ class ReplayServerTest(program.ProgramTest):
         self.assertEqual(server.wait(program.PATIENCE_S), 0)
         self.serve()
         self.assertEqual(self.items(), kept)
+
+    def test_a_run_whose_server_does_not_come_back_is_saved(self):
+        self.write_config()
+        server = self.serve()
+        run = self.start("train", "dqn.toml", "--quiet", "--out", "run", "--set", "replay.address=replay.sock", "--set", "steps=1e8",
+                         "--set", "evaluation.every=0", "--set", "replay.patience=1")  # fmt: skip
+        self.addCleanup(run.kill)
+        self.wait_for_inserts()
+        server.kill()
+        _, errors = run.communicate(timeout=program.PATIENCE_S)
+        self.assertEqual(run.returncode, 1, errors)
+        self.assertIn("What was learned is saved: `menger train --resume run`", errors)
+        self.serve()
+        done = self.run_program("train", "--resume", "run", "--quiet", "--set", f"steps={self.saved_steps() + 500}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def saved_steps(self):
+        return max(int(path.name) for path in (self.folder / "run" / "checkpoints").iterdir() if path.name.isdigit())
 
     def items(self):
         return re.search(r"(?m)^replay: .*\n  inserts \d+", self.info())[0]

@@ -52,6 +52,10 @@ void Serve(const ServeArguments& arguments) {
   LogInfo("serving {} replay table{} at '{}'{}", store.tables(), store.tables() == 1 ? "" : "s",
           config.socket,
           config.listen.empty() ? "" : fmt::format(" and at '{}'", server.listens_at()));
+  for (int i = 0; keeps && i < store.tables(); ++i) {
+    LogInfo("table '{}' goes on with {} items that '{}' had", store.table(i).options().name,
+            store.table(i).info().items, config.folder);
+  }
   while (signals.received() == 0) std::this_thread::sleep_for(kLook);
   LogInfo("{}: answering what has come, for {:g} s at most",
           StopSignals::NameOf(signals.received()), config.drain);

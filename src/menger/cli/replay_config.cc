@@ -136,7 +136,10 @@ void SetAll(Options& options, const toml::table& table, const std::string& origi
 std::string LinesOf(const Options& options) {
   std::string text;
   for (const OptionEntry& entry : options.Entries()) {
-    text += fmt::format("{} = {}\n", entry.name, TomlOf(entry.value));
+    const std::string unit = entry.unit.empty() ? "" : fmt::format(" ({})", entry.unit);
+    const std::string allowed = entry.allowed.empty() ? "" : "; " + entry.allowed;
+    text += fmt::format("# {}{}{}\n{} = {}\n", entry.consequence, unit, allowed, entry.name,
+                        TomlOf(entry.value));
   }
   return text;
 }

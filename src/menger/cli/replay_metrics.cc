@@ -40,6 +40,7 @@ std::string ReadableText(const ServerInfo& info, const ServerInfo* before) {
       fmt::format("process {}, for {:.1f} s; {} client{}; {} of {} of steps; durability {}\n",
                   info.process, info.seconds, info.connections, info.connections == 1 ? "" : "s",
                   Bytes(info.bytes), Bytes(info.bytes_max), info.durability);
+  if (!info.trouble.empty()) text += fmt::format("NOT KEPT: {}\n", info.trouble);
   const double seconds = before == nullptr ? 0 : info.seconds - before->seconds;
   for (std::size_t i = 0; i < info.tables.size(); ++i) {
     const ServerInfo::ServedTable& table = info.tables[i];
@@ -72,6 +73,10 @@ std::string PrometheusText(const ServerInfo& info) {
       "# HELP menger_replay_uptime_seconds Since this server began to serve.\n"
       "# TYPE menger_replay_uptime_seconds gauge\nmenger_replay_uptime_seconds {:.3f}\n",
       info.connections, info.bytes, info.bytes_max, info.seconds);
+  text += fmt::format(
+      "# HELP menger_replay_durability_failed 1 where what is inserted is not kept.\n"
+      "# TYPE menger_replay_durability_failed gauge\nmenger_replay_durability_failed {}\n",
+      info.trouble.empty() ? 0 : 1);
   const auto add = [&](const char* name, const char* type, const char* help, auto value) {
     AppendMetric(text, info, name, type, help, value);
   };

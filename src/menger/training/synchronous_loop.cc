@@ -9,6 +9,7 @@
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/base/memory_need.h"
+#include "menger/replay/client/replay_client.h"
 
 namespace menger {
 namespace {
@@ -196,6 +197,8 @@ void SynchronousLoop::CollectAndLearn() {
     parts_.algorithm->Publish();
   } catch (const GradientNotFinite& error) {
     throw LearningFailed(error, "learning");
+  } catch (const ReplayLost& error) {
+    throw ReplayFailed(error);
   } catch (...) {
     throw AlgorithmFailed(TranslateCurrentException());
   }
@@ -228,6 +231,17 @@ void SynchronousLoop::Collect() {
   } catch (...) {
     throw CollectionFailed(TranslateCurrentException());
   }
+}
+
+// Between two updates: what was learned is whole. The slab that was to be stored is lost.
+Error SynchronousLoop::ReplayFailed(const Error& error) {
+  ++counters_.attempt;
+  SaveTo(folder_.checkpoint(counters_.steps), /*with_collector=*/false);
+  return Error(error.code(),
+               WithSentence(fmt::format("after {} steps: {}", counters_.steps, error.what()),
+                            fmt::format("What was learned is saved: `menger train --resume {}` "
+                                        "goes on once a server is there again",
+                                        folder_.path())));
 }
 
 Error SynchronousLoop::CollectionFailed(const Error& error) {

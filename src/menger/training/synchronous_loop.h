@@ -37,6 +37,7 @@ const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 //   are in the middle of a slab. Resumed, they start anew under the next `attempt`'s seeds.
 // - of an evaluation's environments: everything is saved. Where the recipe says restart, the
 //   evaluation is tried again twice before. Resumed, the run begins with it.
+// - of a replay server that does not come back: as of an environment.
 // - of learning, or an action that an environment refuses: what was learned is at
 //   fault, or half an update, so nothing is saved. Resumed, the run goes on from the checkpoint
 //   before, and comes to the same error unless what it names is mended.
@@ -75,6 +76,7 @@ class SynchronousLoop {
   EvaluationResult EvaluateGreedily();
   bool EvaluateNow();  // False if it was stopped: then nothing has changed.
   Error CollectionFailed(const Error& error);
+  Error ReplayFailed(const Error& error);
   Error LearningFailed(const Error& error, const char* what) const;
   Error AlgorithmFailed(const Error& error) const;
   std::string ResumeText() const;  // Where the run can go on; empty: nowhere yet.

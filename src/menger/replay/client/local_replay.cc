@@ -16,17 +16,18 @@ class LocalWriter final : public ReplayWriter {
 
   std::int64_t Append(int stream, std::span<const std::byte* const> leaves,
                       std::uint64_t version) override {
-    return streams_[stream]->Append(leaves, version);
+    return At(stream).Append(leaves, version);
   }
   void Add(int stream, int table, std::optional<double> priority,
            std::span<const StepRange> columns) override {
-    streams_[stream]->Add(store_.table(table), priority, columns);
+    CheckIndex("table", table, store_.tables());
+    At(stream).Add(store_.table(table), priority, columns);
   }
-  void Flush(int stream, const Deadline& deadline) override { streams_[stream]->Flush(deadline); }
+  void Flush(int stream, const Deadline& deadline) override { At(stream).Flush(deadline); }
   void Await(const Deadline& /*deadline*/) override {}
 
-  std::int64_t steps(int stream) const override { return streams_[stream]->steps(); }
-  int pending(int stream) const override { return streams_[stream]->pending(); }
+  std::int64_t steps(int stream) const override { return At(stream).steps(); }
+  int pending(int stream) const override { return At(stream).pending(); }
 
   std::vector<TrajectoryWriter*> all() const {
     std::vector<TrajectoryWriter*> all;
@@ -35,6 +36,11 @@ class LocalWriter final : public ReplayWriter {
   }
 
  private:
+  TrajectoryWriter& At(int stream) const {
+    CheckIndex("stream", stream, streams());
+    return *streams_[stream];
+  }
+
   ReplayStore& store_;
   std::vector<std::unique_ptr<TrajectoryWriter>> streams_;
 };
@@ -61,6 +67,7 @@ std::unique_ptr<ReplayWriter> LocalReplay::NewWriter(const Spec& steps,
 }
 
 std::unique_ptr<ReplaySampler> LocalReplay::NewSampler(int table) {
+  CheckIndex("table", table, tables());
   return SamplerOf(store_.table(table));
 }
 

@@ -6,6 +6,12 @@
 
 namespace menger {
 
+void CheckIndex(const char* what, int index, int count) {
+  if (index >= 0 && index < count) return;
+  throw InvalidArgument("{} {} was named, and there {} {}", what, index, count == 1 ? "is" : "are",
+                        count);
+}
+
 int ReplayClient::Find(std::string_view name) const {
   std::vector<std::string> names;
   for (int i = 0; i < tables(); ++i) {

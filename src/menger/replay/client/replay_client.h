@@ -10,12 +10,23 @@
 #include <vector>
 
 #include "menger/base/clock.h"
+#include "menger/base/error.h"
 #include "menger/replay/sample.h"
 #include "menger/replay/table.h"
 #include "menger/replay/trajectory_writer.h"
 #include "menger/tensor/spec.h"
 
 namespace menger {
+
+// The server of the tables has not answered for as long as the client was told to wait for it: what
+// was asked may have been done or not.
+class ReplayLost : public Error {
+ public:
+  explicit ReplayLost(const std::string& why) : Error(ErrorCode::kUnavailable, why) {}
+};
+
+// Throws InvalidArgument unless the index ("stream", "table") is one of `count`.
+void CheckIndex(const char* what, int index, int count);
 
 // Streams of steps (one an environment) that one thread at a time writes, and items that refer to
 // their steps: a TrajectoryWriter for each stream, wherever the tables are. Streams count from 0,
@@ -60,8 +71,7 @@ class ReplaySampler {
 // nothing of where they are.
 //
 // Any thread. A table is named by its index. Calls have deadlines and throw as those of Table and
-// ReplayStore; where tables are elsewhere also Unavailable, once their server has not answered for
-// as long as the client was told to wait for it. What it makes goes before the client.
+// ReplayStore, where tables are elsewhere also ReplayLost. What it makes goes before the client.
 class ReplayClient {
  public:
   virtual ~ReplayClient() = default;

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kCallRingBytes = std::size_t{1} << 20;
 constexpr std::chrono::milliseconds kRetry{20};
-// A server that lives welcomes within this, however little time a call has.
-constexpr std::chrono::nanoseconds kGreetingTime = std::chrono::seconds(1);
+// How long a client that begins tries until it says that it waits.
+constexpr std::chrono::seconds kStartLook{1};
 
 std::string_view TextIn(std::span<const std::byte> answer) {
   PlainReader reader(answer);
@@ -48,13 +48,19 @@ Reply PlainIn(std::span<const std::byte> answer) {
 
 ServerFinder::ServerFinder(ServedReplayOptions options) : options_(std::move(options)) {
   const Deadline end = Deadline::After(options_.start_patience.value_or(options_.patience));
-  for (;;) {
+  for (bool said = false;; said = true) {
     try {
-      ServerLink link(options_.socket, /*wants_memory=*/false, kCallRingBytes, end);
+      const auto look = std::min<std::chrono::nanoseconds>(end.remaining(), kStartLook);
+      ServerLink link(options_.socket, /*wants_memory=*/false, kCallRingBytes,
+                      Deadline::After(look));
       tables_ = AskTables(link);
       return;
     } catch (const Error& error) {  // It may have no place for us, or have just ended.
       if (error.code() != ErrorCode::kUnavailable || end.expired()) throw;
+      if (!said) {
+        LogWarning("{}; waiting for it at '{}' (menger replay serve starts one)", error.what(),
+                   options_.socket);
+      }
     }
     std::this_thread::sleep_for(kRetry);
   }
@@ -88,15 +94,15 @@ std::unique_ptr<ServerLink> ServerFinder::Connect(bool wants_memory, std::size_t
 void ServerFinder::With(std::unique_ptr<ServerLink>& link, bool wants_memory,
                         std::size_t ring_bytes, const Deadline& deadline,
                         const std::function<void(ServerLink& link)>& work) const {
-  std::optional<Deadline> end;  // From the first failure on.
-  for (;;) {
+  // From when it is first known to be gone: it may be since the last call.
+  std::optional<Deadline> end;
+  if (link == nullptr) end = Deadline::After(options_.patience);
+  for (bool said = false;; said = true) {
     std::string why;
     try {
       if (link == nullptr) {
-        const std::chrono::nanoseconds left =
-            end ? end->remaining() : std::chrono::nanoseconds(options_.patience);
-        const std::chrono::nanoseconds wait = std::min(left, deadline.remaining());
-        link = Connect(wants_memory, ring_bytes, Deadline::After(std::max(wait, kGreetingTime)));
+        const auto wait = std::min(end->remaining(), deadline.remaining());
+        link = Connect(wants_memory, ring_bytes, Deadline::After(wait));
       }
       return work(*link);
     } catch (const ServerGone& gone) {
@@ -108,13 +114,14 @@ void ServerFinder::With(std::unique_ptr<ServerLink>& link, bool wants_memory,
       why = error.what();
     }
     link.reset();
-    if (!end) {
-      end = Deadline::After(options_.patience);
-      LogWarning("{}; waiting for it at '{}'", why, options_.socket);
+    if (!end) end = Deadline::After(options_.patience);
+    if (end->expired()) {
+      throw ReplayLost(fmt::format("{}, and nobody serves at '{}' again", why, options_.socket));
     }
-    if (end->expired() || deadline.expired()) {
-      throw Unavailable("{}, and nobody serves at '{}' again", why, options_.socket);
+    if (deadline.expired()) {
+      throw DeadlineExceeded("{}, and nobody served at '{}' again in time", why, options_.socket);
     }
+    if (!said) LogWarning("{}; waiting for it at '{}'", why, options_.socket);
     std::this_thread::sleep_for(kRetry);
   }
 }
@@ -131,6 +138,7 @@ std::unique_ptr<ReplayWriter> ServedReplay::NewWriter(const Spec& steps,
 }
 
 std::unique_ptr<ReplaySampler> ServedReplay::NewSampler(int table) {
+  CheckIndex("table", table, tables());
   return std::make_unique<ServedSampler>(finder_, table);
 }
 
@@ -157,6 +165,7 @@ void ServedReplay::Ask(const Deadline& deadline, const std::function<void(Server
 
 template <typename Entry>
 Found ServedReplay::Change(RequestKind kind, int table, std::span<const Entry> entries) {
+  CheckIndex("table", table, tables());
   Found found;
   constexpr std::size_t kPart = kCallRingBytes / 8 / sizeof(Entry);
   while (!entries.empty()) {
@@ -195,6 +204,7 @@ Found ServedReplay::Delete(int table, std::span<const ItemKey> keys) {
 }
 
 TableInfo ServedReplay::info(int table) {
+  CheckIndex("table", table, tables());
   TableInfo info;
   Ask(
       Deadline::After(finder_->options().patience),

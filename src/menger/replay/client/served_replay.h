@@ -44,7 +44,7 @@ class ServerFinder {
                                       const Deadline& deadline) const;
 
   // Calls `work` with the link, and again with a new one each time that the server has gone, for as
-  // long as patience lasts, or the deadline. Throws Unavailable then.
+  // long as patience lasts (ReplayLost then), or the deadline (DeadlineExceeded then).
   void With(std::unique_ptr<ServerLink>& link, bool wants_memory, std::size_t ring_bytes,
             const Deadline& deadline, const std::function<void(ServerLink& link)>& work) const;
 
@@ -64,7 +64,7 @@ class ServerFinder {
 // not acknowledged, with the steps that it needs.
 class ServedReplay final : public ReplayClient {
  public:
-  // Throws Unavailable where nobody serves there within `patience`; as ServerLink.
+  // Throws Unavailable where nobody serves there within `start_patience`; as ServerLink.
   explicit ServedReplay(const ServedReplayOptions& options);
 
   int tables() const override { return static_cast<int>(finder_->tables().size()); }
@@ -77,7 +77,7 @@ class ServedReplay final : public ReplayClient {
   // For open tables. Throws as ServedRowsOptions::Check.
   std::unique_ptr<ServedRows> NewRows(const ServedRowsOptions& options);
 
-  // In parts, where they are many. Throws Unavailable as above.
+  // In parts, where they are many.
   Found UpdatePriorities(int table, std::span<const PriorityUpdate> updates) override;
   Found Delete(int table, std::span<const ItemKey> keys) override;
   TableInfo info(int table) override;

@@ -48,11 +48,21 @@ ServedWriter::ServedWriter(std::shared_ptr<const ServerFinder> finder, const Spe
   }
 }
 
+ServedWriter::Stream& ServedWriter::StreamAt(int index) {
+  CheckIndex("stream", index, streams());
+  return streams_[index];
+}
+
+const TableOptions& ServedWriter::TableAt(int index) const {
+  CheckIndex("table", index, static_cast<int>(finder_->tables().size()));
+  return finder_->tables()[index];
+}
+
 // ---- Steps and items
 
 std::int64_t ServedWriter::Append(int stream, std::span<const std::byte* const> leaves,
                                   std::uint64_t version) {
-  Stream& here = streams_[stream];
+  Stream& here = StreamAt(stream);
   const int count = layout_.steps().size();
   if (static_cast<int>(leaves.size()) != count) {
     throw InvalidArgument("a step of {} leaves was appended; this stream's steps have {}",
@@ -77,7 +87,7 @@ std::int64_t ServedWriter::Append(int stream, std::span<const std::byte* const> 
 
 std::int64_t ServedWriter::FirstStepOf(const Stream& stream, int table,
                                        std::span<const StepRange> columns) const {
-  const TableOptions& options = finder_->tables().at(static_cast<std::size_t>(table));
+  const TableOptions& options = TableAt(table);
   if (!has_our_steps_[static_cast<std::size_t>(table)]) {
     throw InvalidArgument("table '{}' has items of other steps than this writer's", options.name);
   }
@@ -109,11 +119,11 @@ std::int64_t ServedWriter::FirstStepOf(const Stream& stream, int table,
 
 void ServedWriter::Add(int stream, int table, std::optional<double> priority,
                        std::span<const StepRange> columns) {
-  Stream& here = streams_[stream];
+  Stream& here = StreamAt(stream);
   if (priority && (!std::isfinite(*priority) || *priority < 0)) {
     throw InvalidArgument(
         "an item of table '{}' has priority {}; it must be finite and not negative",
-        finder_->tables().at(static_cast<std::size_t>(table)).name, *priority);
+        TableAt(table).name, *priority);
   }
   if (here.items.size() >= static_cast<std::size_t>(options_.pending_max)) {
     throw Unavailable("{} items wait to be inserted, which is all that pending_max allows: Flush",
@@ -188,7 +198,7 @@ void ServedWriter::SendFlush(ServerLink& link, int index, const Deadline& deadli
 }
 
 void ServedWriter::Flush(int index, const Deadline& deadline) {
-  Stream& stream = streams_[index];
+  Stream& stream = StreamAt(index);
   if (stream.items.empty()) return;
   stream.flushed = stream.items_added;
   finder_->With(link_, /*wants_memory=*/false,

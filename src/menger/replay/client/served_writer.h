@@ -33,8 +33,10 @@ class ServedWriter final : public ReplayWriter {
            std::span<const StepRange> columns) override;
   void Flush(int stream, const Deadline& deadline) override;
   void Await(const Deadline& deadline) override;
-  std::int64_t steps(int stream) const override { return streams_[stream].steps.end(); }
-  int pending(int stream) const override { return static_cast<int>(streams_[stream].items.size()); }
+  std::int64_t steps(int stream) const override { return streams_.at(stream).steps.end(); }
+  int pending(int stream) const override {
+    return static_cast<int>(streams_.at(stream).items.size());
+  }
 
  private:
   // An item that was not acknowledged.
@@ -61,6 +63,9 @@ class ServedWriter final : public ReplayWriter {
     Deadline deadline;
   };
 
+  // Throw InvalidArgument for what there is not.
+  Stream& StreamAt(int index);
+  const TableOptions& TableAt(int index) const;
   // Throws what is wrong with an item.
   std::int64_t FirstStepOf(const Stream& stream, int table,
                            std::span<const StepRange> columns) const;

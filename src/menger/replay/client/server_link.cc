@@ -34,6 +34,12 @@ auto OrGone(Work work) {
   }
 }
 
+// However little time a call has, a server that lives shall be able to welcome.
+Deadline GreetingEnd(const Deadline& deadline) {
+  constexpr std::chrono::nanoseconds kGreetingTime = std::chrono::seconds(1);
+  return Deadline::After(std::max(deadline.remaining(), kGreetingTime));
+}
+
 std::string_view TextOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -65,11 +71,11 @@ ServerLink::ServerLink(const std::string& socket, bool wants_memory, std::size_t
                                                   ChannelCapacity(ring_bytes));
     stream_ = stream.get();
     channel_ = std::move(stream);
-    GreetByStream(greeting, deadline);
+    GreetByStream(greeting, GreetingEnd(deadline));
   } else {
     socket_ =
         std::make_shared<const FileDescriptor>(ConnectUnixSocket(PathOfAddress(socket), deadline));
-    GreetByRings(wants_memory, greeting, deadline);
+    GreetByRings(wants_memory, greeting, GreetingEnd(deadline));
   }
 }
 

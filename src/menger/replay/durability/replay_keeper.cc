@@ -130,6 +130,12 @@ void ReplayKeeper::Meet(Requests& requests, const std::optional<Error>& error) {
   }
 }
 
+std::string ReplayKeeper::trouble() const {
+  if (journal_ && journal_->failed()) return journal_->gate().why();
+  const MutexLock lock(mutex_);
+  return failures_ > 0 ? failure_ : "";
+}
+
 // ---- The thread
 
 void ReplayKeeper::Run() {

@@ -87,6 +87,9 @@ class ReplayKeeper {
   void Checkpoint(const Deadline& deadline);
 
   Durability kind() const { return options_.kind; }
+  // Why what is inserted is not kept: the journal has failed, or the last checkpoint. Empty: all is
+  // well.
+  std::string trouble() const;
 
  private:
   // Requests are numbered; so are those that were met.

@@ -264,6 +264,7 @@ std::string EncodeServer(const ServerInfo& info) {
                {"bytes", info.bytes},
                {"bytes_max", info.bytes_max},
                {"durability", info.durability},
+               {"trouble", info.trouble},
                {"tables", std::move(tables)}});
 }
 
@@ -275,7 +276,8 @@ ServerInfo DecodeServer(std::string_view text) {
                     .refused = json.at("refused"),
                     .bytes = json.at("bytes"),
                     .bytes_max = json.at("bytes_max"),
-                    .durability = json.at("durability")};
+                    .durability = json.at("durability"),
+                    .trouble = json.at("trouble")};
     for (const Json& table : json.at("tables")) {
       info.tables.push_back({.name = table.at("name"),
                              .sampler = table.at("sampler"),

@@ -224,6 +224,7 @@ struct ServerInfo {
   std::uint64_t bytes = 0;   // Of chunks.
   std::uint64_t bytes_max = 0;
   std::string durability;  // "none", "checkpoint", "journal".
+  std::string trouble;     // ReplayKeeper's.
   std::vector<ServedTable> tables;
 };
 std::string EncodeServer(const ServerInfo& info);

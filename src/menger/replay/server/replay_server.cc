@@ -116,7 +116,8 @@ ServerInfo ReplayServer::info() const {
                   .refused = refused_,
                   .bytes = store_.chunks().bytes_used(),
                   .bytes_max = store_.chunks().bytes_max(),
-                  .durability = keeper_ == nullptr ? "none" : ToString(keeper_->kind())};
+                  .durability = keeper_ == nullptr ? "none" : ToString(keeper_->kind()),
+                  .trouble = keeper_ == nullptr ? "" : keeper_->trouble()};
   for (int i = 0; i < store_.tables(); ++i) {
     const Table& table = store_.table(i);
     info.tables.push_back({.name = table.options().name,
