@@ -382,6 +382,47 @@ INSTANTIATE_TEST_SUITE_P(Variants, R2d2VariantTest,
                                   (info.param.mask ? "_masked" : "");
                          });
 
+// A scale of 1 / sqrt(variance + 1e-8) and a shift of the mean, of the slab's rows in float64.
+TEST(R2d2Test, NormalisedObservationsAreThoseOfTheStatisticsNow) {
+  AlgorithmContext context = ContextOf({});
+  R2d2 plain(ConfigOf({}), context);
+  context.transforms.apply = {"normalise_observation"};
+  R2d2 normalising(ConfigOf({}), context);
+  Slab slab({.observation = context.environment.observation,
+             .action = context.environment.action,
+             .policy = normalising.policies().spec().columns,
+             .horizon = 40,
+             .columns = ColumnLayout::Single(2)});
+  std::vector<double> sums(kInputs, 0);
+  std::vector<double> squares(kInputs, 0);
+  for (int row = 0; row < 40; ++row) {
+    for (int i = 0; i < 2 * kInputs; ++i) {
+      const float value = 3 + 2 * std::sin(static_cast<float>(7 * row + i));
+      slab.observation<float>(0, row)[i] = value;
+      sums[i % kInputs] += value;
+      squares[i % kInputs] += static_cast<double>(value) * value;
+    }
+    slab.valid(row)[0] = slab.valid(row)[1] = 1;
+  }
+  SequenceProbe probe;
+  normalising.Observe(slab, probe);
+  normalising.Publish();
+
+  const RandomSequences raw(plain, 1);
+  RandomSequences normalised(plain, 1);
+  for (std::size_t i = 0; i < normalised.observations.size(); ++i) {
+    const double mean = sums[i % kInputs] / 80;
+    const double variance = squares[i % kInputs] / 80 - mean * mean;
+    float& value = normalised.observations[i];
+    value = static_cast<float>((value - mean) / std::sqrt(variance + 1e-8));
+  }
+  normalising.Learn(raw.view(), probe, 0);
+  plain.Learn(normalised.view(), probe, 0);
+  for (std::size_t i = 0; i < kExtents.size(); ++i) {
+    EXPECT_NEAR(normalising.priorities()[i], plain.priorities()[i], 1e-5) << "sequence " << i;
+  }
+}
+
 TEST(R2d2Test, TheTargetNetworkChangesOnScheduleOnly) {
   R2d2Config config = ConfigOf({});
   config.target_every = 3;

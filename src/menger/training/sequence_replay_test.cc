@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/algorithms/pixel_probes.h"
 #include "menger/algorithms/probe_environments.h"
 #include "menger/algorithms/r2d2.h"
 #include "menger/environments/catalog.h"
@@ -190,6 +191,26 @@ TEST_F(MemorySlowTest, WhatWasShownBeforeIsRememberedWhereTheNetworkCan) {
     } else {
       EXPECT_LT(reached, 0.6);  // By chance: 0, four standard deviations.
     }
+  }
+}
+
+// What convolutions show an LSTM, alone and with a number beside each image.
+TEST_F(MemorySlowTest, ImagesAreLearnedFromInSequences) {
+  for (const bool numbers : {false, true}) {
+    ReplaySetup setup{.environments = 4, .horizon = 8, .steps = 6'144, .seed = 2};
+    setup.options = {
+        {"sequence_length", "4"}, {"sequence_overlap", "2"}, {"burn_in", "2"},
+        {"n_step", "2"},          {"discount", "0.9"},       {"learning_rate", "1e-3"},
+        {"target_every", "25"},   {"epsilon_spread", "0"},   {"evaluation_epsilon", "0"}};
+    setup.replay = {.capacity = 6'144, .min_size = 256, .batch_size = 32, .training_intensity = 8};
+    setup.network.kind = "a3c_cnn_lstm";
+    setup.network.activation = "relu";
+    setup.network.lstm_size = 32;
+    setup.optimiser = {.epsilon = 1e-8, .max_gradient_norm = 10};
+    SequenceRun run(
+        setup, numbers ? probes::SideAndSign::Entry() : probes::Entry<probes::RememberedSide>());
+    run.Train();
+    EXPECT_GE(run.Evaluate(/*episodes=*/50, /*horizon=*/4), 0.95) << numbers;
   }
 }
 
