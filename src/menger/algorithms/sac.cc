@@ -74,20 +74,19 @@ std::vector<double> Sac::StepOthers(double learning_rate, UpdateRule& update) {
       StepActor({.judge = Judge::kSmallest, .noise = noise_, .temperature = temperature_before},
                 learning_rate, update);
   const double entropy = update.Total(actor.entropy);
-  double temperature_norm = 0;
   if (config_.learn_temperature) {
     // Up where the entropy is below its target: the gradient of log_temperature * (entropy -
     // target), of which each learner gives as much as it has of the rows.
     const double share = batch().rows() / batch().rows_of_all();
     const auto gradient = static_cast<float>(actor.entropy - share * target_entropy_);
-    temperature_norm = update.Step(kTemperature,
-                                   {.manifest = temperature_manifest_,
-                                    .parameters = {&log_temperature_, 1},
-                                    .gradients = {&gradient, 1}},
-                                   learning_rate);
+    update.Step(kTemperature,
+                {.manifest = temperature_manifest_,
+                 .parameters = {&log_temperature_, 1},
+                 .gradients = {&gradient, 1}},
+                learning_rate);
   }
   FollowTarget();
-  return {actor.gradient_norm, entropy, temperature_before, temperature_norm};
+  return {actor.gradient_norm, entropy, temperature_before};
 }
 
 void Sac::SaveOwn(ArchiveWriter& archive) const {

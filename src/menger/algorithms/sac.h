@@ -41,7 +41,7 @@ class Sac final : public PathwiseAlgorithm {
   void MakeTargets(std::span<float> targets) override;
   std::vector<double> StepOthers(double learning_rate, UpdateRule& update) override;
   std::vector<std::string> own_metric_names() const override {
-    return {"actor_gradient_norm", "entropy", "temperature", "temperature_gradient_norm"};
+    return {"actor_gradient_norm", "entropy", "temperature"};
   }
   void SaveOwn(ArchiveWriter& archive) const override;
   void LoadOwn(ArchiveReader& archive) override;
