@@ -40,6 +40,13 @@ keep = 2
 [progress]
 every = 512
 """
+# Items that are sequences, in the middle of which runs stop, with a policy that remembers.
+SEQUENCES = (
+    REPLAY.replace('"CartPole-v1"', '"MaskedCartPole-v1"')
+    .replace('"dqn"', '"r2d2"')
+    .replace("[network]", '[network]\nkind = "lstm"\nlstm_size = 8')
+    .replace("[dqn]\nn_step = 3", "[r2d2]\nsequence_length = 8\nsequence_overlap = 4\nburn_in = 4")
+)
 # Episodes on two worker processes; each iteration is 6400 steps.
 EPISODES = """
 environment = "Pendulum-v1"
@@ -100,8 +107,17 @@ class ResumeTest(ProgramTest):
                              "--set", "collector.environments=4")
 
     def test_a_run_with_replay_resumes_bit_for_bit(self):
-        (self.folder / "replay.toml").write_text(REPLAY)
-        self.succeed("train", "replay.toml", "--out", "straight")
+        self.resume_with_replay(REPLAY)
+
+    def test_a_run_with_sequences_of_replay_resumes_bit_for_bit(self):
+        self.resume_with_replay(SEQUENCES)
+
+    def resume_with_replay(self, recipe):
+        (self.folder / "replay.toml").write_text(recipe)
+        trained = self.run_program("train", "replay.toml", "--out", "straight")
+        if "needs the torch library" in trained.stderr:
+            self.skipTest("this program was built without torch")
+        self.assertEqual(trained.returncode, 0, trained.stderr)
         for stops in range(3):
             arguments = ["--resume", "stopped"] if stops else ["replay.toml", "--out", "stopped"]
             before = newest_checkpoint(self.folder / "stopped")

@@ -12,6 +12,7 @@
 #include "menger/algorithms/dqn.h"
 #include "menger/algorithms/es.h"
 #include "menger/algorithms/ppo.h"
+#include "menger/algorithms/r2d2.h"
 #include "menger/algorithms/sac.h"
 #include "menger/algorithms/td3.h"
 #include "menger/networks/distribution.h"
@@ -57,6 +58,10 @@ std::vector<std::unique_ptr<AlgorithmEntry>> AllAlgorithms() {
       "dqn",
       "Deep Q-learning (Mnih et al. 2015); double, duelling, n-step, noisy, C51, QR-DQN, "
       "prioritised: up to Rainbow; discrete actions"));
+  entries.push_back(std::make_unique<ReplayEntry<R2d2Config, R2d2, SequenceDefaults>>(
+      "r2d2",
+      "Q-learning with a memory, from sequences of replay with stored states and burn-in "
+      "(Kapturowski et al. 2019); discrete actions"));
   entries.push_back(std::make_unique<PathwiseEntry<SacConfig, Sac>>(
       "sac",
       "Soft actor-critic (Haarnoja et al. 2018), with a learned temperature; continuous actions"));

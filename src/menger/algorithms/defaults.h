@@ -20,14 +20,16 @@ namespace menger {
 //
 // Sources: Schulman et al. 2017 and Stable-Baselines3's defaults (PPO, numbers), Huang et al. 2022
 // (PPO, frames; normalisation for continuous actions), Mnih et al. 2016 as in OpenAI Baselines
-// (A2C), Mnih et al. 2015 (DQN, frames), CleanRL's for classic control (DQN, numbers) and what the
-// papers of SAC and TD3 have in common.
+// (A2C), Mnih et al. 2015 (DQN, frames), CleanRL's for classic control (DQN, numbers), Kapturowski
+// et al. 2019 (R2D2, frames) and what the papers of SAC and TD3 have in common.
 std::vector<OptionDefault> PpoDefaults(const EnvironmentSpec& environment, std::int64_t steps);
 std::vector<OptionDefault> A2cDefaults(const EnvironmentSpec& environment, std::int64_t steps);
 // Of algorithms that learn values of actions; DQN's say more, about the loss of its distribution.
 std::vector<OptionDefault> ValueDefaults(const EnvironmentSpec& environment, std::int64_t steps);
 std::vector<OptionDefault> DqnDefaults(const EnvironmentSpec& environment, std::int64_t steps,
                                        const DqnConfig& config);
+// Of those that learn values from sequences, with a memory.
+std::vector<OptionDefault> SequenceDefaults(const EnvironmentSpec& environment, std::int64_t steps);
 // SAC and TD3.
 std::vector<OptionDefault> PathwiseDefaults(const EnvironmentSpec& environment, std::int64_t steps);
 

@@ -42,7 +42,8 @@ ValuePolicies::Options PolicyOptions(const DqnConfig& config, const EnvironmentS
   ValuePolicies::Options options{.values = ValuesFor(config, environment),
                                  .noisy_sigma = {},
                                  .noise_per_environment = config.noise_per_environment,
-                                 .evaluation_epsilon = config.evaluation_epsilon};
+                                 .epsilon_spread = config.epsilon.spread,
+                                 .evaluation_epsilon = config.epsilon.evaluation};
   if (config.noisy) options.noisy_sigma = config.noisy_sigma;
   return options;
 }
@@ -61,25 +62,17 @@ std::unique_ptr<PolicyMaker> Dqn::MakePolicies(const DqnConfig& config,
 Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
     : config_(config),
       learning_rate_schedule_(config.learning_rate_schedule),
-      epsilon_schedule_(config.epsilon_schedule),
+      epsilon_over_run_(config.epsilon),
       policies_(context, PolicyOptions(config, context.environment)),
       loss_(MakeReturnLoss(values(), config.huber_delta)),
       format_(context.environment, TransitionsFor(static_cast<int>(config.n_step), context)),
-      published_(policies_.model(), context.threads, static_cast<float>(config.epsilon_start)),
+      published_(policies_.model(), context.threads, static_cast<float>(config.epsilon.start)),
       target_(network(), context.threads),
       noisy_(Noisy(config, network())),
       target_noisy_(Noisy(config, target_.network())),
       noise_random_(context.seed, kNoiseStream),
-      epsilon_(static_cast<float>(config.epsilon_start)),
+      epsilon_(static_cast<float>(config.epsilon.start)),
       batch_(format_, published_, config.discount, config.importance_exponent) {}
-
-void Dqn::SetProgress(double progress) {
-  const double above = progress < config_.epsilon_fraction
-                           ? epsilon_schedule_.At(progress / config_.epsilon_fraction)
-                           : epsilon_schedule_.At(1);
-  epsilon_ = static_cast<float>(config_.epsilon_start +
-                                (1 - above) * (config_.epsilon_end - config_.epsilon_start));
-}
 
 std::vector<std::string> Dqn::metric_names() const {
   return {"loss", "mean_value", "mean_priority", "gradient_norm", "epsilon"};
@@ -96,14 +89,15 @@ Metrics Dqn::Learn(const ReplayBatch& batch, UpdateRule& update, double progress
     loss_->Targets(next_, batch_.returns(), batch_.bootstraps(), targets_);
 
     DrawNoise(noisy_, kLoss);
-    values().Combine(network().Forward(batch_.observations()), combined_);
+    const std::span<const Matrix> outputs = network().Forward(batch_.observations());
+    values().Combine(outputs, combined_);
     sums[0] = Loss();
     const auto atoms = static_cast<std::size_t>(values().atoms);
     for (std::size_t i = 0; i < rows; ++i) {
       sums[1] += values().Mean(std::span(taken_).subspan(i * atoms, atoms));
       sums[2] += priorities_[i];
     }
-    Backward();
+    Backward(outputs);
   } else {
     std::ranges::fill(network().gradients(), 0.0F);
   }
@@ -157,7 +151,7 @@ double Dqn::Loss() {
   return loss_->Loss(taken_, targets_, batch_.weights(), priorities_, slope_);
 }
 
-void Dqn::Backward() {
+void Dqn::Backward(std::span<const Matrix> outputs) {
   const auto* const actions = batch_.actions<std::int64_t>();
   const auto atoms = static_cast<std::size_t>(values().atoms);
   std::ranges::fill(combined_gradient_, 0.0F);
@@ -165,8 +159,9 @@ void Dqn::Backward() {
     std::copy_n(slope_.data() + i * atoms, atoms,
                 combined_gradient_.data() + i * values().width() + actions[i] * atoms);
   }
-  values().CombineGradient(combined_gradient_, output_gradient_matrices_);
-  network().Backward(output_gradient_matrices_);
+  const std::span<const Matrix> gradients = output_gradients_.Like(outputs);
+  values().CombineGradient(combined_gradient_, gradients);
+  network().Backward(gradients);
 }
 
 void Dqn::Reserve(std::size_t rows) {
@@ -177,18 +172,6 @@ void Dqn::Reserve(std::size_t rows) {
   combined_gradient_.resize(rows * values().width());
   for (auto* const column : {&next_, &targets_, &taken_, &slope_}) {
     column->resize(rows * values().atoms);
-  }
-  std::size_t floats = 0;
-  for (const HeadSpec& head : values().heads()) floats += rows * head.width;
-  output_gradients_.resize(floats);
-  output_gradient_matrices_.clear();
-  float* data = output_gradients_.data();
-  for (const HeadSpec& head : values().heads()) {
-    output_gradient_matrices_.push_back({.data = data,
-                                         .rows = static_cast<int>(rows),
-                                         .columns = head.width,
-                                         .stride = head.width});
-    data += rows * head.width;
   }
 }
 

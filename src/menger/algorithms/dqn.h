@@ -8,6 +8,8 @@
 
 #include "menger/algorithms/action_values.h"
 #include "menger/algorithms/dqn_config.h"
+#include "menger/algorithms/epsilon.h"
+#include "menger/algorithms/output_gradients.h"
 #include "menger/algorithms/published_model.h"
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/algorithms/return_loss.h"
@@ -46,7 +48,7 @@ class Dqn final : public ReplayAlgorithm {
   std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const override {
     return std::make_unique<TransitionWriter>(format_, context);
   }
-  void SetProgress(double progress) override;
+  void SetProgress(double progress) override { epsilon_ = epsilon_over_run_.At(progress); }
   void Observe(const Slab& slab, UpdateRule& update) override { published_.Observe(slab, update); }
   std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const override {
     return network().AllocateBatch(bytes);
@@ -74,14 +76,14 @@ class Dqn final : public ReplayAlgorithm {
   // The steps of Learn, in order.
   void ChooseNextAtoms();
   double Loss();
-  void Backward();
+  void Backward(std::span<const Matrix> outputs);
 
   void DrawNoise(NoisyNetwork* network, int use) const;
   std::vector<float> ValuesOf(Network& network, const NetworkInput& input) const;
 
   const DqnConfig config_;
   const Schedule learning_rate_schedule_;
-  const Schedule epsilon_schedule_;
+  const Epsilon epsilon_over_run_;
   const ValuePolicies policies_;
   const std::unique_ptr<const ReturnLoss> loss_;
   const TransitionFormat format_;
@@ -99,8 +101,7 @@ class Dqn final : public ReplayAlgorithm {
   std::vector<float> combined_, combined_gradient_;    // ... x actions x atoms
   std::vector<float> means_;                           // ... x actions
   std::vector<float> next_, targets_, taken_, slope_;  // ... x atoms
-  std::vector<float> output_gradients_;
-  std::vector<Matrix> output_gradient_matrices_;
+  OutputGradients output_gradients_;
 };
 
 }  // namespace menger

@@ -34,20 +34,7 @@ void DeclareExploration(DqnConfig& config, Options& options) {
       "noise_per_environment", &config.noise_per_environment,
       {.consequence = "noisy: each environment acts under noise of its own, more varied, at "
                       "the price of acting for each alone"});
-  options.Add("epsilon_start", &config.epsilon_start,
-              {.minimum = 0,
-               .maximum = 1,
-               .consequence = "probability of a random action at the start of a run"});
-  options.Add("epsilon_end", &config.epsilon_end,
-              {.minimum = 0, .maximum = 1, .consequence = "to which it falls"});
-  options.Add(
-      "epsilon_fraction", &config.epsilon_fraction,
-      {.minimum = 0, .maximum = 1, .unit = "of the run", .consequence = "until when it falls"});
-  Schedule::Declare(options, "epsilon_schedule", &config.epsilon_schedule,
-                    "epsilon's distance from its end, until then,");
-  options.Add(
-      "evaluation_epsilon", &config.evaluation_epsilon,
-      {.minimum = 0, .maximum = 1, .consequence = "probability of a random action in evaluation"});
+  config.epsilon.Declare(options);
 }
 
 }  // namespace

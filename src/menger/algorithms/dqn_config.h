@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "menger/algorithms/epsilon.h"
 #include "menger/base/options.h"
 
 namespace menger {
@@ -26,11 +27,7 @@ struct DqnConfig {
   double learning_rate = 2.5e-4;
   std::string learning_rate_schedule = "constant";
   std::int64_t target_every = 10'000;
-  double epsilon_start = 1.0;
-  double epsilon_end = 0.1;
-  double epsilon_fraction = 0.02;
-  std::string epsilon_schedule = "linear";
-  double evaluation_epsilon = 0.05;
+  EpsilonOptions epsilon;
   double importance_exponent = 0.4;  // Schaul et al. 2016; to 1 at the end of the run.
 
   void Declare(Options& options);

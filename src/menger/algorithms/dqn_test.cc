@@ -301,9 +301,9 @@ Slab OneRow(const Dqn& dqn, int columns, int padding = 1) {
 
 TEST(DqnTest, EpsilonFallsInALineAndIsTheShareOfRandomActions) {
   DqnConfig config = ConfigOfVariant("");
-  config.epsilon_start = 0.8;
-  config.epsilon_end = 0.2;
-  config.epsilon_fraction = 0.5;
+  config.epsilon.start = 0.8;
+  config.epsilon.end = 0.2;
+  config.epsilon.fraction = 0.5;
   Dqn dqn(config, Context());
   const auto policy = dqn.MakePolicy(PolicyMode::kSample, 3);
   const auto greedy = dqn.MakePolicy(PolicyMode::kGreedy, 3);
@@ -323,7 +323,7 @@ TEST(DqnTest, EpsilonFallsInALineAndIsTheShareOfRandomActions) {
     dqn.Publish();
     // A random action is the best one by chance; four standard deviations.
     EXPECT_NEAR(share(*policy), epsilon * (kActions - 1) / kActions, 0.015);
-    EXPECT_NEAR(share(*greedy), config.evaluation_epsilon * (kActions - 1) / kActions, 0.006);
+    EXPECT_NEAR(share(*greedy), config.epsilon.evaluation * (kActions - 1) / kActions, 0.006);
   }
 }
 
@@ -353,7 +353,7 @@ TEST(DqnTest, NoisyPoliciesDrawNoiseAStepAndEvaluationHasNone) {
 TEST(DqnTest, RandomActionsDoNotDependOnTheBatching) {
   DqnConfig config = ConfigOfVariant("");
   config.noisy = true;
-  config.epsilon_start = 0.5;
+  config.epsilon.start = 0.5;
   Dqn dqn(config, Context());
   Slab whole = OneRow(dqn, 64);
   Slab parts = OneRow(dqn, 64);
@@ -394,7 +394,7 @@ TEST(DqnTest, MaskedActionsAreNeverTakenNorBootstrappedFrom) {
   context.environment.observation = Spec(
       {context.environment.observation[0], LeafSpec::Mask(std::string(kActionMask), kActions)});
   DqnConfig config = ConfigOfVariant("");
-  config.epsilon_start = 0.5;
+  config.epsilon.start = 0.5;
   Dqn dqn(config, context);
   constexpr int kColumns = 1'000;
   Slab slab({.observation = context.environment.observation,

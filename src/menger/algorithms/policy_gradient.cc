@@ -19,32 +19,16 @@ void PolicyGradient::Evaluate(const Minibatch& minibatch) {
   for (int row = 0; row < minibatch.rows; ++row) values_[row] = *outputs_.back().row(row);
 }
 
-void PolicyGradient::ShapeGradients() {
-  std::size_t floats = 0;
-  for (const Matrix& output : outputs_) {
-    floats += static_cast<std::size_t>(output.rows) * output.columns;
-  }
-  gradient_storage_.resize(floats);
-  output_gradients_.clear();
-  float* next = gradient_storage_.data();
-  for (const Matrix& output : outputs_) {
-    output_gradients_.push_back(
-        {.data = next, .rows = output.rows, .columns = output.columns, .stride = output.columns});
-    next += static_cast<std::size_t>(output.rows) * output.columns;
-  }
-}
-
 void PolicyGradient::Backward(const Minibatch& minibatch, double entropy_coefficient) {
   if (minibatch.rows == 0) {
     std::ranges::fill(model_.network().gradients(), 0.0F);
     return;
   }
-  ShapeGradients();
   const auto coefficient = static_cast<float>(entropy_coefficient);
   for (int row = 0; row < minibatch.rows; ++row) {
     entropy_gradient_[row] = -coefficient * minibatch.weights[row];
   }
-  const std::span<const Matrix> gradients = output_gradients_;
+  const std::span<const Matrix> gradients = output_gradients_.Like(outputs_);
   model_.distribution().Gradient(outputs_.first(outputs_.size() - 1), minibatch.mask,
                                  minibatch.actions, log_probability_gradient_, entropy_gradient_,
                                  gradients.first(gradients.size() - 1));

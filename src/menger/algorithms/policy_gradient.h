@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "menger/algorithms/actor_critic.h"
+#include "menger/algorithms/output_gradients.h"
 #include "menger/algorithms/slab_batch.h"
 #include "menger/networks/update_rule.h"
 
@@ -32,14 +33,11 @@ class PolicyGradient {
   void Backward(const Minibatch& minibatch, double entropy_coefficient);
 
  private:
-  void ShapeGradients();
-
   ActorCritic& model_;
   std::span<const Matrix> outputs_;  // The network's, of the last Evaluate.
   std::vector<float> log_probabilities_, entropies_, values_;
   std::vector<float> log_probability_gradient_, entropy_gradient_, value_gradient_;
-  std::vector<float> gradient_storage_;
-  std::vector<Matrix> output_gradients_;
+  OutputGradients output_gradients_;
 };
 
 // (A - mean) / (standard deviation + 1e-8) over the rows that count, of all learners together.

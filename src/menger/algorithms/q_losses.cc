@@ -74,6 +74,16 @@ void ImportanceWeights(std::span<const double> probabilities, double smallest, d
   }
 }
 
+double RescaleValue(double value, double epsilon) {
+  return std::copysign(std::sqrt(std::abs(value) + 1) - 1, value) + epsilon * value;
+}
+
+double RestoreValue(double rescaled, double epsilon) {
+  const double root = std::sqrt(1 + 4 * epsilon * (std::abs(rescaled) + 1 + epsilon));
+  const double shifted = (root - 1) / (2 * epsilon);
+  return std::copysign(shifted * shifted - 1, rescaled);
+}
+
 void CombineDuelling(const Matrix& advantage, const Matrix& value, std::span<float> combined) {
   const int atoms = value.columns;
   const int actions = advantage.columns / atoms;

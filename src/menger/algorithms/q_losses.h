@@ -27,6 +27,11 @@ void NStepReturns(std::span<const float> rewards, int steps, std::span<const std
 void ImportanceWeights(std::span<const double> probabilities, double smallest, double exponent,
                        std::span<float> weights);
 
+// What large and small returns are squashed by, and its inverse: h(x) = sign(x) (sqrt(|x| + 1) - 1)
+// + epsilon x (Pohlen et al. 2018; Kapturowski et al. 2019, section 2.3). `epsilon` > 0.
+double RescaleValue(double value, double epsilon);
+double RestoreValue(double rescaled, double epsilon);
+
 // value + advantage - mean over the actions of advantage, for each atom (Wang et al. 2016, eq. 9).
 // `advantage` is [rows, actions x atoms], `value` [rows, atoms], `combined` [rows, actions, atoms].
 void CombineDuelling(const Matrix& advantage, const Matrix& value, std::span<float> combined);

@@ -275,6 +275,20 @@ TEST(ActionValuesTest, MeansAreExpectationsOfEachModel) {
   }
 }
 
+// By Python's float64, epsilon = 1e-3.
+TEST(QLossesTest, SquashedReturnsAreThoseOfThePaperAndStretchBackToThemselves) {
+  const std::pair<double, double> squashed[] = {{0, 0},
+                                                {0.5, 0.22524487139158894},
+                                                {-1, -0.41521356237309515},
+                                                {10, 2.3266247903553996},
+                                                {-300, -16.649351572897473},
+                                                {1e4, 109.00499987500625}};
+  for (const auto& [value, rescaled] : squashed) {
+    EXPECT_NEAR(RescaleValue(value, 1e-3), rescaled, 1e-12 * std::max(1.0, std::abs(rescaled)));
+    EXPECT_NEAR(RestoreValue(rescaled, 1e-3), value, 1e-9 * std::max(1.0, std::abs(value)));
+  }
+}
+
 TEST(ActionValuesTest, TheGreedyActionIsTheFirstOfTheBestThatAreAllowed) {
   const std::vector<float> values = {1, 3, 3, 7};
   const std::vector<std::uint8_t> mask = {1, 1, 1, 0};

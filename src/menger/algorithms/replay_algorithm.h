@@ -46,6 +46,12 @@ struct SlabWriterContext {
   Compression compression = Compression::kNone;
 };
 
+// How many decisions an item is for, at most.
+struct ItemSteps {
+  int learned = 1;  // That a draw of it teaches.
+  int added = 1;    // That no item before it had: sequences may overlap.
+};
+
 // Learns from batches that are drawn from replay.
 //
 // It says what replay keeps (items), how slabs become that (MakeWriter), and learns from what is
@@ -55,6 +61,7 @@ class ReplayAlgorithm : public Algorithm {
   DataRule data_rule() const final { return DataRule::kBatches; }
 
   virtual const ItemSpec& items() const = 0;
+  virtual ItemSteps item_steps() const { return {}; }
   virtual std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const = 0;
 
   // Called once a slab, before it is learned from: `progress` in [0, 1] is the share of the run's

@@ -1,8 +1,6 @@
 #include "menger/algorithms/transition_batch.h"
 
-#include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "menger/algorithms/q_losses.h"
 
@@ -10,24 +8,16 @@ namespace menger {
 
 TransitionBatch::TransitionBatch(const TransitionFormat& format, const PublishedModel& model,
                                  double discount, double importance_exponent)
-    : format_(format),
-      model_(model),
-      discount_(discount),
-      importance_exponent_(importance_exponent) {}
+    : format_(format), model_(model), discount_(discount), item_weights_(importance_exponent) {}
 
 void TransitionBatch::Take(const ReplayBatch& batch, double progress, UpdateRule& update) {
   batch_ = batch;
   const auto rows = static_cast<std::size_t>(batch.size());
   rows_before_ = static_cast<std::int64_t>(update.Before(static_cast<double>(rows)));
   rows_of_all_ = update.Total(static_cast<double>(rows));
-  probabilities_.resize(rows);
-  double smallest = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < rows; ++i) {
-    probabilities_[i] = batch.items[i].probability;
-    smallest = std::min(smallest, probabilities_[i]);
-  }
-  smallest = -update.Largest(-smallest);
-  for (auto* const column : {&returns_, &bootstraps_, &weights_}) column->resize(rows);
+  const std::span<const float> weights = item_weights_.Of(batch.items, progress, update);
+  weights_.assign(weights.begin(), weights.end());
+  for (auto* const column : {&returns_, &bootstraps_}) column->resize(rows);
   if (rows == 0) return;
 
   const int steps = format_.options().n_step;
@@ -35,8 +25,6 @@ void TransitionBatch::Take(const ReplayBatch& batch, double progress, UpdateRule
                batch.columns[TransitionFormat::kReward].rows,
                {batch.column<std::uint8_t>(TransitionFormat::kTerminated), rows}, discount_,
                returns_, bootstraps_);
-  ImportanceWeights(probabilities_, smallest,
-                    importance_exponent_ + progress * (1 - importance_exponent_), weights_);
   for (float& weight : weights_) weight /= static_cast<float>(rows_of_all_);
   Show(TransitionFormat::kObservation, format_.vector_column(), shown_);
   Show(TransitionFormat::kNextObservation, format_.next_vector_column(), shown_next_);

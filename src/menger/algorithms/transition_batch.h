@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "menger/algorithms/item_weights.h"
 #include "menger/algorithms/published_model.h"
 #include "menger/algorithms/transition_writer.h"
 #include "menger/networks/batch_memory.h"
@@ -61,13 +62,12 @@ class TransitionBatch {
   const TransitionFormat& format_;
   const PublishedModel& model_;
   const double discount_;
-  const double importance_exponent_;
   ReplayBatch batch_;
   std::int64_t rows_before_ = 0;
   double rows_of_all_ = 0;
   Shown shown_;
   Shown shown_next_;
-  std::vector<double> probabilities_;
+  ItemWeights item_weights_;
   std::vector<float> returns_, bootstraps_, weights_;
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "menger/algorithms/action_space.h"
+#include "menger/algorithms/epsilon.h"
 #include "menger/algorithms/network_policy.h"
 #include "menger/base/counter_random.h"
 #include "menger/base/error.h"
@@ -24,6 +25,7 @@ class ValuePolicy final : public NetworkPolicy {
               std::uint64_t seed)
       : NetworkPolicy(maker.model(), maker.spec(), &source),
         options_(maker.options()),
+        environments_(maker.environments()),
         mode_(mode),
         choice_random_(seed, kChoiceStream),
         noise_random_(seed, kNoiseStream),
@@ -42,11 +44,13 @@ class ValuePolicy final : public NetworkPolicy {
   void Choose(const ActSlice& slice, std::span<const Matrix> outputs) override;
   int ChooseOne(std::span<const float> values, const std::uint8_t* mask, int environment,
                 std::int64_t step) const;
-  double epsilon() const {
-    return mode_ == PolicyMode::kSample ? extra() : options_.evaluation_epsilon;
+  double EpsilonOf(int environment) const {
+    if (mode_ != PolicyMode::kSample) return options_.evaluation_epsilon;
+    return Epsilon::Of(environment, environments_, extra(), options_.epsilon_spread);
   }
 
   const ValuePolicies::Options& options_;
+  const int environments_;
   const PolicyMode mode_;
   const CounterRandom choice_random_;
   const CounterRandom noise_random_;
@@ -84,7 +88,7 @@ int ValuePolicy::ChooseOne(std::span<const float> values, const std::uint8_t* ma
                            std::int64_t step) const {
   const auto words = choice_random_.Draw(static_cast<std::uint64_t>(environment),
                                          static_cast<std::uint64_t>(step));
-  if (CounterRandom::Uniform01(words[0]) >= static_cast<float>(epsilon())) {
+  if (CounterRandom::Uniform01(words[0]) >= static_cast<float>(EpsilonOf(environment))) {
     return GreedyAction(values, mask);
   }
   const auto actions = static_cast<int>(values.size());
@@ -154,15 +158,16 @@ void ValuePolicies::Check(const EnvironmentSpec& environment) {
 
 ValuePolicies::ValuePolicies(const AlgorithmContext& context, const Options& options)
     : options_(Checked(options, context.environment)),
+      environments_(context.environments),
       model_(context, {.heads = options.values.heads(),
                        .noisy_sigma = options.noisy_sigma,
                        .extra = "policy/epsilon"}),
       spec_(model_.Spec()) {
-  if (model_.network().state_width() > 0) {
+  if (model_.network().state_width() > 0 && !options.remembers) {
     throw InvalidArgument(
-        "network.kind = \"{}\" remembers, and single transitions do not say what; values of "
-        "actions "
-        "are learned with mlp, nature_cnn or a3c_cnn",
+        "network.kind = \"{}\" remembers, and single transitions do not say what: use mlp, "
+        "nature_cnn "
+        "or a3c_cnn, or an algorithm that learns from sequences (r2d2)",
         context.network.kind);
   }
   spec_.columns = Spec({LeafSpec::Scalar("value", DataType::kFloat32),

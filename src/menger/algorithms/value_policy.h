@@ -15,9 +15,10 @@ namespace menger {
 // any that is allowed; with a noisy network the noise explores too.
 //
 // The extra number of a version is the epsilon to train with: it belongs to the version, as all
-// that acting depends on does. A greedy policy has an epsilon of its own and no noise. Epsilon's
-// draws are functions of environment and step, noise is one of the step (drawn anew for each), or
-// of environment and step: slabs do not depend on the batching if the network is batch-invariant.
+// that acting depends on does. Each environment may have a power of it. A greedy policy has an
+// epsilon of its own and no noise. Epsilon's draws are functions of environment and step, noise is
+// one of the step (drawn anew for each), or of environment and step: slabs do not depend on the
+// batching if the network is batch-invariant.
 class ValuePolicies final : public PolicyMaker {
  public:
   // Policy columns of the slabs: from them an item's error can be computed where it is collected.
@@ -28,7 +29,9 @@ class ValuePolicies final : public PolicyMaker {
     ActionValues values;
     std::optional<double> noisy_sigma;   // The network's weights are noisy: see NoisyNetwork.
     bool noise_per_environment = false;  // Else one draw for all environments of a step.
+    double epsilon_spread = 0;           // Over the run's environments: see Epsilon::Of.
     double evaluation_epsilon = 0;
+    bool remembers = false;  // The network may: what it is learned from says what it remembered.
   };
   // Throws InvalidArgument for actions that are not one Discrete or another number of them than
   // options.values has, and for observations, masks, transforms and networks that do not fit.
@@ -40,6 +43,7 @@ class ValuePolicies final : public PolicyMaker {
 
   const PolicyModel& model() const { return model_; }
   const Options& options() const { return options_; }
+  int environments() const { return environments_; }  // Of the run.
 
   const PolicySpec& spec() const override { return spec_; }
   int history() const override { return model_.encoder().history(); }
@@ -50,6 +54,7 @@ class ValuePolicies final : public PolicyMaker {
 
  private:
   const Options options_;
+  const int environments_;
   const PolicyModel model_;
   PolicySpec spec_;
 };

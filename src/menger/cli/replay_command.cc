@@ -91,6 +91,14 @@ struct ConfigArguments {
   std::vector<std::string> assignments;
 };
 
+std::vector<std::string> ReplayAlgorithmNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : AllAlgorithms()) {
+    if (entry->data_rule() == DataRule::kBatches) names.push_back(entry->name());
+  }
+  return names;
+}
+
 void Config(const ConfigArguments& arguments, const CommandContext& context) {
   std::vector<Assignment> assignments;
   for (const std::string& text : arguments.assignments) {
@@ -100,8 +108,9 @@ void Config(const ConfigArguments& arguments, const CommandContext& context) {
   Experiment experiment(ReadFile(recipe.path), recipe.path, assignments, AllAlgorithms(),
                         context.environments);
   if (experiment.algorithm_entry().data_rule() != DataRule::kBatches) {
-    throw InvalidArgument("{} of '{}' does not learn from replay; dqn, sac and td3 do",
-                          experiment.algorithm, arguments.recipe);
+    throw InvalidArgument("{} of '{}' does not learn from replay; these do: {}",
+                          experiment.algorithm, arguments.recipe,
+                          fmt::join(ReplayAlgorithmNames(), ", "));
   }
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   Resolve(experiment, environment);
@@ -110,7 +119,7 @@ void Config(const ConfigArguments& arguments, const CommandContext& context) {
       ReplayStoreFor(experiment.replay,
                      {.environments = static_cast<int>(experiment.collector.environments),
                       .seed = static_cast<std::uint64_t>(experiment.seed)},
-                     static_cast<const ReplayAlgorithm&>(*algorithm).items());
+                     static_cast<const ReplayAlgorithm&>(*algorithm));
   ReplayConfig config;
   for (const TableOptions& table : store.tables) {
     config.tables.push_back(ServedTableOptions::OfRecipe(table, experiment.seed));

@@ -18,6 +18,14 @@ constexpr std::string_view kDefaultsOf = "the defaults of ";
 // With replay, learning starts after one part in so many of a run.
 constexpr std::int64_t kRunsStart = 20;
 
+// The value of an option that there may be.
+std::int64_t IntegerOr(const Options& options, const char* name, std::int64_t otherwise) {
+  if (!options.Contains(name)) return otherwise;
+  const OptionValue value = options.Get(name);
+  const auto* const number = std::get_if<std::int64_t>(&value);
+  return number == nullptr ? otherwise : *number;
+}
+
 }  // namespace
 
 void Experiment::ApplyDefaults(const EnvironmentSpec& spec) {
@@ -55,15 +63,13 @@ void Experiment::FitMinibatch() {
 void Experiment::FitReplay() {
   Options& section = Section("replay", "defaults");
   const Options& own = Section(algorithm, "defaults");
-  std::int64_t n_step = 1;
-  if (own.Contains("n_step")) {
-    const OptionValue value = own.Get("n_step");
-    if (const auto* const number = std::get_if<std::int64_t>(&value)) n_step = *number;
-  }
-  // Of each environment the last decisions are kept when their n steps are over.
+  // Of each environment the last decisions are kept when their n steps are over, and sequences when
+  // they are whole.
+  const std::int64_t rows = IntegerOr(own, "sequence_length", 1);
+  const std::int64_t open = IntegerOr(own, "n_step", 1) + rows - 1;
   const std::int64_t all = std::max<std::int64_t>(1, collector.environments);
   const std::int64_t collected = (steps + all - 1) / all * all;
-  const std::int64_t kept = collected - all * n_step;
+  const std::int64_t kept = collected - all * open;
   if (kept < 1) return;  // No setting would be right: the run's end says that nothing was learned.
   const auto is_default = [&](const char* name) {
     const std::string& origin = section.Origin(name);
@@ -80,17 +86,19 @@ void Experiment::FitReplay() {
   }
   const std::int64_t slab = std::max<std::int64_t>(1, all * collector.horizon);
   const std::int64_t learned =
-      std::max<std::int64_t>(0, collected - (replay.min_size + all * n_step - 1) / slab * slab);
+      std::max<std::int64_t>(0, collected - (replay.min_size + all * open - 1) / slab * slab);
   if (static_cast<double>(learned) * replay.training_intensity >=
-          static_cast<double>(replay.batch_size) ||
+          static_cast<double>(replay.batch_size * rows) ||
       (is_default("min_size") && is_default("training_intensity") && is_default("batch_size"))) {
     return;
   }
   throw InvalidArgument(
       "with replay.min_size = {} learning starts {} steps before the end of steps = {}; at "
-      "replay.training_intensity = {} these are less than an update of replay.batch_size = {}: set "
+      "replay.training_intensity = {} these are less than an update of replay.batch_size = {}{}: "
+      "set "
       "one of them lower or the intensity higher, or train longer",
-      replay.min_size, learned, steps, replay.training_intensity, replay.batch_size);
+      replay.min_size, learned, steps, replay.training_intensity, replay.batch_size,
+      rows > 1 ? fmt::format(" x {}.sequence_length = {}", algorithm, rows) : "");
 }
 
 void Experiment::NoteChosen(std::string_view section, std::string_view name) {

@@ -199,10 +199,11 @@ TEST(ExperimentTest, AMinibatchThatSomebodySetTooLargeIsRefusedWithWhatWouldBeRi
 constexpr const char* kSmallDqn = "environment = 'CartPole-v1'\nalgorithm = 'dqn'\n";
 
 TEST(ExperimentTest, ByItsDefaultsARunWithReplayLearnsHoweverShortItIs) {
-  for (const std::string name : {"dqn", "sac"}) {
+  for (const std::string name : {"dqn", "sac", "r2d2"}) {
     for (const std::int64_t steps : {20, 90, 150, 1'900, 100'000}) {
+      if (name == "r2d2" && steps < 150) continue;  // No window of its eight environments is whole.
       const auto experiment = Make(kSmall, {"algorithm=" + name, "steps=" + std::to_string(steps)});
-      experiment->ApplyDefaults(KindsOfEnvironments()[name == "dqn" ? 0 : 1]);
+      experiment->ApplyDefaults(KindsOfEnvironments()[name == "sac" ? 1 : 0]);
       EXPECT_LT(experiment->replay.min_size, steps) << name;
     }
   }
@@ -229,6 +230,11 @@ TEST(ExperimentTest, AReplayThatTheRunCannotFillIsRefusedWithWhatWouldBeRight) {
   EXPECT_THAT(refusal({"steps=1900", "replay.training_intensity=0.01"}),
               HasSubstr("replay.training_intensity = 0.01 these are less than an update of "
                         "replay.batch_size = 128"));
+  // Eight environments, each with a window of 10 decisions and 3 steps that is not whole.
+  EXPECT_THAT(refusal({"algorithm=r2d2", "steps=1900", "replay.min_size=1899"}),
+              HasSubstr("set it to 1808 at most"));
+  EXPECT_THAT(refusal({"algorithm=r2d2", "steps=1900", "replay.training_intensity=0.01"}),
+              HasSubstr("replay.batch_size = 32 x r2d2.sequence_length = 10: set one"));
 }
 
 TEST(ExperimentTest, WhatWasResolvedKeepsItsOrigins) {

@@ -38,9 +38,11 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
                              ReplayAlgorithm& algorithm)
     : options_(options),
       algorithm_(algorithm),
-      replay_(options.address.empty()
-                  ? RunReplay(ReplayStoreFor(options, context, algorithm.items()))
-                  : RunReplay(options, algorithm.items())),
+      items_min_(ItemsOf(options.min_size, algorithm.item_steps())),
+      owed_an_update_(options.batch_size * algorithm.item_steps().learned *
+                      static_cast<std::int64_t>(kMillion)),
+      replay_(options.address.empty() ? RunReplay(ReplayStoreFor(options, context, algorithm))
+                                      : RunReplay(options, algorithm)),
       patience_(Patience(options)),
       writer_(algorithm.MakeWriter({.replay = replay_.client(),
                                     .table = replay_.table(),
@@ -62,8 +64,7 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
   algorithm_.SetProgress(progress);
   writer_->Write(slab, Deadline::After(patience_));
   const TableInfo table = replay_.client().info(replay_.table());
-  const std::int64_t per_update = options_.batch_size * static_cast<std::int64_t>(kMillion);
-  if (table.items >= options_.min_size) {
+  if (table.items >= items_min_) {
     const std::int64_t samples = ValidSteps(slab);
     counters_.samples += samples;
     counters_.owed_millionths += samples * std::llround(options_.training_intensity * kMillion);
@@ -71,13 +72,13 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
     throw FailedPrecondition(
         "replay.bytes_max = {} has room for {} steps, fewer than replay.min_size = {}: learning "
         "would never start",
-        options_.bytes_max, table.items, options_.min_size);
+        options_.bytes_max, table.items * algorithm_.item_steps().added, options_.min_size);
   }
 
   const std::vector<std::string> names = algorithm_.metric_names();
   Metrics means;
   for (const std::string& name : names) means.emplace_back(name, 0.0);
-  const std::int64_t due = counters_.owed_millionths / per_update;
+  const std::int64_t due = counters_.owed_millionths / owed_an_update_;
   const std::int64_t updates = update.Agree(due);
   std::int64_t learned = 0;
   if (due > 0) Draw();
@@ -89,7 +90,7 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
     CheckMetrics(metrics, names);
     for (std::size_t k = 0; k < means.size(); ++k) means[k].second += metrics[k].second;
   }
-  counters_.owed_millionths -= learned * per_update;
+  counters_.owed_millionths -= learned * owed_an_update_;
   batches_.Release();  // Before the next slab is written: chunks that go are used again.
   algorithm_.Observe(slab, update);
   for (auto& [name, value] : means) {
@@ -119,7 +120,7 @@ void ReplayLearner::Draw() {
       has_batch_ = true;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDeadlineExceeded || deadline.expired()) throw;
-      if (replay_.client().info(replay_.table()).items < options_.min_size) return;
+      if (replay_.client().info(replay_.table()).items < items_min_) return;
     }
   }
 }

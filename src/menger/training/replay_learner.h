@@ -27,11 +27,13 @@ struct ReplayCounters {
 
 // Keeps what slabs show in a replay table and learns from batches drawn of it.
 //
-// The training intensity, rows learned from a step collected (updates x batch / samples), is held
-// exactly: after each slab the number of updates is the largest that does not exceed it, counted
-// from the first slab at whose end the table has min_size items. The table holds the newest
-// `capacity` decisions of all environments together: it is divided evenly among them however many
-// they are. All in the caller's thread, in one order: the same seed gives the same bits.
+// The training intensity, rows learned from a step collected (updates x batch x rows of an item /
+// samples), is held exactly: after each slab the number of updates is the largest that does not
+// exceed it, counted from the first slab at whose end the table has the items of min_size steps.
+// The table holds the newest `capacity` decisions of all environments together: it is divided
+// evenly among them however many they are. Items of several decisions (ItemSteps) count as if they
+// had all that they can have. All in the caller's thread, in one order: the same seed gives the
+// same bits.
 class ReplayLearner final : public SlabConsumer {
  public:
   ReplayLearner(const ReplayOptions& options, const ReplayLearnerContext& context,
@@ -61,7 +63,9 @@ class ReplayLearner final : public SlabConsumer {
 
   const ReplayOptions options_;
   ReplayAlgorithm& algorithm_;
-  mutable RunReplay replay_;  // Which remembers where it was saved.
+  const std::int64_t items_min_;       // Before learning starts.
+  const std::int64_t owed_an_update_;  // Rows of a batch, in millionths.
+  mutable RunReplay replay_;           // Which remembers where it was saved.
   const std::chrono::nanoseconds patience_;
   const std::unique_ptr<SlabWriter> writer_;
   const bool prefetches_;

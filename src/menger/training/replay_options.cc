@@ -26,13 +26,13 @@ void ReplayOptions::Declare(Options& options) {
               {.minimum = 1,
                .maximum = 1e6,
                .unit = "steps",
-               .consequence = "drawn for each update: larger is less noisy, with fewer updates at "
-                              "the same training_intensity"});
+               .consequence = "drawn for each update (r2d2: sequences of steps): larger is less "
+                              "noisy, with fewer updates at the same training_intensity"});
   options.Add("training_intensity", &training_intensity,
               {.minimum = 1e-6,
                .maximum = 1e6,
                .consequence = "how often each collected step is learned from on average: updates x "
-                              "batch_size / steps, held exactly"});
+                              "batch_size (x sequence_length) / steps, held exactly"});
   options.Add("sampler", &sampler,
               {.choices = {"uniform", "prioritised"},
                .consequence = "prioritised: steps with large errors are drawn more often"});

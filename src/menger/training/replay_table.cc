@@ -36,6 +36,13 @@ std::size_t MemoryForSteps(const ReplayOptions& options, const TableOptions& tab
   return static_cast<std::size_t>((static_cast<double>(MemoryLimit()) - items) / 4 * 3);
 }
 
+// More steps than an item reaches back.
+int Reach(const ItemSpec& items) {
+  int rows = 0;
+  for (const ItemColumn& column : items.columns) rows += column.rows;
+  return std::max(64, rows);
+}
+
 }  // namespace
 
 std::uint64_t ReplayDrawSeed(std::uint64_t run_seed) {
@@ -50,13 +57,18 @@ int ReplayChunkSteps(const ReplayOptions& options, int environments) {
       share / 4, std::min<std::int64_t>(8, options.chunk_steps), options.chunk_steps));
 }
 
+std::int64_t ItemsOf(std::int64_t steps, const ItemSteps& item) {
+  return (steps + item.added - 1) / item.added;
+}
+
 ReplayStoreOptions ReplayStoreFor(const ReplayOptions& options, const ReplayLearnerContext& context,
-                                  const ItemSpec& items) {
+                                  const ReplayAlgorithm& algorithm) {
   options.Check();
+  const ItemSteps item = algorithm.item_steps();
   TableOptions table{.name = "replay",
-                     .items = items,
-                     .rate_limiter = RateLimiterOptions::MinSize(options.min_size),
-                     .items_max = options.capacity,
+                     .items = algorithm.items(),
+                     .rate_limiter = RateLimiterOptions::MinSize(ItemsOf(options.min_size, item)),
+                     .items_max = ItemsOf(options.capacity, item),
                      .bytes_max = static_cast<std::size_t>(options.bytes_max),
                      .seed = ReplayDrawSeed(context.seed)};
   if (options.sampler == "prioritised") {
@@ -67,7 +79,8 @@ ReplayStoreOptions ReplayStoreFor(const ReplayOptions& options, const ReplayLear
   const std::size_t available = MemoryForSteps(options, table);
   const int steps = ReplayChunkSteps(options, context.environments);
   const std::size_t chunk = ChunkLayout(table.items.steps, steps).bytes();
-  const std::int64_t writers = (4 + 128 / steps) * std::int64_t{context.environments};
+  const std::int64_t writers =
+      (4 + (64 + Reach(table.items)) / steps) * std::int64_t{context.environments};
   if (options.bytes_max == 0) {
     // Every episode adds a step, its final observation: twice as many steps as decisions is the
     // worst case, episodes of one step. Memory is taken as it is used.

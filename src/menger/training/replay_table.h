@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "menger/replay/chunks/item.h"
+#include "menger/algorithms/replay_algorithm.h"
 #include "menger/replay/replay_store.h"
 #include "menger/training/replay_options.h"
 
@@ -22,9 +22,12 @@ std::uint64_t ReplayDrawSeed(std::uint64_t run_seed);
 // Of the streams of so many environments.
 int ReplayChunkSteps(const ReplayOptions& options, int environments);
 
+// Items that so many steps are, where each adds as many as it can.
+std::int64_t ItemsOf(std::int64_t steps, const ItemSteps& item);
+
 // The store of one table, "replay", that a recipe's options ask for. Throws as
 // ReplayOptions::Check; Unavailable where memory that was chosen cannot be had.
 ReplayStoreOptions ReplayStoreFor(const ReplayOptions& options, const ReplayLearnerContext& context,
-                                  const ItemSpec& items);
+                                  const ReplayAlgorithm& algorithm);
 
 }  // namespace menger

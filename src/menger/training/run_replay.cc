@@ -15,8 +15,10 @@ namespace {
 
 constexpr const char* kServedEntry = "served";  // In an archive whose content is elsewhere.
 
-void CheckServed(const ReplayOptions& options, const TableOptions& served, const ItemSpec& items) {
-  const std::string difference = DifferenceOf(SignatureOf(served.items), SignatureOf(items));
+void CheckServed(const ReplayOptions& options, const TableOptions& served,
+                 const ReplayAlgorithm& algorithm) {
+  const std::string difference =
+      DifferenceOf(SignatureOf(served.items), SignatureOf(algorithm.items()));
   if (!difference.empty()) {
     throw FailedPrecondition(
         "table '{}' at replay.address = {} keeps other items than this recipe's: {}", served.name,
@@ -30,13 +32,14 @@ void CheckServed(const ReplayOptions& options, const TableOptions& served, const
         served.name, options.address, prioritised ? "by priorities" : "without priorities",
         options.sampler);
   }
-  if (served.rate_limiter.min_size > options.min_size) {
+  const ItemSteps item = algorithm.item_steps();
+  if (served.rate_limiter.min_size > ItemsOf(options.min_size, item)) {
     throw FailedPrecondition(
         "replay.min_size = {}, but table '{}' at replay.address = {} lets nobody draw before it "
         "has {} items; set one to what the other is",
         options.min_size, served.name, options.address, served.rate_limiter.min_size);
   }
-  if (served.items_max != options.capacity) {
+  if (served.items_max != ItemsOf(options.capacity, item)) {
     LogWarning("replay.capacity = {} is not used: the served table '{}' keeps {} items",
                options.capacity, served.name, served.items_max);
   }
@@ -47,13 +50,13 @@ void CheckServed(const ReplayOptions& options, const TableOptions& served, const
 RunReplay::RunReplay(const ReplayStoreOptions& own)
     : store_(std::make_unique<ReplayStore>(own)), client_(std::make_unique<LocalReplay>(*store_)) {}
 
-RunReplay::RunReplay(const ReplayOptions& options, const ItemSpec& items)
+RunReplay::RunReplay(const ReplayOptions& options, const ReplayAlgorithm& algorithm)
     : client_(std::make_unique<ServedReplay>(ServedReplayOptions{
           .socket = options.address,
           .patience =
               std::chrono::nanoseconds(static_cast<std::int64_t>(options.patience * 1e9))})),
       table_(client_->Find(options.table)) {
-  CheckServed(options, client_->table(table_), items);
+  CheckServed(options, client_->table(table_), algorithm);
 }
 
 void RunReplay::Save(SlabWriter& writer, ArchiveWriter& archive) {

@@ -20,8 +20,8 @@ class RunReplay {
   explicit RunReplay(const ReplayStoreOptions& own);
   // The table replay.table of the server at replay.address. Throws as ServedReplay; NotFound for
   // another name; FailedPrecondition where its items are not the algorithm's, it draws by another
-  // rule than replay.sampler, or only once it has more than replay.min_size items.
-  RunReplay(const ReplayOptions& options, const ItemSpec& items);
+  // rule than replay.sampler, or only once it has more than the items of replay.min_size steps.
+  RunReplay(const ReplayOptions& options, const ReplayAlgorithm& algorithm);
 
   ReplayClient& client() { return *client_; }
   int table() const { return table_; }

@@ -42,9 +42,8 @@ struct Served {
 
   static ReplayStoreOptions StoreOf(const ReplaySetup& setup) {
     ReplayRun run(setup, CartPole());  // For its items.
-    ReplayStoreOptions options =
-        ReplayStoreFor(setup.replay, {.environments = setup.environments, .seed = setup.seed},
-                       run.algorithm().items());
+    ReplayStoreOptions options = ReplayStoreFor(
+        setup.replay, {.environments = setup.environments, .seed = setup.seed}, run.algorithm());
     options.shared = true;
     return options;
   }
