@@ -12,9 +12,6 @@ namespace {
 constexpr int64_t SpinNanosecondsMax(SpinKind kind) {
   return kind == SpinKind::kBrief ? 50'000 : 150'000;
 }
-// Each four halve the spin, until it is too short for a yield.
-constexpr uint32_t kDebtMax = 20;
-
 }  // namespace
 
 int64_t AdaptiveSpin::SpinNanoseconds(SpinKind kind) const {

@@ -56,7 +56,13 @@ class AdaptiveSpin {
   // and short spins waking.
   void Woken() { woken_at_.store(MonotonicNanoseconds(), std::memory_order_relaxed); }
 
+  // Waits are long until they are seen to be short: for words of which there are thousands, each of
+  // which would have to learn it.
+  void ExpectLongWaits() { debt_.store(kDebtMax, std::memory_order_relaxed); }
+
  private:
+  // Each four halve the spin, until it is too short for a yield.
+  static constexpr uint32_t kDebtMax = 20;
   static constexpr int64_t kAloneNanoseconds = 5'000;  // Before the first yield.
 
   int64_t SpinNanoseconds(SpinKind kind) const;

@@ -55,6 +55,8 @@ class alignas(64) EpochCounter {
     return value();
   }
 
+  void ExpectLongWaits() { spin_.ExpectLongWaits(); }  // See AdaptiveSpin.
+
   static bool HasReached(uint32_t value, uint32_t epoch) {
     return static_cast<int32_t>(value - epoch) >= 0;
   }

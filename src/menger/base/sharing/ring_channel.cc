@@ -31,6 +31,8 @@ std::size_t CapacityOf(std::size_t segment_bytes) {
 RingChannel::RingChannel(std::size_t capacity)
     : segment_("menger-channel", SegmentBytes(capacity)), capacity_(capacity), own_(0) {
   Open();
+  words_[0].ExpectLongWaits();  // A server has thousands of channels, of which most rest.
+  words_[1].ExpectLongWaits();
 }
 
 RingChannel::RingChannel(FileDescriptor descriptor)
