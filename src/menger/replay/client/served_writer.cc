@@ -43,6 +43,9 @@ ServedWriter::ServedWriter(std::shared_ptr<const ServerFinder> finder, const Spe
   for (int i = 0; i < streams; ++i) {
     streams_.push_back({.id = NewStreamId(), .steps = KeptSteps(row_bytes_)});
   }
+  for (const TableOptions& table : finder_->tables()) {
+    takes_.push_back(StepsId(table.items.steps) == layout_.steps_id());
+  }
 }
 
 // ---- Steps and items
@@ -75,7 +78,7 @@ std::int64_t ServedWriter::Append(int stream, std::span<const std::byte* const> 
 std::int64_t ServedWriter::FirstStepOf(const Stream& stream, int table,
                                        std::span<const StepRange> columns) const {
   const TableOptions& options = finder_->tables().at(static_cast<std::size_t>(table));
-  if (StepsId(options.items.steps) != layout_.steps_id()) {
+  if (!takes_[static_cast<std::size_t>(table)]) {
     throw InvalidArgument("table '{}' has items of other steps than this writer's", options.name);
   }
   if (columns.size() != options.items.columns.size()) {

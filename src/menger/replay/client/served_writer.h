@@ -82,6 +82,7 @@ class ServedWriter final : public ReplayWriter {
   const ChunkLayout layout_;  // Of one row: for sizes.
   const std::size_t row_bytes_;
   const std::size_t bytes_max_;
+  std::vector<bool> takes_;  // Whether a table's items are of these steps.
   std::unique_ptr<ServerLink> link_;
   std::vector<Stream> streams_;
   std::deque<Asked> asked_;
