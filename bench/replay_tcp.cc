@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -114,13 +115,15 @@ TableOptions TableOf(const Payload& payload) {
 
 void ServeItems(const Payload& payload, const std::function<void(const std::string&)>& say) {
   ReplayStore store({.tables = {TableOf(payload)}, .shared = true});
-  const std::string socket = fmt::format("/tmp/menger_replay_tcp_{}", getpid());
+  const std::string socket =
+      std::filesystem::temp_directory_path() / fmt::format("menger_replay_tcp_{}", getpid());
   ReplayServer server(store, nullptr, {.socket = socket, .listen = "127.0.0.1:0"});
   say(socket + "\n" + server.listens_at());
   for (;;) pause();
 }
 
-// To each who connects, the bytes of random batches as long as he reads.
+// To each who connects, the bytes of random batches: as long as he reads where he says 's', or one
+// for each byte that he sends.
 void SendBytes(const Payload& payload, int batch,
                const std::function<void(const std::string&)>& say) {
   const std::size_t bytes = static_cast<std::size_t>(payload.bytes) * batch;
@@ -136,7 +139,8 @@ void SendBytes(const Payload& payload, int batch,
       continue;
     }
     fcntl(come->get(), F_SETFL, 0);  // Blocks.
-    for (;;) {
+    char said = 0;
+    while (said == 's' || recv(come->get(), &said, 1, 0) == 1) {
       const auto begin = static_cast<std::size_t>(
           random.Integers(0, static_cast<std::int64_t>(all.size() - bytes) + 1));
       if (send(come->get(), &all[begin], bytes, MSG_NOSIGNAL) <= 0) break;
@@ -153,12 +157,15 @@ double Rate(const std::function<int()>& call, double seconds) {
   return static_cast<double>(items) / since.seconds();
 }
 
-double RawRate(const std::string& address, const Payload& payload, int batch, double seconds) {
+double RawRate(const std::string& address, const Payload& payload, int batch, bool asks,
+               double seconds) {
   const FileDescriptor socket = ConnectTcpSocket(address, Soon());
   fcntl(socket.get(), F_SETFL, 0);
   std::vector<std::byte> to(static_cast<std::size_t>(payload.bytes) * batch);
+  if (!asks) send(socket.get(), "s", 1, MSG_NOSIGNAL);
   return Rate(
       [&] {
+        if (asks) send(socket.get(), "a", 1, MSG_NOSIGNAL);
         if (recv(socket.get(), to.data(), to.size(), MSG_WAITALL) <= 0) {
           throw Unavailable("the raw stream has ended");
         }
@@ -229,28 +236,32 @@ void Measure(const Payload& payload, const Settings& settings) {
   std::vector<double> inserts;
   std::vector<double> samples;
   std::vector<double> raw;
+  std::vector<double> asked;
   std::vector<double> shares;
+  std::vector<double> shares_asked;
   for (int round = 0; round < kRounds; ++round) {
     inserts.push_back(Rate([&] { return client.Insert(); }, settings.seconds));
     samples.push_back(Rate([&] { return client.SampleBatch(); }, settings.seconds));
-    raw.push_back(RawRate(stream.said(), payload, settings.batch, settings.seconds));
+    raw.push_back(RawRate(stream.said(), payload, settings.batch, false, settings.seconds));
+    asked.push_back(RawRate(stream.said(), payload, settings.batch, true, settings.seconds));
     shares.push_back(samples.back() / raw.back());
+    shares_asked.push_back(samples.back() / asked.back());
   }
   unlink(socket.c_str());
   unlink((socket + ".lock").c_str());
-  const auto [least, most] = std::ranges::minmax(shares);
   if (settings.json) {
     fmt::print(
         "RESULT {{\"payload\": \"{}\", \"batch\": {}, \"inserts_per_second\": {:.0f}, "
-        "\"samples_per_second\": {:.0f}, \"raw_per_second\": {:.0f}, \"share_of_raw\": {:.3f}}}\n",
-        payload.name, settings.batch, Median(inserts), Median(samples), Median(raw),
-        Median(shares));
+        "\"samples_per_second\": {:.0f}, \"raw_per_second\": {:.0f}, \"share_of_raw\": {:.3f}, "
+        "\"share_of_asked\": {:.3f}}}\n",
+        payload.name, settings.batch, Median(inserts), Median(samples), Median(raw), Median(shares),
+        Median(shares_asked));
   } else {
     fmt::print(
-        "{:>5}: {:>9.0f} inserts/s {:>9.0f} samples/s {:>9.0f} raw/s; samples {:.2f} of raw "
-        "({:.2f} "
-        "to {:.2f})\n",
-        payload.name, Median(inserts), Median(samples), Median(raw), Median(shares), least, most);
+        "{:>5}: {:>9.0f} inserts/s {:>9.0f} samples/s, {:.2f} ({:.2f} to {:.2f}) of a raw stream, "
+        "{:.2f} of raw answers\n",
+        payload.name, Median(inserts), Median(samples), Median(shares), std::ranges::min(shares),
+        std::ranges::max(shares), Median(shares_asked));
   }
   std::fflush(stdout);
 }

@@ -3,8 +3,8 @@
 
     bench/replay_tcp.py [--seconds 1] [--rounds 3] [--payloads 400B 40kB]
 
-Taking turns, `rounds` times; medians (lowest to highest). The raw stream, in the same run as ours, has the bytes of the sampled items and
-nothing else. Prints a Markdown table; makes .peers/reverb if needed.
+Taking turns, `rounds` times; medians (lowest to highest). Raw TCP, in the same run as ours, has the bytes of the sampled items and
+nothing else: as a stream that never ends, and as answers to a question a batch. Prints a Markdown table; makes .peers/reverb if needed.
 """
 
 import argparse
@@ -39,11 +39,11 @@ def main():
 
         for what in ("inserts", "samples"):
             name = f"{what}_per_second"
-            of_raw = measure.spread(values(ours, "share_of_raw"), 2) if what == "samples" else ""
+            of_raw = [measure.spread(values(ours, f"share_of_{raw}"), 2) if what == "samples" else "" for raw in ("raw", "asked")]
             rows.append([payload, what, measure.spread(values(ours, name)), measure.spread(values(theirs, name)),
-                         share(values(ours, name), values(theirs, name)), of_raw,
+                         share(values(ours, name), values(theirs, name)), *of_raw,
                          max(values(ours, "other") + values(theirs, "other"))])  # fmt: skip
-    print(measure.table(["payload", "", "Menger, a second", "dm-reverb, a second", "", "of a raw stream", "other"], rows))
+    print(measure.table(["payload", "", "Menger, a second", "dm-reverb, a second", "", "of a raw stream", "of raw answers", "other"], rows))
     return 0
 
 

@@ -126,6 +126,11 @@ void ServerLink::TakeWelcome(std::span<const std::byte> message) {
 bool ServerLink::HasGone() const { return socket_ != nullptr && HasHungUp(*socket_); }
 
 std::span<std::byte> ServerLink::Reserve(std::size_t bytes) {
+  const std::span<std::byte> room = OrGone([&] { return channel_->Reserve(bytes, past_); });
+  return room.data() != nullptr ? room : AwaitRoom(bytes);
+}
+
+std::span<std::byte> ServerLink::AwaitRoom(std::size_t bytes) {
   const Deadline end = Deadline::After(kRoomTime);
   for (;;) {
     const Deadline look =

@@ -105,8 +105,10 @@ class ServerLink {
   void GreetByStream(const Greeting& greeting, const Deadline& deadline);
   void TakeWelcome(std::span<const std::byte> message);
   std::span<std::byte> Reserve(std::size_t bytes);
+  std::span<std::byte> AwaitRoom(std::size_t bytes);
   bool HasGone() const;
 
+  const Deadline past_ = Deadline::After({});     // Made once: it asks the clock.
   std::shared_ptr<const FileDescriptor> socket_;  // Beside rings; null without.
   bool is_new_ = true;
   std::uint64_t server_ = 0;
