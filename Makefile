@@ -23,7 +23,7 @@ build:  ## Build the program, build/release/menger, and the libraries beside it
 	@tools/setup.sh packages build
 	@tools/setup.sh python build
 	@tools/configure.sh
-	@tools/build.sh build/release "3 minutes the first time" menger menger_torch menger_runtime_library menger_policy
+	@tools/build.sh build/release "3 minutes the first time" menger menger_torch menger_runtime_library menger_policy menger_replay_library
 
 atari: build  ## Fetch and build the Atari emulator (3 minutes; Atari recipes do it by themselves)
 	@tools/setup.sh packages atari

@@ -166,6 +166,21 @@ class TablesTest(ReplayTest):
         with self.assertRaisesRegex(ValueError, "priority -1"):
             client.mutate_priorities("table", updates={samples[1].key: -1.0})
 
+    def test_a_table_whose_rows_would_take_too_much_drops_its_oldest(self):
+        table = uniform(max_size=1000)
+        client = self.serve(table, reverb.Table.queue("queue", 1000), bytes_max=1 << 20)
+        for value in range(100):
+            client.insert(np.full(10_000, value, np.uint8), {"table": 1.0})
+        self.assertLess(table.info.num_bytes, 1 << 19)
+        self.assertLess(table.info.current_size, 50)
+        self.assertGreater(min(int(step.data[0][0]) for [step] in client.sample("table", 100)), 50)
+        writer = client.trajectory_writer(1)
+        with self.assertRaises(reverb.DeadlineExceededError):
+            for value in range(100):
+                writer.append([np.zeros(10_000)])
+                writer.create_item("queue", 1.0, writer.history[0][-1:])
+                writer.flush(timeout_ms=500)
+
     def test_a_stack_gives_the_newest_first(self):
         client = self.serve(reverb.Table.stack("stack", 5))
         for value in range(3):

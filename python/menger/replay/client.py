@@ -1,6 +1,5 @@
 """Reaches a server of this host: writes, draws, changes priorities."""
 
-import ctypes
 import os
 
 import numpy as np

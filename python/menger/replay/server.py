@@ -1,6 +1,7 @@
 """Tables, and the server of them."""
 
 import collections
+import ctypes
 import json
 import os
 import sys
@@ -28,11 +29,21 @@ class Table:
     """Items, how they are chosen, how fast they may come and go. A Server serves it.
 
     `signature` is a structure of what has a shape and a type (TensorSpec, arrays): what items' columns look like. `extensions`
-    must be empty.
+    must be empty. Rows that its items need may take `bytes_max`: by default an equal share of seven eighths of the server's.
     """
 
     def __init__(
-        self, name, sampler, remover, max_size, rate_limiter, max_times_sampled=0, extensions=(), signature=None
+        self,
+        name,
+        sampler,
+        remover,
+        max_size,
+        rate_limiter,
+        max_times_sampled=0,
+        extensions=(),
+        signature=None,
+        *,
+        bytes_max=None,
     ):
         if not name:
             raise ValueError("the name of a table is empty")
@@ -52,6 +63,7 @@ class Table:
         self._max_times_sampled = max(0, int(max_times_sampled or 0))
         self._rate_limiter = rate_limiter
         self._signature = None if signature is None else nest.map_structure(specs.as_spec, signature)
+        self._bytes_max = bytes_max
         self._served = None  # The server's handle, and this table's number there.
 
     @classmethod
@@ -137,6 +149,7 @@ class Table:
             max_times_sampled=self._max_times_sampled if max_times_sampled is None else max_times_sampled,
             extensions=() if extensions is None else extensions,
             signature=self._signature if signature is None else signature,
+            bytes_max=self._bytes_max,
         )
 
     def _serve(self, handle, index):
@@ -154,6 +167,7 @@ class Table:
             "min_size": limiter.min_size_to_sample,
             "notes": table_info.Notes(self._signature, checkpoints).encode(),
             **_bounded(limiter),
+            **({} if self._bytes_max is None else {"bytes_max": int(self._bytes_max)}),
         }
 
     def __repr__(self):
@@ -181,8 +195,8 @@ class _Handle:
         return table_info.parse(self._library.text(self._library.server_info, self._handle))
 
     def ask(self, function, index, count):
-        answer = library_lib.ctypes.c_int32()
-        self._library.check(getattr(self._library, function)(self._handle, index, count, library_lib.ctypes.byref(answer)))
+        answer = ctypes.c_int32()
+        self._library.check(getattr(self._library, function)(self._handle, index, count, ctypes.byref(answer)))
         return answer.value != 0
 
 

@@ -221,8 +221,9 @@ void ServedRows::Run() {
       patience.reset();
       if (refused_) Wait(kRest);
       continue;
-    } catch (const Error& error) {
+    } catch (...) {
       if (stopping_) break;
+      const Error error = TranslateCurrentException();
       if (!patience) patience = Deadline::After(finder_->options().patience);
       const std::lock_guard lock(mutex_);
       waits_for_ = error.what();
@@ -251,6 +252,7 @@ void ServedRows::Exchange(ServerLink& link) {
   link.Send();
   const std::span<const std::byte> answer =
       link.Receive(Deadline::After(kFlushTime + kGrace).OrWhen(stopping_));
+  if (answer.data() == nullptr && stopping_) throw Cancelled("the writer goes");
   if (answer.data() == nullptr) throw ServerGone("the replay server does not answer");
   TakeAnswer(answer, sent);
   link.Release();

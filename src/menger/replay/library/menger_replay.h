@@ -46,8 +46,9 @@ void menger_replay_free(char* text);
  * `config` is JSON: "socket", a path; "bytes_max" of all rows, 0: three quarters of the memory that
  * this process can have; "folder" in which checkpoints are kept and found again, or ""; "tables", a
  * list of {"name", "sampler", "remover", "items_max", "times_sampled_max", "samples_per_insert",
- * "min_size", "min_diff", "max_diff", "notes"}, where selectors are {"kind", "exponent"}, a kind is
- * a number of menger::SelectorKind, and a bound may be left out. */
+ * "min_size", "min_diff", "max_diff", "notes", "bytes_max"}, where selectors are {"kind",
+ * "exponent"} and a kind is a number of menger::SelectorKind; a bound of the limiter that is left
+ * out is none, and bytes_max an equal share of seven eighths of the server's. */
 menger_replay_server* menger_replay_server_start(const char* config);
 /* Answers what has come within `wait`, and lets all clients go; its tables can be asked still. */
 int32_t menger_replay_server_stop(menger_replay_server* server, int64_t wait);

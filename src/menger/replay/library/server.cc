@@ -57,19 +57,22 @@ TableOptions TableIn(const Json& json) {
           .times_sampled_max = json.at("times_sampled_max")};
 }
 
-// Nobody says how many bytes a table may hold: each may hold all, beside what its items take.
+// Where nobody says how many bytes a table may hold, tables have equal shares of what readers and
+// writers leave.
 ReplayStoreOptions StoreIn(const Json& json) {
   ReplayStoreOptions options{.shared = true};
   const std::uint64_t limit = MemoryLimit();
   options.bytes_max = json.value("bytes_max", std::size_t{0});
   if (options.bytes_max == 0) options.bytes_max = limit / 4 * 3;
-  for (const Json& table : json.at("tables")) {
+  const Json& tables = json.at("tables");
+  const std::size_t share = options.bytes_max / 8 * 7 / std::max<std::size_t>(1, tables.size());
+  for (const Json& table : tables) {
     options.tables.push_back(TableIn(table));
     TableOptions& added = options.tables.back();
     const double metadata =
         static_cast<double>(added.items_max) * static_cast<double>(added.ItemBytes());
     const double left = static_cast<double>(limit) - metadata;
-    added.bytes_max = options.bytes_max;
+    added.bytes_max = table.value("bytes_max", share);
     if (left >= 1) added.bytes_max = std::min(added.bytes_max, static_cast<std::size_t>(left));
   }
   return options;

@@ -3,7 +3,8 @@
 namespace menger {
 namespace {
 
-constexpr std::chrono::seconds kRoomWaitMax{60};
+// Shorter than clients wait for an answer.
+constexpr std::chrono::seconds kRoomWaitMax{5};
 
 }  // namespace
 
