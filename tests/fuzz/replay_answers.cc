@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -55,9 +56,9 @@ Bytes Next(std::span<const std::byte>& input) {
 // Where all inputs are read.
 const std::string& Folder() {
   static const std::string folder = [] {
-    char name[] = "/tmp/menger_fuzz_XXXXXX";
-    if (mkdtemp(name) == nullptr) abort();
-    return std::string(name);
+    std::string name = std::filesystem::temp_directory_path() / "menger_fuzz_XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) abort();
+    return name;
   }();
   return folder;
 }
