@@ -57,7 +57,7 @@ class NativeClient:
                 raise errors.DeadlineExceededError(f"no server at '{address}' within {timeout} s: {library.failure()}")
         weakref.finalize(self, release, library.client_delete, self.handle, self.process)
         self.tables = table_info.tables(self.info_text())
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # A writer may go, and come here, wherever memory is asked for.
         self._writers = []  # Those that nobody uses.
         self._samplers = {}
         self._all_writers = weakref.WeakSet()
