@@ -1,10 +1,12 @@
 """Reverb's names over replay: tables, writers of both kinds, samples, priorities, other processes, checkpoints."""
 
 import collections
+import gc
 import os
 import pickle
 import stat
 import tempfile
+import time
 import unittest
 
 import numpy as np
@@ -251,6 +253,32 @@ class ProcessesTest(ReplayTest):
         client = self.serve(uniform())
         client.insert(3, {"table": 1.0})
         self.assertEqual(pickle.loads(pickle.dumps(client)).server_info()["table"].current_size, 1)
+
+    def test_clients_that_go_leave_nothing_behind(self):
+        address = self.serve(uniform(max_size=3), reverb.Table.queue("queue", 1)).server_address
+
+        def use():
+            client = reverb.Client(address)
+            client.insert({"x": np.zeros(1000), "text": "a"}, {"table": 1.0})
+            next(client.sample("table"))
+            blocked = client.trajectory_writer(1)
+            for step in range(2):
+                blocked.append([step])
+                blocked.create_item("queue", 1.0, blocked.history[0][-1:])
+            blocked.close()
+
+        def held():
+            gc.collect()
+            return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+        use()
+        before = held()
+        for _ in range(10):
+            use()
+        deadline = time.monotonic() + python_replay.PATIENCE_S
+        while held() > before and time.monotonic() < deadline:
+            time.sleep(0.05)  # The server lets go in its own time.
+        self.assertLessEqual(held(), before)
 
     def test_sockets_lie_where_nobody_else_may_enter(self):
         from menger.replay import addresses

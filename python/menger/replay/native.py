@@ -57,7 +57,7 @@ class NativeClient:
                 raise errors.DeadlineExceededError(f"no server at '{address}' within {timeout} s: {library.failure()}")
         weakref.finalize(self, release, library.client_delete, self.handle, self.process)
         self.tables = table_info.tables(self.info_text())
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # A writer may go, and come here, wherever memory is asked for.
         self._writers = []  # Those that nobody uses.
         self._samplers = {}
         self._all_writers = weakref.WeakSet()
@@ -130,8 +130,7 @@ class NativeWriter:
             raise library.failure()
         self._idle_columns = {}  # By what they are.
         self._descriptions = {}
-        # The client goes after it.
-        self._finalizer = weakref.finalize(self, _release_after, library.writer_delete, self._handle, client)
+        self._finalizer = weakref.finalize(self, release, library.writer_delete, self._handle, client.process)
 
     @property
     def handle(self):
@@ -218,10 +217,6 @@ class NativeWriter:
         self._finalizer()
 
 
-def _release_after(function, handle, client):
-    release(function, handle, client.process)
-
-
 class NativeSampler:
     """Draws from one table. One thread at a time."""
 
@@ -231,7 +226,7 @@ class NativeSampler:
         self.handle = library.sampler_new(client.handle, index)
         if not self.handle:
             raise library.failure()
-        weakref.finalize(self, _release_after, library.sampler_delete, self.handle, client)
+        weakref.finalize(self, release, library.sampler_delete, self.handle, client.process)
         self._items = ctypes.POINTER(library_lib.Item)()
         self._columns = ctypes.POINTER(library_lib.Column)()
         self._count = ctypes.c_uint32()

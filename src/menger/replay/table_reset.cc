@@ -1,4 +1,6 @@
 // What Reverb's clients ask of a table beside the rest.
+#include <algorithm>
+
 #include "menger/base/error.h"
 #include "menger/replay/table.h"
 #include "menger/replay/table_state.h"

@@ -18,10 +18,11 @@
 // What the handles of the C interface stand for, and what its sources share.
 
 struct menger_replay_client {
-  menger::ServedReplay replay;
+  std::shared_ptr<menger::ServedReplay> replay;
 };
 
 struct menger_replay_writer {
+  std::shared_ptr<menger::ServedReplay> replay;  // Goes after what it has made.
   std::unique_ptr<menger::ServedRows> rows;
 };
 

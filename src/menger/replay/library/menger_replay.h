@@ -13,7 +13,8 @@
  * (base/error.h), or MENGER_REPLAY_MISUSE for a null handle; one that returns a handle gives null
  * then. menger_replay_error tells what the last error of this thread was. Times are nanoseconds.
  * Functions of a server or a client may be called by any thread at any time, those of a writer
- * too, those of a sampler by one thread at a time. A client outlives its writers and samplers. */
+ * too, those of a sampler by one thread at a time. Writers and samplers may outlive their client.
+ */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -11,6 +11,7 @@ struct menger_replay_sampler {
     std::size_t count = 0;
   };
 
+  std::shared_ptr<menger::ServedReplay> replay;  // Goes after what it has made.
   std::unique_ptr<menger::ReplaySampler> sampler;
   menger::Sample sample;
   std::vector<menger_replay_item> items;
@@ -85,16 +86,17 @@ void menger_replay_sampler::Read() {
 menger_replay_sampler* menger_replay_sampler_new(menger_replay_client* client, std::int32_t table) {
   return menger::Made([=] {
     menger::CheckNotNull(client, "client");
-    if (table < 0 || table >= client->replay.tables()) {
-      throw menger::InvalidArgument("table {} of {}", table, client->replay.tables());
+    if (table < 0 || table >= client->replay->tables()) {
+      throw menger::InvalidArgument("table {} of {}", table, client->replay->tables());
     }
-    if (!client->replay.table(table).items.open) {
+    if (!client->replay->table(table).items.open) {
       throw menger::InvalidArgument(
           "table '{}' has items of steps; this interface is for open ones",
-          client->replay.table(table).name);
+          client->replay->table(table).name);
     }
     auto sampler = std::make_unique<menger_replay_sampler>();
-    sampler->sampler = client->replay.NewSampler(table);
+    sampler->replay = client->replay;
+    sampler->sampler = client->replay->NewSampler(table);
     return sampler.release();
   });
 }

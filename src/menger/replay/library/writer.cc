@@ -14,7 +14,7 @@ menger_replay_writer* menger_replay_writer_new(menger_replay_client* client,
     menger::ServedRowsOptions options;
     if (bytes_max != 0) options.bytes_max = bytes_max;
     if (pending_max != 0) options.pending_max = pending_max;
-    return new menger_replay_writer{client->replay.NewRows(options)};
+    return new menger_replay_writer{client->replay, client->replay->NewRows(options)};
   });
 }
 
