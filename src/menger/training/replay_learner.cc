@@ -69,10 +69,13 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
     counters_.samples += samples;
     counters_.owed_millionths += samples * std::llround(options_.training_intensity * kMillion);
   } else if (table.evicted > 0) {
+    const std::string bound = options_.address.empty()
+                                  ? fmt::format("replay.bytes_max = {}", options_.bytes_max)
+                                  : fmt::format("table '{}' of the server at replay.address = {}",
+                                                options_.table, options_.address);
     throw FailedPrecondition(
-        "replay.bytes_max = {} has room for {} steps, fewer than replay.min_size = {}: learning "
-        "would never start",
-        options_.bytes_max, table.items * algorithm_.item_steps().added, options_.min_size);
+        "{} has room for {} steps, fewer than replay.min_size = {}: learning would never start",
+        bound, table.items * algorithm_.item_steps().added, options_.min_size);
   }
 
   const std::vector<std::string> names = algorithm_.metric_names();
