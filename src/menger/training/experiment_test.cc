@@ -230,11 +230,11 @@ TEST(ExperimentTest, AReplayThatTheRunCannotFillIsRefusedWithWhatWouldBeRight) {
   EXPECT_THAT(refusal({"steps=1900", "replay.training_intensity=0.01"}),
               HasSubstr("replay.training_intensity = 0.01 these are less than an update of "
                         "replay.batch_size = 128"));
-  // Eight environments, each with a window of 10 decisions and 3 steps that is not whole.
+  // Eight environments, each with a window of 10 decisions and 5 steps that is not whole.
   EXPECT_THAT(refusal({"algorithm=r2d2", "steps=1900", "replay.min_size=1899"}),
-              HasSubstr("set it to 1808 at most"));
+              HasSubstr("set it to 1792 at most"));
   EXPECT_THAT(refusal({"algorithm=r2d2", "steps=1900", "replay.training_intensity=0.01"}),
-              HasSubstr("replay.batch_size = 32 x r2d2.sequence_length = 10: set one"));
+              HasSubstr("replay.batch_size = 64 x r2d2.sequence_length = 10: set one"));
 }
 
 TEST(ExperimentTest, WhatWasResolvedKeepsItsOrigins) {
