@@ -1,8 +1,10 @@
-// What a replay server tells its client, from the welcome on: a server that answers with whatever
-// the input has, to a client that asks for tables, draws and gathers, writes, updates and looks.
+// What a replay server tells its client, from the welcome on, over rings or TCP: a server that
+// answers with whatever the input has, to a client that asks for tables, draws and gathers, writes,
+// updates and looks.
 //
-// The input is a list of answers: a 16-byte head with the length of each, then the answer. What the
-// first ones are to, and what of it the server really has, is in the first byte.
+// The input is a list of answers: a 16-byte head with the length of each, then the answer; over TCP
+// behind one that says that rows follow, those. What the first ones are to, and what of it the
+// server really has, is in the first byte.
 
 #include <unistd.h>
 
@@ -13,12 +15,15 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "fuzz.h"
 #include "menger/base/error.h"
 #include "menger/base/plain_bytes.h"
 #include "menger/base/sharing/descriptors.h"
 #include "menger/base/sharing/ring_channel.h"
+#include "menger/base/sharing/stream_channel.h"
+#include "menger/base/sharing/tcp_socket.h"
 #include "menger/base/sharing/unix_socket.h"
 #include "menger/replay/client/batch_gatherer.h"
 #include "menger/replay/client/served_replay.h"
@@ -32,6 +37,7 @@ using std::chrono::milliseconds;
 // Of the first byte.
 constexpr unsigned kWelcomes = 1;  // Answers to greetings are as they should be,
 constexpr unsigned kTables = 2;    // and those to who asks for tables.
+constexpr unsigned kTcp = 4;       // All of it comes over TCP.
 
 TableOptions TheTable() {
   return {.name = "table",
@@ -72,49 +78,81 @@ class Server {
         arena_(store_.chunks().OpenArena()),
         records_(store_.chunks().OpenRecords()),
         listener_(Folder() + "/socket"),
+        tcp_listener_("127.0.0.1:0"),
         thread_([this] { Serve(); }) {}
   ~Server() {
     stopping_ = true;
     thread_.join();
   }
 
-  const std::string& path() const { return listener_.path(); }
+  const std::string& address() const {
+    return by_tcp() ? tcp_listener_.address() : listener_.path();
+  }
 
  private:
   void Serve() {
     while (!stopping_) {
       try {
-        if (const auto socket = listener_.Accept()) ServeOne(*socket);
+        if (by_tcp()) {
+          if (auto socket = tcp_listener_.Accept()) ServeByTcp(std::move(*socket));
+        } else if (const auto socket = listener_.Accept()) {
+          ServeByRings(*socket);
+        }
       } catch (const Error&) {  // He has gone.
       }
       std::this_thread::yield();
     }
   }
 
-  void ServeOne(const FileDescriptor& socket) {
-    const Deadline end = Deadline::After(std::chrono::seconds(5)).OrWhen(stopping_);
-    const DescriptorMessage message = ReceiveDescriptors(socket, sizeof(Greeting), end);
+  bool by_tcp() const { return (form_ & kTcp) != 0; }
+  Deadline Soon() const { return Deadline::After(std::chrono::seconds(5)).OrWhen(stopping_); }
+  Bytes WelcomeBytes() {
+    if ((form_ & kWelcomes) == 0) return Next(input_);
+    Bytes welcome;
+    AppendPlain(Welcome{}, welcome);
+    return welcome;
+  }
+
+  void ServeByRings(const FileDescriptor& socket) {
+    const DescriptorMessage message = ReceiveDescriptors(socket, sizeof(Greeting), Soon());
     const auto greeting = PlainReader(message.bytes).Take<Greeting>();
     RingChannel channel(std::size_t{1} << 16);
     const std::array descriptors = {channel.descriptor(), arena_.get(), records_.get()};
-    Bytes welcome;
-    AppendPlain(Welcome{}, welcome);
-    if ((form_ & kWelcomes) == 0) welcome = Next(input_);
+    const Bytes welcome = WelcomeBytes();
     if (welcome.empty()) return;
     TrySendDescriptors(socket, welcome,
                        std::span(descriptors).first(greeting.wants_memory != 0 ? 3 : 1));
-    while (!HasHungUp(socket) && !stopping_) {
-      const std::span<const std::byte> request = channel.Receive(Deadline::After(milliseconds(1)));
-      if (request.data() == nullptr) continue;
-      const auto kind = PlainReader(request).Take<RequestKind>();
-      channel.Release();
-      const bool is_silent = kind == RequestKind::kAppend || kind == RequestKind::kAdd ||
-                             kind == RequestKind::kRelease;
-      if (!is_silent && !Answer(channel, kind)) return;
+    while (!HasHungUp(socket) && !stopping_ && AnswerNext(channel)) {
     }
   }
 
-  bool Answer(RingChannel& channel, RequestKind kind) {
+  void ServeByTcp(FileDescriptor socket) {
+    StreamChannel channel(std::move(socket), std::size_t{1} << 16);
+    if (channel.Receive(Soon()).data() == nullptr) return;  // The greeting.
+    channel.Release();
+    if (!Say(channel, WelcomeBytes())) return;
+    while (!stopping_ && AnswerNext(channel)) {
+      if (!rows_follow_) continue;
+      const Bytes rows = Next(input_);
+      const std::span<const std::byte> pieces[] = {rows};
+      channel.SendBytes(pieces, Soon());
+      return;  // Who was promised more rows than these waits for them until he is left.
+    }
+  }
+
+  // False where it can say no more.
+  bool AnswerNext(MessageChannel& channel) {
+    rows_follow_ = false;
+    const std::span<const std::byte> request = channel.Receive(Deadline::After(milliseconds(1)));
+    if (request.data() == nullptr) return true;
+    const auto kind = PlainReader(request).Take<RequestKind>();
+    channel.Release();
+    const bool is_silent =
+        kind == RequestKind::kAppend || kind == RequestKind::kAdd || kind == RequestKind::kRelease;
+    return is_silent || Answer(channel, kind);
+  }
+
+  bool Answer(MessageChannel& channel, RequestKind kind) {
     Bytes answer;
     if (kind == RequestKind::kTables && (form_ & kTables) != 0) {
       const TableOptions* const tables[] = {&store_.table(0).options()};
@@ -124,20 +162,29 @@ class Server {
     } else {
       answer = Next(input_);
     }
-    if (answer.empty() || answer.size() > channel.entry_bytes_max()) return false;
-    const std::span<std::byte> room = channel.Reserve(answer.size(), Deadline::After({}));
+    if (answer.size() >= sizeof(ReplyKind)) {
+      rows_follow_ = PlainReader(answer).Take<ReplyKind>() == ReplyKind::kRows;
+    }
+    return Say(channel, answer);
+  }
+
+  static bool Say(MessageChannel& channel, const Bytes& message) {
+    if (message.empty() || message.size() > channel.entry_bytes_max()) return false;
+    const std::span<std::byte> room = channel.Reserve(message.size(), Deadline::After({}));
     if (room.data() == nullptr) return false;
-    std::memcpy(room.data(), answer.data(), answer.size());
+    std::memcpy(room.data(), message.data(), message.size());
     channel.Send();
     return true;
   }
 
   std::span<const std::byte> input_;
   const unsigned form_;
+  bool rows_follow_ = false;
   ReplayStore store_;
   const FileDescriptor arena_;
   const FileDescriptor records_;
   ListeningSocket listener_;
+  ListeningTcpSocket tcp_listener_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
@@ -179,6 +226,9 @@ class Answers {
   Answers& Add(const Reply& reply, std::span<const std::byte> more = {}) {
     Bytes bytes;
     AppendPlain(reply, bytes);
+    return AddBytes(bytes, more);
+  }
+  Answers& AddBytes(Bytes bytes, std::span<const std::byte> more) {
     AppendArray(more, bytes);
     bytes_.resize(bytes_.size() + 16);
     bytes_[bytes_.size() - 16] = static_cast<std::byte>(bytes.size() % 256);
@@ -195,6 +245,17 @@ class Answers {
     for (int i = 0; i < 2; ++i) AppendPlain(Slice{.chunk = 0, .offset = 0, .length = 0}, more);
     for (int i = 0; i < 2; ++i) AppendPlain(std::uint16_t{1}, more);
     return Add(ItemsReply{.is_last = 1, .items = 1, .slices = 2, .table_items = 1}, more);
+  }
+  Answers& AddRows() {
+    constexpr std::int64_t kValues[] = {1, 2};
+    Add(RowsReply{.items = 1, .slices = 2, .runs = 1, .row_bytes = 16, .table_items = 1});
+    Bytes more;
+    AppendPlain(SampledItem{.key = {.number = 1}, .probability = 1}, more);
+    AppendPlain(Slice{.chunk = 0, .offset = 0, .length = 2}, more);
+    AppendPlain(Slice{.chunk = 0, .offset = 1, .length = 1}, more);
+    for (int i = 0; i < 2; ++i) AppendPlain(std::uint16_t{1}, more);
+    AppendPlain(RowRun{.leaf = 0, .rows = 2}, more);
+    return AddBytes(more, std::as_bytes(std::span(kValues)));
   }
   Answers& AddRest() {
     Add(DoneReply{}).Add(DoneReply{});
@@ -213,7 +274,7 @@ void Read(std::span<const std::byte> input) {
   const auto form = static_cast<unsigned>(input[0]);
   Server server(input.subspan(1), form);
   Try([&] {  // A machine that is slow has errors where there should be none.
-    ServedReplay client({.socket = server.path(), .patience = milliseconds(20)});
+    ServedReplay client({.socket = server.address(), .patience = milliseconds(20)});
     Use(client);
   });
 }
@@ -222,6 +283,8 @@ std::vector<Bytes> Seeds() {
   const TableOptions table = TheTable();
   const TableOptions* const tables[] = {&table};
   return {Answers(kWelcomes | kTables).AddItem().AddRest().bytes(),
+          Answers(kWelcomes | kTables | kTcp).AddRows().AddRest().bytes(),
+          Answers(kTables | kTcp).Add(Welcome{}).AddRows().bytes(),
           Answers(kWelcomes).AddText(EncodeTables(tables)).bytes(),
           Answers(kTables).Add(Welcome{}).bytes()};
 }
