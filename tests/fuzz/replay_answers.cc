@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -52,14 +53,23 @@ Bytes Next(std::span<const std::byte>& input) {
 }
 
 // Where all inputs are read.
-const std::string& Folder() {
-  static const std::string folder = [] {
-    char name[] = "/tmp/menger_fuzz_XXXXXX";
-    if (mkdtemp(name) == nullptr) abort();
-    return std::string(name);
-  }();
-  return folder;
-}
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / "menger_fuzz_XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) abort();
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  static const std::string& path() {
+    static const Folder folder;
+    return folder.path_;
+  }
+
+ private:
+  std::string path_;
+};
 
 class Server {
  public:
@@ -69,7 +79,7 @@ class Server {
         store_({.tables = {TheTable()}, .shared = true}),
         arena_(store_.chunks().OpenArena()),
         records_(store_.chunks().OpenRecords()),
-        listener_(Folder() + "/socket"),
+        listener_(Folder::path() + "/socket"),
         thread_([this] { Serve(); }) {}
   ~Server() {
     stopping_ = true;
