@@ -106,7 +106,7 @@ def main():
     for writers in options.writers:
         times = measure(processes, port, options.payload, writers, rate, 2 * options.seconds)
         line = {"peer": "reverb", "version": importlib.metadata.version("dm-reverb"), "part": "connections", "payload": options.payload,
-                "transport": "gRPC", "writers": writers, "rate": round(rate), "reached": round(len(times) / (2 * options.seconds)),
+                "transport": "dm-reverb, gRPC", "writers": writers, "rate": round(rate), "reached": round(len(times) / (2 * options.seconds)),
                 "p50_us": round(times[len(times) // 2] * 1e6, 1), "p99_us": round(times[len(times) * 99 // 100] * 1e6, 1)}  # fmt: skip
         print("RESULT", json.dumps(line), flush=True)
     stop.set()

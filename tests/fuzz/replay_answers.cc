@@ -60,14 +60,23 @@ Bytes Next(std::span<const std::byte>& input) {
 }
 
 // Where all inputs are read.
-const std::string& Folder() {
-  static const std::string folder = [] {
-    std::string name = std::filesystem::temp_directory_path() / "menger_fuzz_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) abort();
-    return name;
-  }();
-  return folder;
-}
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / "menger_fuzz_XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) abort();
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  static const std::string& path() {
+    static const Folder folder;
+    return folder.path_;
+  }
+
+ private:
+  std::string path_;
+};
 
 class Server {
  public:
@@ -77,7 +86,7 @@ class Server {
         store_({.tables = {TheTable()}, .shared = true}),
         arena_(store_.chunks().OpenArena()),
         records_(store_.chunks().OpenRecords()),
-        listener_(Folder() + "/socket"),
+        listener_(Folder::path() + "/socket"),
         tcp_listener_("127.0.0.1:0"),
         thread_([this] { Serve(); }) {}
   ~Server() {

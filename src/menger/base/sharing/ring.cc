@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 16;
 constexpr std::size_t kCapacityMin = 1024;
-// Whether it is empty is the other end's to say, so it costs a cache miss: seldom asked.
+// Whether it is empty is the other end's to say, so it costs a cache miss: asked once for so many
+// bytes that are written.
 constexpr std::uint64_t kLookBytes = 4096;
 
 enum State : std::uint32_t { kPlain, kOffered, kClaimed, kRecalled, kPadding };
@@ -115,7 +116,7 @@ std::uint64_t RingWriter::PaddingBefore(std::uint64_t size) {
   const std::uint64_t offset = reserved_ & (capacity_ - 1);
   const std::uint64_t to_end = capacity_ - offset;
   if (size > to_end) return to_end;
-  if (offset < near_ || size > offset || reserved_ < look_at_) return 0;
+  if (offset < near_ || size > offset || reserved_ + size < look_at_) return 0;
   look_at_ = reserved_ + kLookBytes;
   return ReadReleased() == reserved_ ? to_end : 0;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -154,6 +155,38 @@ TEST(CrowdedServerTest, RowsStayWhileAServerStops) {
   DeleteAll(served, 20);
   served.server().Stop(Soon());
   EXPECT_GT(served.store().chunks().chunks(), 0U);
+}
+
+// Of all mappings whose line has `name`.
+std::size_t ResidentKilobytes(const std::string& name) {
+  std::ifstream maps("/proc/self/smaps");
+  std::size_t sum = 0;
+  bool is_here = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ')) is_here = line.find(name) != std::string::npos;
+    if (is_here && line.starts_with("Rss:")) sum += std::stoul(line.substr(4));
+  }
+  return sum;
+}
+
+// Whoever waits for each answer writes into the same few pages, however long he goes on.
+TEST(CrowdedServerTest, AWriterTakesNoMoreOfItsRingThanIsUnderWay) {
+  TableOptions table = ServedTable();
+  table.items = {.steps = Spec({LeafSpec::Box("data", DataType::kUint8, {100'000}, {0}, {255})}),
+                 .columns = {{.name = "data", .leaf = "data"}}};
+  table.bytes_max = std::size_t{16} << 20;
+  Served served({table});
+  ServedReplay client({.socket = served.socket()});
+  const auto writer = client.NewWriter(table.items.steps, {.chunk_steps = 1, .history = 1}, 1);
+  const std::vector<std::byte> data(100'000);
+  const std::byte* const leaf = data.data();
+  for (int i = 0; i < 100; ++i) {
+    const StepRange range{.first = writer->Append(0, {&leaf, 1}, 0), .count = 1};
+    writer->Add(0, 0, {}, {&range, 1});
+    writer->Flush(0, Soon());
+    writer->Await(Soon());
+  }
+  EXPECT_LT(ResidentKilobytes("menger-channel"), 2'000U);  // Its ring has 4 MiB, mapped twice.
 }
 
 // ---- Connections
