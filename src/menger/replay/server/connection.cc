@@ -232,7 +232,7 @@ void Connection::ForgetPending(Stream& stream) {
 void Connection::Flush(PlainReader& reader) {
   const auto request = reader.Take<FlushRequest>();
   // Before the answer, whose reader then finds the ring empty, and writes at its start again.
-  channel_.Release();
+  channel_->Release();
   Stream& stream = StreamAt(request.stream);
   if (stream.failure) return AnswerDone(&*stream.failure, request.stream);
   try {
