@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kCallRingBytes = std::size_t{1} << 20;
 constexpr std::chrono::milliseconds kRetry{20};
+// Calls that are answered at once, and end with patience where there is no server.
+constexpr std::nullopt_t kPrompt = std::nullopt;
 // How long a client that begins tries until it says that it waits.
 constexpr std::chrono::seconds kStartLook{1};
 
@@ -146,13 +148,16 @@ std::unique_ptr<ServedRows> ServedReplay::NewRows(const ServedRowsOptions& optio
   return std::make_unique<ServedRows>(finder_, options);
 }
 
-void ServedReplay::Ask(const Deadline& deadline, const std::function<void(ServerLink& link)>& send,
+void ServedReplay::Ask(std::optional<Deadline> by,
+                       const std::function<void(ServerLink& link)>& send,
                        const std::function<void(std::span<const std::byte> answer)>& take) {
   const std::lock_guard lock(mutex_);
+  const Deadline deadline = by.value_or(Deadline::After(std::chrono::nanoseconds::max()));
   finder_->With(link_, /*wants_memory=*/false, kCallRingBytes, deadline, [&](ServerLink& link) {
     send(link);
     link.Send();
-    const std::span<const std::byte> answer = link.Answer(deadline.remaining());
+    const std::span<const std::byte> answer =
+        link.Answer(by ? by->remaining() : std::chrono::nanoseconds(0));
     try {
       take(answer);
     } catch (...) {
@@ -172,7 +177,7 @@ Found ServedReplay::Change(RequestKind kind, int table, std::span<const Entry> e
     const std::span<const Entry> part = entries.first(std::min(kPart, entries.size()));
     entries = entries.subspan(part.size());
     Ask(
-        Deadline::After(finder_->options().patience),
+        kPrompt,
         [&](ServerLink& link) {
           const TableRequest request{
               .kind = kind, .table = static_cast<std::uint32_t>(table), .count = part.size()};
@@ -207,7 +212,7 @@ TableInfo ServedReplay::info(int table) {
   CheckIndex("table", table, tables());
   TableInfo info;
   Ask(
-      Deadline::After(finder_->options().patience),
+      kPrompt,
       [&](ServerLink& link) {
         link.Begin(
             TableRequest{.kind = RequestKind::kInfo, .table = static_cast<std::uint32_t>(table)});
@@ -217,8 +222,9 @@ TableInfo ServedReplay::info(int table) {
 }
 
 void ServedReplay::Reset(int table) {
+  CheckIndex("table", table, tables());
   Ask(
-      Deadline::After(finder_->options().patience),
+      kPrompt,
       [&](ServerLink& link) {
         link.Begin(
             TableRequest{.kind = RequestKind::kReset, .table = static_cast<std::uint32_t>(table)});
@@ -231,8 +237,7 @@ void ServedReplay::Reset(int table) {
 ServerInfo ServedReplay::server() {
   ServerInfo info;
   Ask(
-      Deadline::After(finder_->options().patience),
-      [](ServerLink& link) { link.Begin(RequestKind::kServer); },
+      kPrompt, [](ServerLink& link) { link.Begin(RequestKind::kServer); },
       [&](std::span<const std::byte> answer) { info = DecodeServer(TextIn(answer)); });
   return info;
 }

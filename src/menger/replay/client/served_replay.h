@@ -87,8 +87,9 @@ class ServedReplay final : public ReplayClient {
   void Checkpoint(const Deadline& deadline);  // As ReplayKeeper's.
 
  private:
-  // Sends a request and gives its answer to `take`.
-  void Ask(const Deadline& deadline, const std::function<void(ServerLink& link)>& send,
+  // Sends a request and gives its answer to `take`. Without a deadline it is one that the server
+  // answers at once.
+  void Ask(std::optional<Deadline> by, const std::function<void(ServerLink& link)>& send,
            const std::function<void(std::span<const std::byte> answer)>& take);
   template <typename Entry>
   Found Change(RequestKind kind, int table, std::span<const Entry> entries);
