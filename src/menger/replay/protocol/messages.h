@@ -27,8 +27,8 @@ namespace menger {
 inline constexpr std::uint32_t kReplayProtocol = 2;
 
 enum class RequestKind : std::uint32_t {
-  kTables = 1,  // -> Text: DescribeTables.
-  kServer,      // -> Text: DescribeServer.
+  kTables = 1,  // -> Text: EncodeTables.
+  kServer,      // -> Text: EncodeServer.
   kStreams,     // StreamsRequest as text. -> Done.
   kAppend,      // AppendRequest, then a step's leaves, one after the other.
   kAdd,         // AddRequest, then a StepRange a column.
@@ -47,12 +47,14 @@ enum class RequestKind : std::uint32_t {
   kFlushRows,   // WaitRequest. -> Done, as soon as some items were inserted.
 };
 
+// One step of a stream, by the version that acted in it.
 struct AppendRequest {
   RequestKind kind = RequestKind::kAppend;
   std::uint32_t stream = 0;
   std::uint64_t version = 0;
 };
 
+// An item of the stream's steps; its ranges count in the client's numbers of steps.
 struct AddRequest {
   RequestKind kind = RequestKind::kAdd;
   std::uint32_t stream = 0;
@@ -62,12 +64,14 @@ struct AddRequest {
   std::uint64_t sequence = 0;  // In its stream, from 1 on.
 };
 
+// Inserts what was added to the stream, within `wait`.
 struct FlushRequest {
   RequestKind kind = RequestKind::kFlush;
   std::uint32_t stream = 0;
   std::int64_t wait = 0;  // Nanoseconds, here and below.
 };
 
+// As SampleRequest.
 struct SampleCall {
   RequestKind kind = RequestKind::kSample;
   std::uint32_t table = 0;
@@ -79,36 +83,42 @@ struct SampleCall {
   std::uint64_t lease = 0;  // By which it is released: a number of the client's.
 };
 
+// Gives back the rows of a sample.
 struct ReleaseRequest {
   RequestKind kind = RequestKind::kRelease;
   std::uint32_t unused = 0;
   std::uint64_t lease = 0;
 };
 
+// Something about one table, or entries of it that follow.
 struct TableRequest {
   RequestKind kind = RequestKind::kInfo;
   std::uint32_t table = 0;
   std::uint64_t count = 0;  // Of what follows.
 };
 
+// Something that is to be done within `wait`.
 struct WaitRequest {
   RequestKind kind = RequestKind::kCheckpoint;
   std::uint32_t unused = 0;
   std::int64_t wait = 0;
 };
 
+// A writer of columns begins: its stream, as Table::Insert's.
 struct BeginRowsRequest {
   RequestKind kind = RequestKind::kBeginRows;
   std::uint32_t unused = 0;
   std::uint64_t stream = 0;  // Random: see StreamPosition.
 };
 
+// A column begins, or begins anew.
 struct ColumnRequest {
   RequestKind kind = RequestKind::kColumn;
   std::uint32_t column = 0;
   ColumnOptions options;
 };
 
+// One row of a column, by its number.
 struct RowRequest {
   RequestKind kind = RequestKind::kRow;
   std::uint32_t column = 0;
@@ -116,6 +126,7 @@ struct RowRequest {
   std::uint64_t bytes = 0;
 };
 
+// An item of an open table, of rows that were sent.
 struct AddRowsRequest {
   RequestKind kind = RequestKind::kAddRows;
   std::uint32_t table = 0;
@@ -134,6 +145,7 @@ enum class ReplyKind : std::uint32_t {
   kRows,      // RowsReply, and bytes that follow it.
 };
 
+// It is done, or was not: then why.
 struct DoneReply {
   ReplyKind kind = ReplyKind::kDone;
   std::uint32_t failed = 0;
@@ -141,11 +153,13 @@ struct DoneReply {
   std::uint32_t stream = 0;  // Of a Flush; of FlushRows how many items still wait.
 };
 
+// A text follows.
 struct TextReply {
   ReplyKind kind = ReplyKind::kText;
   std::uint32_t unused = 0;
 };
 
+// Items that were drawn, or a part of them, for a client that sees the server's memory.
 struct ItemsReply {
   ReplyKind kind = ReplyKind::kItems;
   std::uint32_t is_last = 0;
@@ -173,12 +187,14 @@ struct RowRun {
 };
 inline constexpr std::size_t kRowAlignment = 16;
 
+// How many of the entries there were.
 struct FoundReply {
   ReplyKind kind = ReplyKind::kFound;
   std::uint32_t unused = 0;
   Found found;
 };
 
+// What the table holds and has seen.
 struct InfoReply {
   ReplyKind kind = ReplyKind::kInfo;
   std::uint32_t unused = 0;
@@ -250,6 +266,7 @@ enum class Refusal : std::uint32_t {
   kForGood,
   kFull,  // For now: ask again.
 };
+// The server's answer to a Greeting.
 struct Welcome {
   std::uint64_t magic = Greeting::kMagic;
   std::uint32_t protocol = kReplayProtocol;
