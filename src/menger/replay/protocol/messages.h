@@ -108,7 +108,7 @@ struct WaitRequest {
 struct BeginRowsRequest {
   RequestKind kind = RequestKind::kBeginRows;
   std::uint32_t unused = 0;
-  std::uint64_t stream = 0;  // Random: see StreamPosition.
+  std::uint64_t stream = 0;  // Random: a stream of Table::Insert.
 };
 
 // A column begins, or begins anew.
@@ -206,7 +206,7 @@ struct InfoReply {
 struct StreamsRequest {
   struct Stream {
     std::uint32_t index = 0;
-    std::uint64_t id = 0;  // Random: see StreamPosition.
+    std::uint64_t id = 0;  // Random: a stream of Table::Insert.
     std::int64_t first_step = 0;
   };
   std::vector<Stream> streams;
