@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "menger/base/error.h"
+#include "menger/base/file_testing.h"
 #include "menger/base/random.h"
 #include "menger/networks/update_rule.h"
 
@@ -338,8 +338,8 @@ TEST_P(R2d2VariantTest, AnUpdateIsThatOfEachSequenceByItselfInFloat64) {
 
 TEST_P(R2d2VariantTest, WhatWasSavedGoesOnBitForBit) {
   const Variant& variant = GetParam();
-  const std::string path = testing::TempDir() + "/r2d2_test_archive";
-  std::filesystem::remove_all(path);
+  const testing_files::Folder folder;
+  const std::string path = folder / "archive";
   R2d2Config config = ConfigOf(variant);
   config.target_every = 4;
   config.epsilon = {.start = 0.5, .end = 0.1, .fraction = 1};
@@ -370,7 +370,6 @@ TEST_P(R2d2VariantTest, WhatWasSavedGoesOnBitForBit) {
     EXPECT_EQ(r2d2.Learn(batch.view(), *rule, 0.5), again.Learn(batch.view(), *rule_again, 0.5));
   }
   EXPECT_TRUE(std::ranges::equal(again.network().parameters(), r2d2.network().parameters()));
-  std::filesystem::remove_all(path);
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, R2d2VariantTest,
