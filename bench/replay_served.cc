@@ -139,19 +139,23 @@ class ServerProcess {
   pid_t process_ = -1;
 };
 
-// One stream of one table.
+std::vector<std::byte> RowOf(const Payload& payload) {
+  std::vector<std::byte> row(static_cast<std::size_t>(payload.bytes));
+  Random random = Random::FromSeed(1);
+  for (std::byte& byte : row) byte = static_cast<std::byte>(random.Integers(0, 256));
+  return row;
+}
+
+// One stream of one table. `row` is what all insert, as the peer's writers do: it outlives them.
 class Writer {
  public:
-  Writer(ReplayClient& client, const Payload& payload, int table)
+  Writer(ReplayClient& client, const Payload& payload, const std::vector<std::byte>& row, int table)
       : writer_(client.NewWriter(StepsOf(payload), WriterOf(payload), 1)),
-        data_(static_cast<std::size_t>(payload.bytes)),
-        table_(table) {
-    Random random = Random::FromSeed(1);
-    for (std::byte& byte : data_) byte = static_cast<std::byte>(random.Integers(0, 256));
-  }
+        row_(row),
+        table_(table) {}
 
   void Flush(int items) {
-    const std::byte* const leaf = data_.data();
+    const std::byte* const leaf = row_.data();
     for (int i = 0; i < items; ++i) {
       const StepRange range{.first = writer_->Append(0, {&leaf, 1}, 0), .count = 1};
       writer_->Add(0, table_, 1.0, {&range, 1});
@@ -166,7 +170,7 @@ class Writer {
 
  private:
   const std::unique_ptr<ReplayWriter> writer_;
-  std::vector<std::byte> data_;
+  const std::vector<std::byte>& row_;
   const int table_;
 };
 
@@ -217,8 +221,9 @@ struct Way {
 double QueueRate(double seconds, ReplayClient& client, const Payload& payload) {
   std::atomic<bool> stop = false;
   std::atomic<bool> done = false;
+  const std::vector<std::byte> row = RowOf(payload);
   std::thread writing([&] {
-    Writer writer(client, payload, 1);
+    Writer writer(client, payload, row, 1);
     while (!stop) writer.Insert(kBatch);
     done = true;
   });
@@ -233,8 +238,9 @@ double QueueRate(double seconds, ReplayClient& client, const Payload& payload) {
 }
 
 void MeasureWay(Way& way, const Payload& payload, double seconds) {
+  const std::vector<std::byte> row = RowOf(payload);
   {
-    Writer writer(*way.client, payload, 0);
+    Writer writer(*way.client, payload, row, 0);
     if (way.inserts.empty()) {
       for (std::int64_t i = 0; i < payload.items_max; i += kBatch) writer.Insert(kBatch);
     }
@@ -311,10 +317,11 @@ void MeasureConnections(const Settings& settings, const std::string& name) {
   const int most = *std::ranges::max_element(settings.writers);
   const ServerProcess server(payload, most);
   ServedReplay client({.socket = server.socket()});
+  const std::vector<std::byte> row = RowOf(payload);
   std::vector<std::unique_ptr<Writer>> writers;
   const auto connect = [&](int count) {
     while (static_cast<int>(writers.size()) < count) {
-      writers.push_back(std::make_unique<Writer>(client, payload, 0));
+      writers.push_back(std::make_unique<Writer>(client, payload, row, 0));
       writers.back()->Insert(1);
     }
   };
