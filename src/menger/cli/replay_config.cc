@@ -14,6 +14,7 @@
 namespace menger {
 namespace {
 
+constexpr double kNumbersMax = 1e9;  // Of a leaf of a step.
 constexpr std::string_view kInFront = ", zeros in front";
 
 const std::vector<std::string> kSelectors = {"uniform",  "fifo",     "lifo",
@@ -62,11 +63,17 @@ Shape ShapeIn(std::string_view text, const std::string& line) {
   };
   if (text.size() < 2 || text.front() != '(' || text.back() != ')') throw fail();
   Shape shape;
+  double numbers = 1;
   std::string_view rest = text.substr(1, text.size() - 2);
   while (!rest.empty()) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     const std::optional<std::int64_t> size = NumberIn(rest.substr(0, comma));
     if (!size || *size < 1) throw fail();
+    numbers *= static_cast<double>(*size);
+    if (numbers > kNumbersMax) {
+      throw InvalidArgument("'{}': a step of shape {} has too many numbers: at most {:.0f}", line,
+                            text, kNumbersMax);
+    }
     shape.push_back(*size);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
@@ -206,6 +213,11 @@ TableOptions ServedTableOptions::ForTable() const {
     for (const std::string& line : steps) leaves.push_back(LeafIn(line));
     table.items.steps = Spec(std::move(leaves));
     for (const std::string& line : columns) table.items.columns.push_back(ColumnIn(line));
+    if ((limiter == "queue" || limiter == "stack") && times_sampled_max != 1) {
+      throw InvalidArgument(
+          "limiter = \"{}\" gives each item once, so times_sampled_max must be 1; it is {}",
+          limiter, times_sampled_max);
+    }
     if (limiter == "min_size") table.rate_limiter = RateLimiterOptions::MinSize(min_size);
     if (limiter == "queue") table.rate_limiter = RateLimiterOptions::Queue(min_size);
     if (limiter == "stack") table.rate_limiter = RateLimiterOptions::Stack(min_size);

@@ -94,12 +94,15 @@ TEST(ReplayConfigTest, WhatIsWrongIsNamedWithItsPlace) {
       {With("uint8 (84, 84)", "uint8 84"), "'84' is no shape"},
       {With("uint8 (84, 84)", "uint8 (84, x)"), "is no shape"},
       {With("uint8 (84, 84)", "uint8 (0,)"), "is no shape"},
+      {With("uint8 (84, 84)", "uint8 (99999999999, 99999999999)"), "has too many numbers"},
       {With("\"reward: float32 ()\"", "\"reward\""), "has no name"},
       {With("reward: reward x 3", "reward: reward"), "is no column"},
       {With("reward: reward x 3", "reward: reward x 0"), "is no column"},
       {With("reward: reward x 3", "reward: rewart x 3"), "did you mean 'reward'"},
       {With("error_buffer = 16", "error_buffer = 1"), "error_buffer"},
       {With("seed = 3", "seed = 3\nitems = 5"), "items"},
+      {With("seed = 3", "seed = 3\nbytes_max = 10"), "which one item has"},
+      {With("times_sampled_max = 1", "times_sampled_max = 0"), "gives each item once"},
       {With("\"sample_to_insert_ratio\"", "\"sample_ratio\""), "sample_to_insert_ratio"},
   };
   for (const Case& wrong : cases) {

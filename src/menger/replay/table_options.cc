@@ -67,7 +67,10 @@ void TableOptions::Check() const {
         name, rate_limiter.max_diff, times_sampled_max, times_sampled_max == 1 ? "" : "s",
         items_max, std::ceil(rate_limiter.max_diff / times_sampled_max));
   }
-  if (bytes_max == 0) throw InvalidArgument("table '{}': bytes_max is 0", name);
+  if (bytes_max < items.BytesMin()) {
+    throw InvalidArgument("table '{}': bytes_max is {}; it must be at least {}, which one item has",
+                          name, bytes_max, items.BytesMin());
+  }
   if (times_sampled_max < 0) {
     throw InvalidArgument("table '{}': times_sampled_max is {}; it must be at least 0", name,
                           times_sampled_max);

@@ -42,7 +42,7 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
       owed_an_update_(options.batch_size * algorithm.item_steps().learned *
                       static_cast<std::int64_t>(kMillion)),
       replay_(options.address.empty() ? RunReplay(ReplayStoreFor(options, context, algorithm))
-                                      : RunReplay(options, algorithm)),
+                                      : RunReplay(options, algorithm, context.given_up)),
       patience_(Patience(options)),
       writer_(algorithm.MakeWriter({.replay = replay_.client(),
                                     .table = replay_.table(),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/replay/replay_store.h"
@@ -14,6 +15,7 @@ struct ReplayLearnerContext {
   int threads = 1;         // That learn, and gather a batch together.
   bool on_device = false;  // Learning is not the work of these threads.
   std::uint64_t seed = 0;
+  std::function<bool()> given_up = [] { return false; };  // As ServedReplayOptions's.
 };
 
 // What a run of this seed draws its batches by: a table with it draws the same, wherever it is.

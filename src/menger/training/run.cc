@@ -161,7 +161,7 @@ RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& ma
   const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   WarnOfBounds(experiment, environment.spec);
   ResolveAloud(experiment, environment, context);
-  TrainingParts parts = MakeParts(experiment, environment, /*attempt=*/0);
+  TrainingParts parts = MakeParts(experiment, environment, /*attempt=*/0, context.stop_requested);
   if (!init_from.empty()) {
     const ArchiveReader checkpoint = RunFolder::Open(init_from).NewestWholeCheckpoint();
     ArchiveReader scope = checkpoint.Scope("algorithm");
@@ -189,7 +189,8 @@ RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunC
                checkpoint.path());
   }
   TrainingParts parts =
-      MakeParts(experiment, environment, checkpoint.Read<LoopCounters>("loop/counters").attempt);
+      MakeParts(experiment, environment, checkpoint.Read<LoopCounters>("loop/counters").attempt,
+                context.stop_requested);
   SynchronousLoop loop(experiment, experiment.OpenEnvironment(EnvironmentUse::kEvaluation), parts,
                        folder, context.progress, context.stop_requested);
   loop.Restore(checkpoint);

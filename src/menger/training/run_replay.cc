@@ -50,11 +50,12 @@ void CheckServed(const ReplayOptions& options, const TableOptions& served,
 RunReplay::RunReplay(const ReplayStoreOptions& own)
     : store_(std::make_unique<ReplayStore>(own)), client_(std::make_unique<LocalReplay>(*store_)) {}
 
-RunReplay::RunReplay(const ReplayOptions& options, const ReplayAlgorithm& algorithm)
+RunReplay::RunReplay(const ReplayOptions& options, const ReplayAlgorithm& algorithm,
+                     const std::function<bool()>& given_up)
     : client_(std::make_unique<ServedReplay>(ServedReplayOptions{
           .socket = options.address,
-          .patience =
-              std::chrono::nanoseconds(static_cast<std::int64_t>(options.patience * 1e9))})),
+          .patience = std::chrono::nanoseconds(static_cast<std::int64_t>(options.patience * 1e9)),
+          .given_up = given_up})),
       table_(client_->Find(options.table)) {
   CheckServed(options, client_->table(table_), algorithm);
 }

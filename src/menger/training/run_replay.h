@@ -21,7 +21,8 @@ class RunReplay {
   // The table replay.table of the server at replay.address. Throws as ServedReplay; NotFound for
   // another name; FailedPrecondition where its items are not the algorithm's, it draws by another
   // rule than replay.sampler, or only once it has more than the items of replay.min_size steps.
-  RunReplay(const ReplayOptions& options, const ReplayAlgorithm& algorithm);
+  RunReplay(const ReplayOptions& options, const ReplayAlgorithm& algorithm,
+            const std::function<bool()>& given_up);
 
   ReplayClient& client() { return *client_; }
   int table() const { return table_; }

@@ -37,7 +37,8 @@ std::int64_t ValidSteps(const Slab& slab) {
   return steps;
 }
 
-std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Algorithm& algorithm) {
+std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Algorithm& algorithm,
+                                               const std::function<bool()>& given_up) {
   if (algorithm.data_rule() == DataRule::kSlabs) {
     return std::make_unique<FreshSlabs>(static_cast<SlabAlgorithm&>(algorithm));
   }
@@ -47,7 +48,8 @@ std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Alg
       ReplayLearnerContext{.environments = static_cast<int>(collector.environments),
                            .threads = static_cast<int>(experiment.learner_threads.value),
                            .on_device = experiment.device != "cpu",
-                           .seed = static_cast<std::uint64_t>(experiment.seed)},
+                           .seed = static_cast<std::uint64_t>(experiment.seed),
+                           .given_up = given_up},
       static_cast<ReplayAlgorithm&>(algorithm));
 }
 

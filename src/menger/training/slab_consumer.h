@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,7 +34,9 @@ class SlabConsumer {
 // Rows of all environments that count.
 std::int64_t ValidSteps(const Slab& slab);
 
-// Learns from slabs, or from what replay keeps of them, as the algorithm's data rule says.
-std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Algorithm& algorithm);
+// Learns from slabs, or from what replay keeps of them, as the algorithm's data rule says. Once
+// `given_up`, which any thread may ask, nobody waits for a replay server that has gone.
+std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Algorithm& algorithm,
+                                               const std::function<bool()>& given_up);
 
 }  // namespace menger

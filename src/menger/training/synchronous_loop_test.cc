@@ -329,8 +329,9 @@ TEST_F(SynchronousLoopTest, AWorkerThatHangsIsNamedAndWhatWasLearnedIsSaved) {
        .patience_seconds = 0.2,
        .seed = 1},
       environment, [&] { return parts.algorithm->MakePolicy(PolicyMode::kSample, 1); });
-  parts.cycle = std::make_unique<SlabCycle>(std::move(collector), /*environments=*/4,
-                                            MakeSlabConsumer(*experiment, *parts.algorithm));
+  parts.cycle = std::make_unique<SlabCycle>(
+      std::move(collector), /*environments=*/4,
+      MakeSlabConsumer(*experiment, *parts.algorithm, [] { return false; }));
   // The hanging thread uses it for ever: to tools that look for leaks it is not one.
   static const void* left = nullptr;
   left = parts.cycle.get();

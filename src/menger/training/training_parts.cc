@@ -141,7 +141,7 @@ std::uint64_t CollectorSeed(std::int64_t seed, std::int64_t attempt) {
 }
 
 TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
-                        std::int64_t attempt) {
+                        std::int64_t attempt, const std::function<bool()>& given_up) {
   TrainingParts parts;
   const SharedWorkerPool threads = LearnerThreads(experiment);
   parts.algorithm = MakeAlgorithmOn(threads, experiment, environment);
@@ -168,7 +168,7 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
   auto collector = WithMemoryFor([&] { return CollectingText(experiment); },
                                  [&] { return MakeCollector(plan, environment, policies); });
   auto consumer = WithMemoryFor([&] { return ReplayText(experiment); },
-                                [&] { return MakeSlabConsumer(experiment, algorithm); });
+                                [&] { return MakeSlabConsumer(experiment, algorithm, given_up); });
   parts.cycle =
       std::make_unique<SlabCycle>(std::move(collector), plan.environments, std::move(consumer));
   return parts;

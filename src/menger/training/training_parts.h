@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -36,11 +37,13 @@ std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
 // same. Below 2^48, so that an environment's seed can be given to `menger rollout --seed`.
 std::uint64_t CollectorSeed(std::int64_t seed, std::int64_t attempt);
 
-// Everything that a loop needs. `attempt` is the checkpoint's (LoopCounters); 0 for a new run.
+// Everything that a loop needs. `attempt` is the checkpoint's (LoopCounters); 0 for a new run; once
+// `given_up`, which any thread may ask, nobody waits for what does not come (MakeSlabConsumer).
 // Throws what saving throws where the algorithm cannot be saved (two entries of one name), Internal
 // where it does not learn from what its entry says.
-TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
-                        std::int64_t attempt);
+TrainingParts MakeParts(
+    const Experiment& experiment, const EnvironmentEntry& environment, std::int64_t attempt,
+    const std::function<bool()>& given_up = [] { return false; });
 
 // How many threads may play episodes at once in a resolved experiment.
 int PlayingThreads(const Experiment& experiment);

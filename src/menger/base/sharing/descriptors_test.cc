@@ -1,5 +1,6 @@
 #include "menger/base/sharing/descriptors.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "menger/base/error.h"
+#include "menger/base/sharing/unix_socket.h"
 
 namespace menger {
 namespace {
@@ -73,6 +75,12 @@ TEST(DescriptorsTest, MessagesStayApart) {
   const DescriptorMessage second = ReceiveDescriptors(sockets.right, 100, Deadline::After(1s));
   EXPECT_EQ(second.bytes.size(), 5u);
   EXPECT_TRUE(second.descriptors.empty());
+}
+
+TEST(DescriptorsTest, ThePeerIsAProcess) {
+  const Sockets sockets;
+  EXPECT_EQ(NameOfPeer(sockets.left), fmt::format("process {}", getpid()));
+  EXPECT_EQ(NameOfPeer(FileDescriptor()), "unknown");
 }
 
 TEST(DescriptorsTest, WaitsEndAtTheDeadline) {

@@ -111,6 +111,13 @@ std::string PathOfAddress(const std::string& address) {
   return address.starts_with(kScheme) ? address.substr(kScheme.size()) : address;
 }
 
+std::string NameOfPeer(const FileDescriptor& socket) {
+  ucred who{};
+  socklen_t bytes = sizeof who;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return "unknown";
+  return fmt::format("process {}", who.pid);
+}
+
 bool HasHungUp(const FileDescriptor& socket) {
   pollfd entry{.fd = socket.get(), .events = POLLIN | POLLRDHUP, .revents = 0};
   return poll(&entry, 1, 0) > 0;

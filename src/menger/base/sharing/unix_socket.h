@@ -39,6 +39,9 @@ FileDescriptor ConnectUnixSocket(const std::string& path, const Deadline& deadli
 // The path of an address, "unix:PATH" or PATH itself.
 std::string PathOfAddress(const std::string& address);
 
+// "process 123", whoever has connected; "unknown" where that cannot be known.
+std::string NameOfPeer(const FileDescriptor& socket);
+
 // Whether the other end has closed, or said something where nothing is expected but the end.
 bool HasHungUp(const FileDescriptor& socket);
 // For who keeps a socket open, and will say nothing more where they talk. Never waits or throws.

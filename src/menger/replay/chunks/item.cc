@@ -1,5 +1,6 @@
 #include "menger/replay/chunks/item.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "menger/base/error.h"
@@ -56,6 +57,16 @@ const LeafSpec& ItemSpec::LeafOf(const ItemColumn& column) const {
 
 ItemSpec ItemSpec::Open(std::string notes) {
   return {.columns = {{.name = "slices", .rows = 65535}}, .open = true, .notes = std::move(notes)};
+}
+
+std::size_t ItemSpec::BytesMin() const {
+  std::size_t step = 0;
+  for (const LeafSpec& leaf : steps.leaves()) step += leaf.bytes();
+  std::size_t rows = 0;
+  for (const ItemColumn& column : columns) {
+    rows = std::max(rows, static_cast<std::size_t>(column.rows));
+  }
+  return std::max<std::size_t>(1, step * rows);
 }
 
 void ItemSpec::CheckHasLeaves() const {

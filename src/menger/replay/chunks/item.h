@@ -98,6 +98,9 @@ struct ItemSpec {
   // leaf, rows outside 1 .. 65535; for an open table that is not as Open makes it.
   void Check() const;
 
+  // Of the steps of an item that shows as many as its longest column; 1 for an open table.
+  std::size_t BytesMin() const;
+
   // Throws InvalidArgument for an open table: its items have no leaves.
   void CheckHasLeaves() const;
 };

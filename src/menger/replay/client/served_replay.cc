@@ -58,7 +58,7 @@ ServerFinder::ServerFinder(ServedReplayOptions options) : options_(std::move(opt
       tables_ = AskTables(link);
       return;
     } catch (const Error& error) {  // It may have no place for us, or have just ended.
-      if (error.code() != ErrorCode::kUnavailable || end.expired()) throw;
+      if (error.code() != ErrorCode::kUnavailable || end.expired() || options_.given_up()) throw;
       if (!said) {
         LogWarning("{}; waiting for it at '{}' (menger replay serve starts one)", error.what(),
                    options_.socket);
@@ -117,7 +117,7 @@ void ServerFinder::With(std::unique_ptr<ServerLink>& link, bool wants_memory,
     }
     link.reset();
     if (!end) end = Deadline::After(options_.patience);
-    if (end->expired()) {
+    if (end->expired() || options_.given_up()) {
       throw ReplayLost(fmt::format("{}, and nobody serves at '{}' again", why, options_.socket));
     }
     if (deadline.expired()) {

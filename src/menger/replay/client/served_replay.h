@@ -23,6 +23,8 @@ struct ServedReplayOptions {
   // For its start, and again for each time that it has ended: calls go on when it is back.
   std::chrono::nanoseconds patience = std::chrono::seconds(60);
   std::optional<std::chrono::nanoseconds> start_patience;  // For its start; none: patience.
+  // Asked while a server is waited for, in any thread: once true, waits end as if patience had.
+  std::function<bool()> given_up = [] { return false; };
 };
 
 class ServedRows;

@@ -60,7 +60,7 @@ std::vector<JournalFile> ReplayFolder::JournalsFrom(std::uint64_t checkpoint) co
   return journals;
 }
 
-std::optional<std::uint64_t> ReplayFolder::Recover(ReplayStore& store) const {
+std::optional<std::uint64_t> ReplayFolder::Recover(ReplayStore& store, bool journaled) const {
   std::vector<std::uint64_t> checkpoints = Checkpoints(path_);
   if (checkpoints.empty()) {
     if (Journals(path_).empty()) return std::nullopt;
@@ -72,6 +72,10 @@ std::optional<std::uint64_t> ReplayFolder::Recover(ReplayStore& store) const {
     try {
       const std::vector<JournalFile> journals = JournalsFrom(number);
       ReplayCheckpoint::Load(CheckpointPath(number), store, {}, journals);
+      if (journals.empty() && journaled) {
+        LogWarning("'{}' is not there: what happened after checkpoint {} is lost, if anything did",
+                   JournalPath(path_, number), number);
+      }
       if (journals.empty()) {  // Nothing happened after it: so that journals follow each other.
         FrameFileWriter(JournalPath(path_, number), number).End();
       } else {

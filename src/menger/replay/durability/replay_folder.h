@@ -32,8 +32,8 @@ class ReplayFolder {
   // are ready for another to follow them. A damaged checkpoint is passed over, with a warning, for
   // the one before: with the journals since, which bring back the same, or without any, where none
   // were written. Throws as ReplayCheckpoint::Load if nothing whole is left, DataLoss if a journal
-  // is damaged, or missing between two.
-  std::optional<std::uint64_t> Recover(ReplayStore& store) const;
+  // is damaged, or missing between two. `journaled`: that there is none after it is said, too.
+  std::optional<std::uint64_t> Recover(ReplayStore& store, bool journaled) const;
 
   std::uint64_t NextNumber() const;  // Larger than all there are, from 1 on.
 

@@ -65,7 +65,8 @@ ReplayKeeper::ReplayKeeper(ReplayStore& store, const DurabilityOptions& options)
   options_.Check();
   if (options_.kind == Durability::kNone) return;
   folder_.emplace(options_.folder);
-  const std::optional<std::uint64_t> found = folder_->Recover(store);
+  const std::optional<std::uint64_t> found =
+      folder_->Recover(store, options_.kind == Durability::kJournal);
   newest_ = folder_->NextNumber();
   next_number_ = newest_ + 1;
   // No other opening of this folder had the number, nor will one have it: keys of inserts that were

@@ -150,6 +150,23 @@ TEST(ReplayKeeperTest, ADamagedCheckpointLosesNothing) {
               HasSubstr("checkpoint-3/pack-0.bin"));
 }
 
+TEST(ReplayKeeperTest, AJournalThatIsNotThereIsMissedWhereThereIsToBeOne) {
+  const Folder folder;
+  Stream run(TwoTables());
+  {
+    const ReplayKeeper keeper(*run.store, In(folder));
+    AppendSteps(run, 500);
+  }
+  fs::remove(folder / "kept/journal-1.bin");
+  testing::internal::CaptureStderr();
+  run.Open();
+  { const ReplayKeeper keeper(*run.store, In(folder)); }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("journal-1.bin' is not there"));
+  testing::internal::CaptureStderr();
+  Reopened(folder, run.options);  // Kept by checkpoints, which need none.
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(ReplayKeeperTest, ADamagedJournalIsRefusedByName) {
   const Folder folder;
   Stream run(TwoTables());

@@ -67,7 +67,8 @@ void Connection::Serve() {
   } catch (...) {
     const Error error = TranslateCurrentException();
     if (!gone_.load(std::memory_order_acquire)) {
-      LogWarning("a client of the replay server is dropped: {}", error.what());
+      LogWarning("a client of the replay server ({}) is dropped: {}",
+                 socket_.valid() ? NameOfPeer(socket_) : "over TCP", error.what());
     }
   }
   streams_.clear();

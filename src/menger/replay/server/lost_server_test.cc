@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <thread>
 
 #include "menger/replay/client/local_replay.h"
 #include "menger/replay/server/serving_testing.h"
@@ -44,6 +46,27 @@ TEST(LostServerTest, ACallThatHasMoreTimeEndsWithPatience) {
   EXPECT_THROW(sampler->SampleInto({.count = 1, .deadline = Soon()}, sample), ReplayLost);
   EXPECT_THROW(writer->Flush(0, Soon()), ReplayLost);
   EXPECT_THROW(client.info(0), ReplayLost);
+}
+
+TEST(LostServerTest, NobodyWaitsForAServerOnceItIsGivenUp) {
+  Served served;
+  std::atomic<bool> given_up = false;
+  ServedReplay client({.socket = served.socket(),
+                       .patience = std::chrono::hours(1),
+                       .given_up = [&] { return given_up.load(); }});
+  const auto writer = client.NewWriter(SmallItems().steps, {}, 1);
+  WriteValue(*writer, 0, 1);
+  served.Stop();
+  std::thread waiting([&] { EXPECT_THROW(writer->Flush(0, Soon()), ReplayLost); });
+  std::this_thread::sleep_for(milliseconds(30));
+  given_up = true;
+  waiting.join();
+  EXPECT_EQ(writer->pending(0), 1);
+  EXPECT_THAT(
+      ErrorText(
+          ErrorCode::kUnavailable,
+          [&] { ServedReplay({.socket = served.socket(), .given_up = [] { return true; }}); }),
+      HasSubstr(served.socket()));
 }
 
 void ExpectIndicesChecked(ReplayClient& client) {

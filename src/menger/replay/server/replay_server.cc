@@ -262,7 +262,8 @@ void ReplayServer::Greet(Guest& guest) {
       WelcomeByRings(guest, greeting);
     }
   } catch (...) {
-    LogWarning("a client of the replay server is turned away: {}",
+    LogWarning("a client of the replay server ({}) is turned away: {}",
+               guest.by_tcp ? "over TCP" : NameOfPeer(guest.socket),
                TranslateCurrentException().what());
   }
 }
