@@ -106,13 +106,13 @@ class EpisodeWriter : public SlabWriter {
 
   const StepFormat& format_;
   const int table_;
-  std::vector<Stream> streams_;                 // By environment.
+  std::vector<Stream> streams_;  // By environment.
   struct {
     int environment = 0;
     int row = 0;
-    bool written = false;  // The row was, and may have to be flushed.
-    bool awaits = false;   // All rows were.
-  } at_;                   // Of the slab that is being written.
+    bool written = false;                       // The row was, and may have to be flushed.
+    bool awaits = false;                        // All rows were.
+  } at_;                                        // Of the slab that is being written.
   const std::unique_ptr<ReplayWriter> writer_;  // A stream an environment.
   std::vector<std::byte> image_;
   std::vector<float> numbers_;

@@ -158,8 +158,9 @@ class Table {
 
   // Draws `request.count` items with replacement into `sample`, whose former content is released.
   // The rate limiter is asked draw by draw, unless the request is for a whole batch: what it allows
-  // is drawn, the rest waited for, and at the deadline the sample is what was drawn. Throws DeadlineExceeded if that is nothing,
-  // InvalidArgument if count is out of range, Cancelled after Close.
+  // is drawn, the rest waited for, and at the deadline the sample is what was drawn. Throws
+  // DeadlineExceeded if that is nothing, InvalidArgument if count is out of range, Cancelled after
+  // Close.
   void SampleInto(const SampleRequest& request, Sample& sample);
 
   // As SampleInto, without a wait, whatever the deadline: returns how many it drew, none where

@@ -31,13 +31,12 @@ ReplayTrainer::ReplayTrainer(const ReplayOptions& options, const ReplayLearnerCo
       client_(client),
       table_(table),
       algorithm_(algorithm),
-      batches_(client.NewSampler(table),
-               {.items_max = count_,
-                .threads = prefetches_ ? 1 : context.threads,
-                .in_turn = !prefetches_,
-                .allocate = [&algorithm](std::size_t bytes) {
-                  return algorithm.AllocateBatch(bytes);
-                }}) {}
+      batches_(client.NewSampler(table), {.items_max = count_,
+                                          .threads = prefetches_ ? 1 : context.threads,
+                                          .in_turn = !prefetches_,
+                                          .allocate = [&algorithm](std::size_t bytes) {
+                                            return algorithm.AllocateBatch(bytes);
+                                          }}) {}
 
 bool ReplayTrainer::Draw(const Deadline& deadline) {
   if (has_batch_) return true;

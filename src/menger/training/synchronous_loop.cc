@@ -17,16 +17,6 @@ constexpr int kEvaluationRetries = 2;
 // Saving by time, a run spends no more than one part in so many on it.
 constexpr double kCheckpointShare = 50;
 
-// Of an algorithm and its update rule: what is not loaded is lost, and the run another one.
-void CheckAllRead(const ArchiveReader& scope, const std::string& what) {
-  const std::vector<std::string> unread = scope.Unread();
-  if (unread.empty()) return;
-  throw FailedPrecondition(
-      "checkpoint '{}' has '{}' of {}, which loading it did not read: what Save writes, Load must "
-      "read",
-      scope.path(), unread.front(), what);
-}
-
 // Columns that say how long things took.
 ProgressTable::Row TimesOf(double collecting, double learning, const CollectorTimes& threads) {
   return {{"collecting_seconds", collecting},
@@ -37,18 +27,6 @@ ProgressTable::Row TimesOf(double collecting, double learning, const CollectorTi
 }
 
 }  // namespace
-
-const char* NameOf(LoopEnd end) {
-  switch (end) {
-    case LoopEnd::kCompleted:
-      return "completed";
-    case LoopEnd::kSolved:
-      return "solved";
-    case LoopEnd::kInterrupted:
-      return "interrupted";
-  }
-  return "unknown";
-}
 
 SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry evaluation,
                                  TrainingParts& parts, const RunFolder& folder,
@@ -66,15 +44,10 @@ SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry 
       record_(experiment, evaluation_.spec, folder, cycle_.metric_names(), TimesOf(0, 0, {})) {}
 
 void SynchronousLoop::Restore(ArchiveReader checkpoint) {
-  ArchiveReader algorithm = checkpoint.Scope("algorithm");
   ArchiveReader consumer = checkpoint.Scope("consumer");
-  ArchiveReader update = checkpoint.Scope("update_rule");
   ArchiveReader collector = checkpoint.Scope("collector");
-  parts_.algorithm->Load(algorithm);
-  CheckAllRead(algorithm, fmt::format("algorithm '{}'", experiment_.algorithm));
+  LoadLearningParts(experiment_.algorithm, *parts_.algorithm, *parts_.update, checkpoint);
   cycle_.LoadLearning(consumer);
-  parts_.update->Load(update);
-  CheckAllRead(update, "the update rule");
   if (!checkpoint.Read<bool>(kCollectorLost)) cycle_.LoadCollection(collector);
 
   record_.Load(checkpoint);
@@ -314,13 +287,10 @@ void SynchronousLoop::SaveWhole(const std::string& path, bool with_collector) {
   ArchiveWriter archive(path);
   record_.Save(archive);
   archive.Write(kCollectorLost, !with_collector);
-  ArchiveWriter algorithm = archive.Scope("algorithm");
+  SaveLearningParts(*parts_.algorithm, *parts_.update, archive);
   ArchiveWriter consumer = archive.Scope("consumer");
-  ArchiveWriter update = archive.Scope("update_rule");
   ArchiveWriter collector = archive.Scope("collector");
-  parts_.algorithm->Save(algorithm);
   cycle_.SaveLearning(consumer);
-  parts_.update->Save(update);
   if (with_collector) cycle_.SaveCollection(collector);
   archive.Commit();
 }

@@ -11,12 +11,10 @@
 #include "menger/training/progress_table.h"
 #include "menger/training/run_folder.h"
 #include "menger/training/run_record.h"
+#include "menger/training/training_loop.h"
 #include "menger/training/training_parts.h"
 
 namespace menger {
-
-enum class LoopEnd { kCompleted, kSolved, kInterrupted };
-const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 
 // Collect, learn, publish; again and again, in one thread's order, whatever the cycle collects,
 // until the steps are done, two evaluations in a row reach the return that was asked for, or
@@ -39,7 +37,7 @@ const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 // - of learning, or an action that an environment refuses: what was learned is at
 //   fault, or half an update, so nothing is saved. Resumed, the run goes on from the checkpoint
 //   before, and comes to the same error unless what it names is mended.
-class SynchronousLoop {
+class SynchronousLoop final : public TrainingLoop {
  public:
   // `evaluation` is the environment as evaluations see it; `stop_requested` is asked once a slab,
   // those of an evaluation included, and now and then in another thread; once true, it stays so.
@@ -49,19 +47,12 @@ class SynchronousLoop {
                   const RunFolder& folder, ProgressReporter& progress,
                   std::function<bool()> stop_requested);
 
-  // Puts what the run is into the event file: for a new run, before Run.
-  void WriteSettings() { record_.WriteSettings(); }
+  void WriteSettings() override { record_.WriteSettings(); }
+  void Restore(ArchiveReader checkpoint) override;
+  LoopEnd Run() override;
 
-  // Goes back to the state of a checkpoint; drops the rows that were written after it. Throws
-  // FailedPrecondition if the checkpoint is of another architecture or collection plan, or has
-  // state of the algorithm or the update rule that loading does not read.
-  void Restore(ArchiveReader checkpoint);
-
-  // A checkpoint is left when the run completes or is stopped. A completed run is evaluated.
-  LoopEnd Run();
-
-  const LoopCounters& counters() const { return counters_; }
-  double episode_return_mean() const { return record_.episode_return_mean(); }
+  const LoopCounters& counters() const override { return counters_; }
+  double episode_return_mean() const override { return record_.episode_return_mean(); }
 
   // Where SynchronousLoop says that a checkpoint has no environments' state.
   static constexpr const char* kCollectorLost = "loop/collector_lost";

@@ -5,12 +5,14 @@
 namespace menger {
 
 LearnerRole::LearnerRole(ReplayAlgorithm& algorithm, UpdateRule& update, ReplayTrainer& trainer,
-                         std::function<Pace(std::int64_t updates)> pace, std::int64_t publish_every)
+                         std::function<Pace(std::int64_t updates)> pace, std::int64_t publish_every,
+                         std::int64_t steps)
     : algorithm_(algorithm),
       update_(update),
       trainer_(trainer),
       pace_(std::move(pace)),
-      publish_every_(publish_every) {}
+      publish_every_(publish_every),
+      published_at_(steps) {}
 
 Advanced LearnerRole::Advance(const Deadline& deadline) {
   const Pace pace = pace_(updates_);
@@ -25,11 +27,11 @@ Advanced LearnerRole::Advance(const Deadline& deadline) {
   }
   algorithm_.SetProgress(pace.progress);
   const Metrics metrics = trainer_.Learn(pace.updates_due > 1, update_, pace.progress);
-  ++updates_;
   {
     const std::lock_guard lock(mutex_);
     metrics_.Add(metrics);
   }
+  ++updates_;  // There is something to report of it.
   if (pace.updates_due == Pace::kAsReplayAllows) PublishIfDue(pace);
   return Advanced::Worked();
 }

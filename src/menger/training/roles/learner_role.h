@@ -27,12 +27,13 @@ struct Pace {
 };
 
 // Learns from replay and publishes parameters: updates as often as the pace says, a version for
-// each so many steps collected. `pace` is asked before each update, with how many it has made. Its
-// done() are the updates. Borrows what it is given.
+// each so many steps collected, of which there were `steps` before. `pace` is asked before each
+// update, with how many it has made. Its done() are the updates. Borrows what it is given.
 class LearnerRole final : public Role {
  public:
   LearnerRole(ReplayAlgorithm& algorithm, UpdateRule& update, ReplayTrainer& trainer,
-              std::function<Pace(std::int64_t updates)> pace, std::int64_t publish_every);
+              std::function<Pace(std::int64_t updates)> pace, std::int64_t publish_every,
+              std::int64_t steps = 0);
 
   const std::string& name() const override { return name_; }
   Advanced Advance(const Deadline& deadline) override;  // One update.
@@ -50,7 +51,7 @@ class LearnerRole final : public Role {
   ReplayTrainer& trainer_;
   const std::function<Pace(std::int64_t updates)> pace_;
   const std::int64_t publish_every_;
-  std::int64_t published_at_ = 0;  // Steps.
+  std::int64_t published_at_;  // Steps.
   std::atomic<std::int64_t> updates_{0};
 
   std::mutex mutex_;

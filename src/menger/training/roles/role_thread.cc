@@ -13,9 +13,9 @@ constexpr std::chrono::seconds kLook{1};  // No wait is endless: it looks again.
 }  // namespace
 
 RoleThread::RoleThread(Role& role)
-    : role_(role),
-      status_{.name = role.name()},
-      thread_({.name = role.name()}, [this] { Run(); }) {}
+    : role_(role), status_{.name = role.name()}, thread_({.name = role.name()}, [this] {
+        Run();
+      }) {}
 
 RoleThread::~RoleThread() { Stop(); }
 
@@ -61,8 +61,7 @@ void RoleThread::Count(const Advanced& advanced, double seconds) {
 void RoleThread::Between(const std::function<void()>& work, const Deadline& deadline) {
   std::unique_lock lock(turns_);
   ++visitors_;
-  const bool rests =
-      turn_.wait_for(lock, deadline.remaining(), [this] { return !advancing_; });
+  const bool rests = turn_.wait_for(lock, deadline.remaining(), [this] { return !advancing_; });
   const auto leave = [this] {
     --visitors_;
     turn_.notify_all();

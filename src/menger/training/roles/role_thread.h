@@ -19,8 +19,8 @@ namespace menger {
 struct RoleStatus {
   std::string name;
   std::int64_t done = 0;
-  bool ended = false;          // It is done, was stopped, or has failed.
-  double working_seconds = 0;  // In calls of Advance that did something.
+  bool ended = false;                                  // It is done, was stopped, or has failed.
+  double working_seconds = 0;                          // In calls of Advance that did something.
   std::map<std::string_view, double> waiting_seconds;  // In those that did not, by what for.
   std::string_view waits_for;                          // At present; empty: for nothing.
   double idle_seconds = 0;                             // Since it did something last.

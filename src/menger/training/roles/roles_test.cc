@@ -61,10 +61,9 @@ class Pipeline {
         MakeCollector(plan, environment_,
                       [&] { return algorithm_->MakePolicy(PolicyMode::kSample, setup.seed); }),
         setup.environments,
-        algorithm_->MakeWriter(
-            {.replay = *client_,
-             .environments = setup.environments,
-             .chunk_steps = ReplayChunkSteps(setup.replay, setup.environments)}),
+        algorithm_->MakeWriter({.replay = *client_,
+                                .environments = setup.environments,
+                                .chunk_steps = ReplayChunkSteps(setup.replay, setup.environments)}),
         setup.steps);
     learner = std::make_unique<LearnerRole>(
         *algorithm_, *update_, *trainer_, [this](std::int64_t updates) { return pace(updates); },
