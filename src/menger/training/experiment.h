@@ -16,7 +16,7 @@
 #include "menger/networks/network.h"
 #include "menger/networks/update_rule.h"
 #include "menger/runtime/runtime_options.h"
-#include "menger/training/replay_options.h"
+#include "menger/training/learning/replay_options.h"
 #include "menger/training/topology_options.h"
 
 namespace menger {

@@ -5,7 +5,7 @@
 
 #include "menger/base/error.h"
 #include "menger/collectors/calibration.h"
-#include "menger/training/replay_table.h"
+#include "menger/training/learning/replay_table.h"
 #include "menger/training/training_parts.h"
 
 namespace menger {

@@ -7,7 +7,7 @@
 #include "menger/environments/environment.h"
 #include "menger/networks/update_rule.h"
 #include "menger/training/experiment.h"
-#include "menger/training/replay_trainer.h"
+#include "menger/training/learning/replay_trainer.h"
 #include "menger/training/roles/collector_role.h"
 #include "menger/training/run_replay.h"
 

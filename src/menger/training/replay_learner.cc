@@ -8,7 +8,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/thread.h"
-#include "menger/training/metric_watch.h"
+#include "menger/training/learning/metric_watch.h"
 
 namespace menger {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/replay/client/batch_source.h"
-#include "menger/training/replay_options.h"
-#include "menger/training/replay_table.h"
-#include "menger/training/replay_trainer.h"
+#include "menger/training/learning/replay_options.h"
+#include "menger/training/learning/replay_table.h"
+#include "menger/training/learning/replay_trainer.h"
 #include "menger/training/run_replay.h"
 #include "menger/training/slab_consumer.h"
 

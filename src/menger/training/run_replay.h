@@ -8,7 +8,7 @@
 #include "menger/base/archive.h"
 #include "menger/replay/client/replay_client.h"
 #include "menger/replay/replay_store.h"
-#include "menger/training/replay_options.h"
+#include "menger/training/learning/replay_options.h"
 
 namespace menger {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "menger/base/archive.h"
-#include "menger/training/loop_state.h"
+#include "menger/training/learning/loop_state.h"
 
 namespace menger {
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "menger/base/error.h"
-#include "menger/training/slab_consumer.h"
 
 namespace menger {
 
@@ -19,22 +18,28 @@ CollectorRole::CollectorRole(std::string name, std::unique_ptr<Collector> collec
       collector_(std::move(collector)) {}
 
 Advanced CollectorRole::Advance(const Deadline& deadline) {
-  if (slab_ == nullptr) {
-    const std::int64_t left = steps_max_ - written_;
-    if (left <= 0) return Advanced::Done();
-    const std::int64_t rows = (left + environments_ - 1) / environments_;
-    constexpr std::int64_t kRowsMax = std::numeric_limits<int>::max();
-    slab_ = &collector_->Collect(static_cast<int>(std::min(rows, kRowsMax)));
-    CountEpisodes();
+  if (slab_ != nullptr) {
+    Write(deadline);
+    return Advanced::WaitingFor("room in replay");
   }
+  const std::int64_t left = steps_max_ - written_;
+  if (left <= 0) return Advanced::Done();
+  const std::int64_t rows = (left + environments_ - 1) / environments_;
+  constexpr std::int64_t kRowsMax = std::numeric_limits<int>::max();
+  slab_ = &collector_->Collect(static_cast<int>(std::min(rows, kRowsMax)));
+  CountEpisodes();
+  Write(Deadline::After({}));
+  return Advanced::Worked();
+}
+
+void CollectorRole::Write(const Deadline& deadline) {
   try {
     writer_->Write(*slab_, deadline);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kDeadlineExceeded) throw;
-    return Advanced::WaitingFor("room in replay");
+    if (error.code() == ErrorCode::kDeadlineExceeded) return;
+    throw;
   }
   written_ += ValidSteps(*std::exchange(slab_, nullptr));
-  return Advanced::Worked();
 }
 
 void CollectorRole::CountEpisodes() {

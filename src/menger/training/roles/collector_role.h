@@ -34,7 +34,7 @@ class CollectorRole final : public Role {
                 std::unique_ptr<SlabWriter> writer, std::int64_t steps_max);
 
   const std::string& name() const override { return name_; }
-  // One slab, or what is left to be written of it.
+  // One slab, of which is written what replay has room for; or a wait for room for the rest.
   Advanced Advance(const Deadline& deadline) override;
   std::int64_t done() const override { return written_; }
 
@@ -44,6 +44,7 @@ class CollectorRole final : public Role {
 
  private:
   void CountEpisodes();
+  void Write(const Deadline& deadline);  // Until then; what is left stays in slab_.
 
   const std::string name_;
   const int environments_;

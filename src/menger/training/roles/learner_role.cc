@@ -21,8 +21,9 @@ Advanced LearnerRole::Advance(const Deadline& deadline) {
     PublishIfDue(pace);
     return pace.over ? Advanced::Done() : Advanced::WaitingFor("steps to be collected");
   }
-  if (!trainer_.Draw(deadline)) {
+  if (!trainer_.Draw(Deadline::After({}))) {
     PublishIfDue(pace);
+    trainer_.Draw(deadline);
     return Advanced::WaitingFor("items in replay");
   }
   algorithm_.SetProgress(pace.progress);

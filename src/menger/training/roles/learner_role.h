@@ -9,8 +9,8 @@
 
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/networks/update_rule.h"
-#include "menger/training/loop_state.h"
-#include "menger/training/replay_trainer.h"
+#include "menger/training/learning/loop_state.h"
+#include "menger/training/learning/replay_trainer.h"
 #include "menger/training/roles/role.h"
 
 namespace menger {
@@ -36,7 +36,7 @@ class LearnerRole final : public Role {
               std::int64_t steps = 0);
 
   const std::string& name() const override { return name_; }
-  Advanced Advance(const Deadline& deadline) override;  // One update.
+  Advanced Advance(const Deadline& deadline) override;  // One update, or a wait for a batch.
   std::int64_t done() const override { return updates_; }
 
   // Of updates since somebody asked; their means, by the algorithm's names. Any thread.

@@ -12,7 +12,7 @@ namespace menger {
 struct Advanced {
   enum class State : std::uint8_t {
     kWorked,   // Something was done.
-    kWaiting,  // Nothing could be: it waits for `waits_for`.
+    kWaiting,  // The time went into waiting for `waits_for`, which may have come since.
     kDone,     // Nothing will be left to do, ever.
   };
   State state = State::kWorked;

@@ -8,8 +8,8 @@
 
 #include "menger/environments/catalog.h"
 #include "menger/replay/client/local_replay.h"
+#include "menger/training/learning/replay_table.h"
 #include "menger/training/replay_fixture.h"
-#include "menger/training/replay_table.h"
 #include "menger/training/roles/collector_role.h"
 #include "menger/training/roles/learner_role.h"
 #include "menger/training/roles/role_thread.h"

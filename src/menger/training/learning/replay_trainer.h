@@ -11,7 +11,7 @@
 #include "menger/networks/update_rule.h"
 #include "menger/replay/client/batch_source.h"
 #include "menger/replay/client/replay_client.h"
-#include "menger/training/replay_table.h"
+#include "menger/training/learning/replay_table.h"
 
 namespace menger {
 

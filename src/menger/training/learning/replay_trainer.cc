@@ -1,4 +1,4 @@
-#include "menger/training/replay_trainer.h"
+#include "menger/training/learning/replay_trainer.h"
 
 #include "menger/base/error.h"
 #include "menger/base/thread.h"
