@@ -22,6 +22,7 @@ LAYERS = [
 ROOMS = {
     "base": ["", "sharing"],
     "replay": ["chunks", "selectors", "", "durability", "protocol", "client", "server", "library"],
+    "training": ["learning", "roles", ""],
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -68,15 +68,25 @@ EpisodeWriter::EpisodeWriter(const StepFormat& format, int history,
       no_state_(sizeof(float) * static_cast<std::size_t>(format.options().state_width)) {}
 
 void EpisodeWriter::Write(const Slab& slab, const Deadline& deadline) {
-  const ColumnLayout& columns = slab.columns();
-  for (int environment = 0; environment < columns.columns(); ++environment) {
-    for (int row = 0; row < slab.horizon(); ++row) {
-      WriteRow(slab, row, environment);
-      const bool last = row + 1 == slab.horizon();
-      if (last || (row + 1) % kRowsHeld == 0) writer_->Flush(environment, deadline);
+  if (at_.awaits) FlushWhatIsLeft(deadline);
+  for (; at_.environment < slab.columns().columns(); ++at_.environment, at_.row = 0) {
+    for (; at_.row < slab.horizon(); ++at_.row, at_.written = false) {
+      if (!at_.written) WriteRow(slab, at_.row, at_.environment);
+      at_.written = true;
+      const bool last = at_.row + 1 == slab.horizon();
+      if (last || (at_.row + 1) % kRowsHeld == 0) writer_->Flush(at_.environment, deadline);
     }
   }
+  at_.awaits = true;
   writer_->Await(deadline);
+  at_ = {};
+}
+
+// A writer to a server hears only then of what could not be inserted in time.
+void EpisodeWriter::FlushWhatIsLeft(const Deadline& deadline) {
+  for (int environment = 0; environment < writer_->streams(); ++environment) {
+    if (writer_->pending(environment) > 0) writer_->Flush(environment, deadline);
+  }
 }
 
 void EpisodeWriter::Save(ArchiveWriter archive) const {

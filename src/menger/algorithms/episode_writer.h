@@ -90,6 +90,7 @@ class EpisodeWriter : public SlabWriter {
   };
 
   void WriteRow(const Slab& slab, int row, int environment);
+  void FlushWhatIsLeft(const Deadline& deadline);
 
   // Each appends one step and returns its number: a decision with what it caused; the final
   // observation that is kept aside; the observation of a row, as a final one.
@@ -105,7 +106,13 @@ class EpisodeWriter : public SlabWriter {
 
   const StepFormat& format_;
   const int table_;
-  std::vector<Stream> streams_;                 // By environment.
+  std::vector<Stream> streams_;  // By environment.
+  struct {
+    int environment = 0;
+    int row = 0;
+    bool written = false;                       // The row was, and may have to be flushed.
+    bool awaits = false;                        // All rows were.
+  } at_;                                        // Of the slab that is being written.
   const std::unique_ptr<ReplayWriter> writer_;  // A stream an environment.
   std::vector<std::byte> image_;
   std::vector<float> numbers_;

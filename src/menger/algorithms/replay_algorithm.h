@@ -27,7 +27,8 @@ class SlabWriter {
   virtual ~SlabWriter() = default;
 
   // Appends the slab's valid rows and inserts the items that they complete, at the highest
-  // priority that their table was given. Throws as TrajectoryWriter::Append and Flush.
+  // priority that their table was given. Throws as TrajectoryWriter::Append and Flush; after
+  // DeadlineExceeded the next call goes on with the same slab where this one came to its end.
   virtual void Write(const Slab& slab, const Deadline& deadline) = 0;
 
   // What it writes with, a stream an environment: saved with the store, where that is ours.

@@ -18,7 +18,7 @@
 #include "menger/cli/replay_config.h"
 #include "menger/cli/replay_metrics.h"
 #include "menger/replay/client/served_replay.h"
-#include "menger/training/replay_table.h"
+#include "menger/training/learning/replay_table.h"
 #include "menger/training/stop_signals.h"
 #include "menger/training/training_parts.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
-#include "menger/training/replay_table.h"
+#include "menger/training/learning/replay_table.h"
 #include "menger/training/toml_values.h"
 
 namespace menger {

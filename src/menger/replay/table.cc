@@ -359,8 +359,10 @@ void Table::SampleInto(const SampleRequest& request, Sample& sample) {
   CallTurn turn(state, state.samplers);
   for (bool expired = false;;) {
     state.CheckOpen();
+    // Of a whole batch, all at first; what was too old is drawn again one by one.
+    const int least = request.whole && sample.size() == 0 ? request.count : 1;
     if (turn.has_come()) {
-      state.DrawWhatIsAllowed(request, sample);
+      if (state.CanSample(least)) state.DrawWhatIsAllowed(request, sample);
       if (sample.size() == request.count) return;
       state.samples_wanted = request.count - sample.size();
     }
@@ -369,7 +371,7 @@ void Table::SampleInto(const SampleRequest& request, Sample& sample) {
       throw DeadlineExceeded("table '{}': {} items could not be sampled in time: {}",
                              state.options.name, request.count, state.WhyNoSample());
     }
-    if (turn.has_come() && state.CanSample(1)) {
+    if (turn.has_come() && state.CanSample(least)) {
       turn.Pause(lock);
       expired = request.deadline.expired();
     } else {
@@ -385,7 +387,8 @@ int Table::TrySample(const SampleRequest& request, Sample& sample) {
   MutexLock lock(state.mutex);
   CallTurn turn(state, state.samplers);
   state.CheckOpen();
-  while (turn.has_come() && state.CanSample(1) && sample.size() < request.count) {
+  while (turn.has_come() && sample.size() < request.count &&
+         state.CanSample(request.whole && sample.size() == 0 ? request.count : 1)) {
     if (sample.size() > 0) turn.Pause(lock);
     state.CheckOpen();
     state.DrawWhatIsAllowed(request, sample);

@@ -62,7 +62,8 @@ inline constexpr int kSampleItemsMax = 1 << 20;
 
 // What a reader asks for.
 struct SampleRequest {
-  int count = 1;  // 1 to kSampleItemsMax.
+  int count = 1;       // 1 to kSampleItemsMax.
+  bool whole = false;  // Nothing is drawn before the rate limiter allows all of them at once.
   Deadline deadline;
   // Items whose oldest version is more than `staleness_max` behind `version` (VersionDistance) are
   // never given out: an item that is found to be too old is removed, and counted.
@@ -156,9 +157,10 @@ class Table {
   void Forget(std::uint64_t stream);
 
   // Draws `request.count` items with replacement into `sample`, whose former content is released.
-  // The rate limiter is asked draw by draw: what it allows is drawn, the rest waited for, and at
-  // the deadline the sample is what was drawn. Throws DeadlineExceeded if that is nothing,
-  // InvalidArgument if count is out of range, Cancelled after Close.
+  // The rate limiter is asked draw by draw, unless the request is for a whole batch: what it allows
+  // is drawn, the rest waited for, and at the deadline the sample is what was drawn. Throws
+  // DeadlineExceeded if that is nothing, InvalidArgument if count is out of range, Cancelled after
+  // Close.
   void SampleInto(const SampleRequest& request, Sample& sample);
 
   // As SampleInto, without a wait, whatever the deadline: returns how many it drew, none where

@@ -161,4 +161,13 @@ void Slab::Carry(Slab& next) const {
   next.first_step_ = first_step_ + horizon_;
 }
 
+std::int64_t ValidSteps(const Slab& slab) {
+  std::int64_t steps = 0;
+  for (int row = 0; row < slab.horizon(); ++row) {
+    const std::uint8_t* const valid = slab.valid(row);
+    steps += std::count(valid, valid + slab.positions(), std::uint8_t{1});
+  }
+  return steps;
+}
+
 }  // namespace menger

@@ -195,4 +195,7 @@ class Slab {
   int descriptor_ = -1;
 };
 
+// Rows of all environments that count.
+std::int64_t ValidSteps(const Slab& slab);
+
 }  // namespace menger

@@ -219,6 +219,7 @@ void Experiment::DeclareSections(Algorithms algorithms) {
   sections_.push_back(Declared(algorithm, *entry_));
   if (entry_->data_rule() == DataRule::kBatches) {
     sections_.push_back(Declared("replay", replay));
+    sections_.push_back(Declared("topology", topology));
   }
   family_ = environments_.FamilyOf(environment);
   if (family_ != nullptr) sections_.push_back(Declared(family_->name(), *family_));

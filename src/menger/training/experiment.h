@@ -16,7 +16,8 @@
 #include "menger/networks/network.h"
 #include "menger/networks/update_rule.h"
 #include "menger/runtime/runtime_options.h"
-#include "menger/training/replay_options.h"
+#include "menger/training/learning/replay_options.h"
+#include "menger/training/topology_options.h"
 
 namespace menger {
 
@@ -104,7 +105,8 @@ class Experiment {
   NetworkOptions network;
   OptimiserOptions optimiser;
   TransformOptions transforms;
-  ReplayOptions replay;  // A section where the algorithm learns from batches.
+  ReplayOptions replay;  // Sections where the algorithm learns from batches.
+  TopologyOptions topology;
   EvaluationOptions evaluation;
   CheckpointOptions checkpoint;
   ProgressOptions progress;

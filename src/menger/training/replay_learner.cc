@@ -8,29 +8,15 @@
 
 #include "menger/base/error.h"
 #include "menger/base/thread.h"
-#include "menger/training/metric_watch.h"
+#include "menger/training/learning/metric_watch.h"
 
 namespace menger {
 namespace {
 
-constexpr double kPriorityMin = 1e-6;  // An item without an error may still be drawn (Schaul et al.
-                                       // 2016, section 3.3).
 constexpr double kMillion = 1e6;
 constexpr const char* kUpdates = "updates";  // Metrics of the learner's own.
 constexpr const char* kItems = "replay_items";
-// Nothing else waits here for anybody: this says that something is broken.
-constexpr std::chrono::seconds kPatience(60);
 constexpr std::chrono::seconds kLook(1);  // How long a draw waits until it looks for what.
-
-std::chrono::nanoseconds Patience(const ReplayOptions& options) {
-  if (options.address.empty()) return kPatience;
-  return kPatience + std::chrono::nanoseconds(static_cast<std::int64_t>(options.patience * 1e9));
-}
-
-bool Prefetches(const ReplayOptions& options, const ReplayLearnerContext& context) {
-  if (options.prefetch != "auto") return options.prefetch == "on";
-  return options.sampler == "uniform" && (context.on_device || AvailableCpus() > context.threads);
-}
 
 }  // namespace
 
@@ -43,7 +29,7 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
                       static_cast<std::int64_t>(kMillion)),
       replay_(options.address.empty() ? RunReplay(ReplayStoreFor(options, context, algorithm))
                                       : RunReplay(options, algorithm, context.given_up)),
-      patience_(Patience(options)),
+      patience_(ReplayPatience(options)),
       writer_(algorithm.MakeWriter({.replay = replay_.client(),
                                     .table = replay_.table(),
                                     .environments = context.environments,
@@ -51,14 +37,7 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
                                     .compression = options.compression == "automatic"
                                                        ? Compression::kAutomatic
                                                        : Compression::kNone})),
-      prefetches_(Prefetches(options, context)),
-      batches_(replay_.client().NewSampler(replay_.table()),
-               {.items_max = static_cast<int>(options.batch_size),
-                .threads = prefetches_ ? 1 : context.threads,
-                .in_turn = !prefetches_,
-                .allocate = [&algorithm](std::size_t bytes) {
-                  return algorithm.AllocateBatch(bytes);
-                }}) {}
+      trainer_(options, context, replay_.client(), replay_.table(), algorithm) {}
 
 Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) {
   algorithm_.SetProgress(progress);
@@ -84,17 +63,17 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
   const std::int64_t due = counters_.owed_millionths / owed_an_update_;
   const std::int64_t updates = update.Agree(due);
   std::int64_t learned = 0;
-  if (due > 0) Draw();
   for (std::int64_t i = 0; i < updates; ++i) {
-    const bool learns = i < due && has_batch_;
-    const Metrics metrics = learns ? LearnOnce(/*draw_next=*/i + 1 < due, update, progress)
+    const bool learns = i < due && learned == i && Draw();
+    const Metrics metrics = learns ? trainer_.Learn(/*draw_next=*/i + 1 < due, update, progress)
                                    : algorithm_.Learn(/*batch=*/{}, update, progress);
     if (learns) ++learned;
     CheckMetrics(metrics, names);
     for (std::size_t k = 0; k < means.size(); ++k) means[k].second += metrics[k].second;
   }
+  counters_.updates += learned;
   counters_.owed_millionths -= learned * owed_an_update_;
-  batches_.Release();  // Before the next slab is written: chunks that go are used again.
+  trainer_.Release();  // Before the next slab is written: chunks that go are used again.
   algorithm_.Observe(slab, update);
   for (auto& [name, value] : means) {
     value = updates == 0 ? std::numeric_limits<double>::quiet_NaN()
@@ -114,44 +93,15 @@ std::vector<std::string> ReplayLearner::metric_names() const {
 
 // A server that came back may have lost items, and wait for more before it lets anybody draw: they
 // come from slabs, so what is owed is learned later.
-void ReplayLearner::Draw() {
+bool ReplayLearner::Draw() {
   const Deadline deadline = Deadline::After(patience_);
-  const auto count = static_cast<int>(options_.batch_size);
-  for (has_batch_ = false; !has_batch_;) {
-    try {
-      batches_.Draw({.count = count, .deadline = Deadline::After(kLook)});
-      has_batch_ = true;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kDeadlineExceeded || deadline.expired()) throw;
-      if (replay_.client().info(replay_.table()).items < items_min_) return;
+  while (!trainer_.Draw(Deadline::After(kLook))) {
+    if (replay_.client().info(replay_.table()).items < items_min_) return false;
+    if (deadline.expired()) {
+      throw DeadlineExceeded("{}", trainer_.why_none());
     }
   }
-}
-
-Metrics ReplayLearner::LearnOnce(bool draw_next, UpdateRule& update, double progress) {
-  const ReplayBatch batch = batches_.Take(Deadline::After(patience_));
-  has_batch_ = false;
-  if (draw_next && prefetches_) Draw();
-  Metrics metrics = algorithm_.Learn(batch, update, progress);
-  ++counters_.updates;
-  if (options_.sampler == "prioritised") UpdatePriorities(batch.items);
-  if (draw_next && !prefetches_) Draw();
-  return metrics;
-}
-
-void ReplayLearner::UpdatePriorities(std::span<const SampledItem> items) {
-  const std::span<const float> priorities = algorithm_.priorities();
-  if (priorities.size() != items.size()) {
-    throw Internal(
-        "priorities() has {} numbers after a batch of {} items; replay.sampler = prioritised needs "
-        "one for each",
-        priorities.size(), items.size());
-  }
-  priorities_.resize(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    priorities_[i] = {.key = items[i].key, .priority = priorities[i] + kPriorityMin};
-  }
-  replay_.client().UpdatePriorities(replay_.table(), priorities_);
+  return true;
 }
 
 void ReplayLearner::Save(ArchiveWriter& archive) const {

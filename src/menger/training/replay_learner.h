@@ -9,8 +9,9 @@
 
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/replay/client/batch_source.h"
-#include "menger/training/replay_options.h"
-#include "menger/training/replay_table.h"
+#include "menger/training/learning/replay_options.h"
+#include "menger/training/learning/replay_table.h"
+#include "menger/training/learning/replay_trainer.h"
 #include "menger/training/run_replay.h"
 #include "menger/training/slab_consumer.h"
 
@@ -57,9 +58,7 @@ class ReplayLearner final : public SlabConsumer {
   void Load(ArchiveReader& archive) override;
 
  private:
-  void Draw();
-  Metrics LearnOnce(bool draw_next, UpdateRule& update, double progress);
-  void UpdatePriorities(std::span<const SampledItem> items);
+  bool Draw();  // A batch; false if the table has too few items for that.
 
   const ReplayOptions options_;
   ReplayAlgorithm& algorithm_;
@@ -68,12 +67,9 @@ class ReplayLearner final : public SlabConsumer {
   mutable RunReplay replay_;           // Which remembers where it was saved.
   const std::chrono::nanoseconds patience_;
   const std::unique_ptr<SlabWriter> writer_;
-  const bool prefetches_;
-  BatchSource batches_;  // After replay, whose chunks it holds.
-  std::vector<PriorityUpdate> priorities_;
+  ReplayTrainer trainer_;  // After replay, whose chunks it holds.
   ReplayCounters counters_;
-  bool has_batch_ = false;  // Drawn, and not yet learned from.
-  bool updated_ = false;    // By the last Consume.
+  bool updated_ = false;  // By the last Consume.
 };
 
 }  // namespace menger

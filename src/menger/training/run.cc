@@ -14,6 +14,8 @@
 #include "menger/base/log.h"
 #include "menger/replay/durability/checkpoint.h"
 #include "menger/training/heartbeat.h"
+#include "menger/training/pipeline_loop.h"
+#include "menger/training/pipeline_parts.h"
 #include "menger/training/replay_learner.h"
 
 namespace menger {
@@ -109,7 +111,7 @@ void WarnOfBounds(const Experiment& experiment, const EnvironmentSpec& environme
   if (!text.empty()) LogWarning("{}", text);
 }
 
-RunOutcome Finish(const Experiment& experiment, const RunFolder& folder, SynchronousLoop& loop) {
+RunOutcome Finish(const Experiment& experiment, const RunFolder& folder, TrainingLoop& loop) {
   const LoopEnd end = loop.Run();
   RunOutcome outcome{.folder = folder.path(),
                      .end = end,
@@ -154,52 +156,84 @@ void VerifyReplay(const ArchiveReader& archive) {
   if (std::filesystem::exists(folder)) ReplayCheckpoint::Verify(folder);
 }
 
+// A loop with what it borrows.
+struct Run {
+  std::unique_ptr<EnvironmentEntry> environment;  // Of training.
+  std::unique_ptr<TrainingParts> parts;           // Of a synchronous loop,
+  std::unique_ptr<PipelineParts> pipeline;        // or of a pipeline.
+  std::unique_ptr<TrainingLoop> loop;
+
+  Algorithm& algorithm() const { return parts ? *parts->algorithm : *pipeline->algorithm; }
+};
+
+// `folder` is made once the parts are there: so that a refused run leaves nothing behind.
+Run MakeRun(const Experiment& experiment, EnvironmentEntry environment, std::int64_t attempt,
+            const std::function<const RunFolder&(Algorithm&)>& folder, const RunContext& context) {
+  Run run{.environment = std::make_unique<EnvironmentEntry>(std::move(environment))};
+  const EnvironmentEntry evaluation = experiment.OpenEnvironment(EnvironmentUse::kEvaluation);
+  if (experiment.topology.is_pipeline()) {
+    run.pipeline = std::make_unique<PipelineParts>(MakePipeline(experiment, *run.environment));
+    run.loop = std::make_unique<PipelineLoop>(experiment, *run.environment, evaluation,
+                                              *run.pipeline, folder(run.algorithm()),
+                                              context.progress, context.stop_requested);
+  } else {
+    run.parts = std::make_unique<TrainingParts>(
+        MakeParts(experiment, *run.environment, attempt, context.stop_requested));
+    run.loop = std::make_unique<SynchronousLoop>(experiment, evaluation, *run.parts,
+                                                 folder(run.algorithm()), context.progress,
+                                                 context.stop_requested);
+  }
+  return run;
+}
+
 }  // namespace
 
 RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& make_folder,
                     const std::string& init_from, const RunContext& context) {
-  const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
+  EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   WarnOfBounds(experiment, environment.spec);
   ResolveAloud(experiment, environment, context);
-  TrainingParts parts = MakeParts(experiment, environment, /*attempt=*/0, context.stop_requested);
-  if (!init_from.empty()) {
-    const ArchiveReader checkpoint = RunFolder::Open(init_from).NewestWholeCheckpoint();
-    ArchiveReader scope = checkpoint.Scope("algorithm");
-    parts.algorithm->LoadParameters(scope);
-  }
-  const RunFolder folder = make_folder();
-  const FileDescriptor lock = folder.Lock();
-  WriteExperiment(experiment, folder);
-  context.progress.Say(fmt::format("training {} on {} in '{}'", experiment.algorithm,
-                                   experiment.environment, folder.path()));
-  WriteFileAtomically(folder.file("build.txt"), ToString(ThisBuild()) + "\n");
-  SynchronousLoop loop(experiment, experiment.OpenEnvironment(EnvironmentUse::kEvaluation), parts,
-                       folder, context.progress, context.stop_requested);
-  loop.WriteSettings();
-  return Finish(experiment, folder, loop);
+  std::optional<RunFolder> folder;
+  FileDescriptor lock;
+  const auto begin = [&](Algorithm& algorithm) -> const RunFolder& {
+    if (!init_from.empty()) {
+      const ArchiveReader checkpoint = RunFolder::Open(init_from).NewestWholeCheckpoint();
+      ArchiveReader scope = checkpoint.Scope("algorithm");
+      algorithm.LoadParameters(scope);
+    }
+    folder = make_folder();
+    lock = folder->Lock();
+    WriteExperiment(experiment, *folder);
+    context.progress.Say(fmt::format("training {} on {} in '{}'", experiment.algorithm,
+                                     experiment.environment, folder->path()));
+    WriteFileAtomically(folder->file("build.txt"), ToString(ThisBuild()) + "\n");
+    return *folder;
+  };
+  const Run run = MakeRun(experiment, std::move(environment), /*attempt=*/0, begin, context);
+  run.loop->WriteSettings();
+  return Finish(experiment, *folder, *run.loop);
 }
 
 RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunContext& context) {
-  const EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
+  EnvironmentEntry environment = experiment.OpenEnvironment(EnvironmentUse::kTraining);
   const ArchiveReader checkpoint = folder.NewestWholeCheckpoint(VerifyReplay);
   const FileDescriptor lock = folder.Lock();
   ResolveAloud(experiment, environment, context);
-  if (checkpoint.Read<bool>(SynchronousLoop::kCollectorLost)) {
+  if (checkpoint.Read<bool>(SynchronousLoop::kCollectorLost) &&
+      !experiment.topology.is_pipeline()) {
     LogWarning("'{}' was saved after an error of collection: environments start anew, other seeds",
                checkpoint.path());
   }
-  TrainingParts parts =
-      MakeParts(experiment, environment, checkpoint.Read<LoopCounters>("loop/counters").attempt,
-                context.stop_requested);
-  SynchronousLoop loop(experiment, experiment.OpenEnvironment(EnvironmentUse::kEvaluation), parts,
-                       folder, context.progress, context.stop_requested);
-  loop.Restore(checkpoint);
-  const std::int64_t done = loop.counters().steps;
+  const Run run = MakeRun(
+      experiment, std::move(environment), checkpoint.Read<LoopCounters>("loop/counters").attempt,
+      [&](Algorithm&) -> const RunFolder& { return folder; }, context);
+  run.loop->Restore(checkpoint);
+  const std::int64_t done = run.loop->counters().steps;
   context.progress.Say(fmt::format(
       "resuming '{}' at {} of {} steps{}", folder.path(), done, experiment.steps,
       done < experiment.steps ? "" : ": nothing is left to do; --set steps=N trains longer"));
   WriteExperiment(experiment, folder);
-  return Finish(experiment, folder, loop);
+  return Finish(experiment, folder, *run.loop);
 }
 
 RunOutcome ReadOutcome(const std::string& path) {

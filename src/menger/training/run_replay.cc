@@ -68,6 +68,17 @@ void RunReplay::Save(SlabWriter& writer, ArchiveWriter& archive) {
   saved_ = folder.committed_path;
 }
 
+void RunReplay::SaveContent(ArchiveWriter& archive) {
+  const ArchiveFolder folder = archive.Folder(ReplayLearner::kContent);
+  ReplayCheckpoint(*store_).Write(folder.path, saved_);
+  saved_ = folder.committed_path;
+}
+
+void RunReplay::LoadContent(ArchiveReader& archive) {
+  saved_ = archive.FolderPath(ReplayLearner::kContent);
+  ReplayCheckpoint::Load(saved_, *store_);
+}
+
 void RunReplay::Load(SlabWriter& writer, ArchiveReader& archive) {
   const bool served = archive.Contains(kServedEntry);
   if (served != (store_ == nullptr)) {

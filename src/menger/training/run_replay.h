@@ -8,7 +8,7 @@
 #include "menger/base/archive.h"
 #include "menger/replay/client/replay_client.h"
 #include "menger/replay/replay_store.h"
-#include "menger/training/replay_options.h"
+#include "menger/training/learning/replay_options.h"
 
 namespace menger {
 
@@ -32,6 +32,9 @@ class RunReplay {
   // was not yet in replay when the run was saved never comes there.
   void Save(SlabWriter& writer, ArchiveWriter& archive);
   void Load(SlabWriter& writer, ArchiveReader& archive);
+  // The content of a store of its own alone, while others write to it: their streams begin anew.
+  void SaveContent(ArchiveWriter& archive);
+  void LoadContent(ArchiveReader& archive);
 
  private:
   std::unique_ptr<ReplayStore> store_;  // Null: the table is a server's.

@@ -10,8 +10,8 @@
 #include "menger/base/file_testing.h"
 #include "menger/environments/catalog.h"
 #include "menger/replay/server/replay_server.h"
+#include "menger/training/learning/replay_table.h"
 #include "menger/training/replay_fixture.h"
-#include "menger/training/replay_table.h"
 
 // A learner whose replay is a server's.
 namespace menger {

@@ -28,15 +28,6 @@ class FreshSlabs final : public SlabConsumer {
 
 }  // namespace
 
-std::int64_t ValidSteps(const Slab& slab) {
-  std::int64_t steps = 0;
-  for (int row = 0; row < slab.horizon(); ++row) {
-    const std::uint8_t* const valid = slab.valid(row);
-    steps += std::count(valid, valid + slab.positions(), std::uint8_t{1});
-  }
-  return steps;
-}
-
 std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Algorithm& algorithm,
                                                const std::function<bool()>& given_up) {
   if (algorithm.data_rule() == DataRule::kSlabs) {

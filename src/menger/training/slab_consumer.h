@@ -31,9 +31,6 @@ class SlabConsumer {
   virtual void Load(ArchiveReader& archive) = 0;
 };
 
-// Rows of all environments that count.
-std::int64_t ValidSteps(const Slab& slab);
-
 // Learns from slabs, or from what replay keeps of them, as the algorithm's data rule says. Once
 // `given_up`, which any thread may ask, nobody waits for a replay server that has gone.
 std::unique_ptr<SlabConsumer> MakeSlabConsumer(const Experiment& experiment, Algorithm& algorithm,

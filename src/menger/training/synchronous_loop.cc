@@ -1,11 +1,9 @@
 #include "menger/training/synchronous_loop.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
-#include "menger/base/build_identity.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/base/memory_need.h"
@@ -19,22 +17,6 @@ constexpr int kEvaluationRetries = 2;
 // Saving by time, a run spends no more than one part in so many on it.
 constexpr double kCheckpointShare = 50;
 
-constexpr std::int64_t kRowsWhenNotAsked = 200;  // [progress] every = 0: rows of a whole run.
-
-double SecondsSince1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-// Of an algorithm and its update rule: what is not loaded is lost, and the run another one.
-void CheckAllRead(const ArchiveReader& scope, const std::string& what) {
-  const std::vector<std::string> unread = scope.Unread();
-  if (unread.empty()) return;
-  throw FailedPrecondition(
-      "checkpoint '{}' has '{}' of {}, which loading it did not read: what Save writes, Load must "
-      "read",
-      scope.path(), unread.front(), what);
-}
-
 // Columns that say how long things took.
 ProgressTable::Row TimesOf(double collecting, double learning, const CollectorTimes& threads) {
   return {{"collecting_seconds", collecting},
@@ -44,35 +26,7 @@ ProgressTable::Row TimesOf(double collecting, double learning, const CollectorTi
           {"waiting_thread_seconds", threads.waiting}};
 }
 
-// One column a name; NaN where no episode has told it since the last row.
-ProgressTable::Row MeansOf(const std::vector<EnvironmentMetric>& told,
-                           const std::vector<std::string>& names) {
-  ProgressTable::Row row;
-  for (const std::string& name : names) {
-    double mean = std::numeric_limits<double>::quiet_NaN();
-    for (const EnvironmentMetric& metric : told) {
-      if (metric.name == name && metric.count > 0) {
-        mean = metric.sum / static_cast<double>(metric.count);
-      }
-    }
-    row.emplace_back("environment/" + name, mean);
-  }
-  return row;
-}
-
 }  // namespace
-
-const char* NameOf(LoopEnd end) {
-  switch (end) {
-    case LoopEnd::kCompleted:
-      return "completed";
-    case LoopEnd::kSolved:
-      return "solved";
-    case LoopEnd::kInterrupted:
-      return "interrupted";
-  }
-  return "unknown";
-}
 
 SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry evaluation,
                                  TrainingParts& parts, const RunFolder& folder,
@@ -87,60 +41,27 @@ SynchronousLoop::SynchronousLoop(const Experiment& experiment, EnvironmentEntry 
       heartbeat_(progress, stop_requested_),
       greedy_(GreedyPolicies(*parts.algorithm, static_cast<std::uint64_t>(experiment.seed),
                              PlayingThreads(experiment))),
-      table_(folder.file("progress.csv")),
-      events_(folder.file("events.out.tfevents.0")),
-      watch_(experiment.algorithm, cycle_.metric_names()) {
-  ProgressTable::Row learned;
-  for (const std::string& name : watch_.names()) learned.emplace_back(name, 0.0);
-  try {
-    ProgressTable::CheckColumns(
-        RowOf(0, learned, MeansOf({}, evaluation_.spec.metrics), TimesOf(0, 0, {})));
-  } catch (const Error& error) {
-    throw WithContext(error, fmt::format("metrics of algorithm '{}' on {}", experiment.algorithm,
-                                         experiment.environment));
-  }
-}
-
-void SynchronousLoop::WriteSettings() {
-  std::vector<std::pair<std::string, OptionValue>> settings;
-  for (const Options& section : experiment_.sections()) {
-    for (const OptionEntry& entry : section.Entries())
-      settings.emplace_back(entry.key, entry.value);
-  }
-  events_.AppendSettings(SecondsSince1970(), experiment_.ToToml(/*with_origins=*/true), settings);
-}
+      record_(experiment, evaluation_.spec, folder, cycle_.metric_names(), TimesOf(0, 0, {})) {}
 
 void SynchronousLoop::Restore(ArchiveReader checkpoint) {
-  ArchiveReader algorithm = checkpoint.Scope("algorithm");
   ArchiveReader consumer = checkpoint.Scope("consumer");
-  ArchiveReader update = checkpoint.Scope("update_rule");
   ArchiveReader collector = checkpoint.Scope("collector");
-  parts_.algorithm->Load(algorithm);
-  CheckAllRead(algorithm, fmt::format("algorithm '{}'", experiment_.algorithm));
+  LoadLearningParts(experiment_.algorithm, *parts_.algorithm, *parts_.update, checkpoint);
   cycle_.LoadLearning(consumer);
-  parts_.update->Load(update);
-  CheckAllRead(update, "the update rule");
   if (!checkpoint.Read<bool>(kCollectorLost)) cycle_.LoadCollection(collector);
 
-  checkpoint.Read("loop/counters", counters_);
-  recent_.Load(checkpoint.Scope("loop/recent"));
-  metrics_.Load(checkpoint.Scope("loop/metrics"));
-  table_.TruncateTo(counters_.progress_bytes);
-  events_.TruncateTo(counters_.event_bytes);
-  seconds_before_ = counters_.seconds;
-  steps_before_sitting_ = counters_.steps;
-  training_seconds_before_ = counters_.training_seconds;
+  record_.Load(checkpoint);
 }
 
 LoopEnd SynchronousLoop::Run() {
-  sitting_.Restart();
+  record_.BeginSitting();
   bool stopped = !EvaluateAndReport();  // A run that stopped in an evaluation goes on with it.
-  while (!stopped && counters_.steps < experiment_.steps && !solved()) {
+  while (!stopped && counters_.steps < experiment_.steps && !record_.solved()) {
     const std::int64_t before = counters_.steps;
     CollectAndLearn();
     const bool evaluated = EvaluateAndReport();
     if (evaluated && CheckpointIsDue(before)) SaveCheckpoint();
-    progress_.Update(Progress());
+    progress_.Update(record_.Progress());
     stopped = !evaluated || stop_requested_();
   }
   if (stopped) {
@@ -148,22 +69,21 @@ LoopEnd SynchronousLoop::Run() {
     return LoopEnd::kInterrupted;
   }
   if (counters_.reported_at != counters_.steps) WriteRow();
-  if (steps_before_sitting_ == 0 && !watch_.saw_update()) {
+  if (record_.steps_before_sitting() == 0 && !record_.saw_update()) {
     LogWarning("in {} steps no update was made: nothing was learned", counters_.steps);
   }
   SaveCheckpoint();
-  progress_.Finish(Progress());
-  return solved() ? LoopEnd::kSolved : LoopEnd::kCompleted;
+  progress_.Finish(record_.Progress());
+  return record_.solved() ? LoopEnd::kSolved : LoopEnd::kCompleted;
 }
 
 bool SynchronousLoop::EvaluateAndReport() {
   const bool completed = counters_.steps >= experiment_.steps;
-  const bool evaluate = IsDue(experiment_.evaluation.every, counters_.evaluated_at) ||
-                        (completed && counters_.evaluated_at != counters_.steps);
+  const bool evaluate = record_.EvaluationIsDue();
   // Evaluations may be slow, and their environments fail: what was learned is safe before.
   if (evaluate && completed) SaveCheckpoint();
   if (evaluate && !EvaluateNow()) return false;
-  if (IsDue(ReportEvery(), counters_.reported_at)) WriteRow();
+  if (record_.RowIsDue()) WriteRow();
   return true;
 }
 
@@ -192,8 +112,7 @@ void SynchronousLoop::CollectAndLearn() {
     const Heartbeat::Phase phase(heartbeat_, "learning", unknown_);
     const Metrics metrics = WithMemoryFor([this] { return UpdateText(); },
                                           [&] { return cycle_.Learn(*parts_.update, progress); });
-    watch_.Look(metrics, cycle_.updated(), counters_.steps);
-    metrics_.Add(metrics);
+    record_.AddMetrics(metrics, cycle_.updated());
     parts_.algorithm->Publish();
   } catch (const GradientNotFinite& error) {
     throw LearningFailed(error, "learning");
@@ -204,8 +123,7 @@ void SynchronousLoop::CollectAndLearn() {
   }
 
   const auto episodes = cycle_.episodes();
-  recent_.Add(episodes);
-  counters_.episodes += static_cast<std::int64_t>(episodes.size());
+  record_.AddEpisodes(episodes, std::ssize(episodes));
   counters_.steps += cycle_.steps();
   ++counters_.slabs;
   const double seconds = watch.seconds();
@@ -338,61 +256,17 @@ bool SynchronousLoop::EvaluateNow() {
     LogWarning("evaluation after {} steps: {}", counters_.steps,
                CutText(result, experiment_.environment, experiment_.evaluation.steps_max));
   }
-  ++counters_.evaluations;
-  counters_.evaluated_at = counters_.steps;
-  counters_.evaluation_episodes = result.episodes();
-  counters_.evaluation_mean = result.mean();
-  counters_.evaluation_deviation = result.standard_deviation();
-  counters_.evaluation_minimum = result.minimum();
-  counters_.evaluation_maximum = result.maximum();
-  const bool reached = result.mean() >= experiment_.evaluation.stop_at_return;
-  counters_.reached_in_a_row = reached ? counters_.reached_in_a_row + 1 : 0;
-  if (result.mean() > counters_.best_mean) {
-    counters_.best_mean = result.mean();
-    counters_.best_at = counters_.steps;
-    SaveTo(folder_.checkpoint("best"), /*with_collector=*/true);
-  }
+  if (record_.AddEvaluation(result)) SaveTo(folder_.checkpoint("best"), /*with_collector=*/true);
   return true;
 }
 
-ProgressTable::Row SynchronousLoop::RowOf(double evaluation, const ProgressTable::Row& learned,
-                                          const ProgressTable::Row& told,
-                                          const ProgressTable::Row& times) const {
-  ProgressTable::Row row = {{"steps", static_cast<double>(counters_.steps)},
-                            {"seconds", Seconds()},
-                            {"episode_return_mean", recent_.return_mean()},
-                            {"episode_length_mean", recent_.length_mean()},
-                            {"episodes", static_cast<double>(counters_.episodes)},
-                            {"evaluation_return_mean", evaluation},
-                            {"training_seconds", counters_.training_seconds}};
-  for (const auto* const part : {&learned, &told, &times}) {
-    row.insert(row.end(), part->begin(), part->end());
-  }
-  return row;
-}
-
 void SynchronousLoop::WriteRow() {
-  const double unknown = std::numeric_limits<double>::quiet_NaN();
-  const bool evaluated = counters_.evaluated_at > counters_.reported_at;
-  const double evaluation = evaluated ? counters_.evaluation_mean : unknown;
-  const ProgressTable::Row learned = metrics_.TakeMeans();
-  counters_.reported_at = counters_.steps;
-  const ProgressTable::Row told = MeansOf(cycle_.TakeMetrics(), evaluation_.spec.metrics);
-  const ProgressTable::Row times = TakeTimes();
-  table_.Append(RowOf(evaluation, learned, told, times));
-
-  ProgressTable::Row scalars = {{"episode/return_mean", recent_.return_mean()},
-                                {"episode/length_mean", recent_.length_mean()},
-                                {"evaluation/return_mean", evaluation},
-                                {"time/steps_per_second", Progress().steps_per_second}};
-  for (const auto& [name, value] : learned) scalars.emplace_back("learning/" + name, value);
-  scalars.insert(scalars.end(), told.begin(), told.end());
-  for (const auto& [name, value] : times) scalars.emplace_back("time/" + name, value);
-  events_.Append(counters_.steps, SecondsSince1970(), scalars);
+  const std::vector<EnvironmentMetric> told = cycle_.TakeMetrics();
+  record_.WriteRow(told, TakeTimes());
 }
 
 bool SynchronousLoop::CheckpointIsDue(std::int64_t last) const {
-  if (experiment_.checkpoint.every > 0) return IsDue(experiment_.checkpoint.every, last);
+  if (experiment_.checkpoint.every > 0) return record_.IsDue(experiment_.checkpoint.every, last);
   return checkpoints_.since.seconds() >
          std::max(experiment_.checkpoint.seconds, kCheckpointShare * checkpoints_.last_took);
 }
@@ -410,50 +284,15 @@ void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {
 }
 
 void SynchronousLoop::SaveWhole(const std::string& path, bool with_collector) {
-  table_.Sync();
-  events_.Sync();
-  counters_.seconds = Seconds();
-  counters_.progress_bytes = table_.size();
-  counters_.event_bytes = events_.size();
-
   ArchiveWriter archive(path);
-  archive.Write("experiment", experiment_.ToToml());
-  archive.Write("build", ToString(ThisBuild()));
-  archive.Write("loop/counters", counters_);
+  record_.Save(archive);
   archive.Write(kCollectorLost, !with_collector);
-  recent_.Save(archive.Scope("loop/recent"));
-  metrics_.Save(archive.Scope("loop/metrics"));
-  ArchiveWriter algorithm = archive.Scope("algorithm");
+  SaveLearningParts(*parts_.algorithm, *parts_.update, archive);
   ArchiveWriter consumer = archive.Scope("consumer");
-  ArchiveWriter update = archive.Scope("update_rule");
   ArchiveWriter collector = archive.Scope("collector");
-  parts_.algorithm->Save(algorithm);
   cycle_.SaveLearning(consumer);
-  parts_.update->Save(update);
   if (with_collector) cycle_.SaveCollection(collector);
   archive.Commit();
-}
-
-bool SynchronousLoop::IsDue(std::int64_t every, std::int64_t last) const {
-  return every > 0 && counters_.steps / every > std::max<std::int64_t>(0, last) / every;
-}
-
-std::int64_t SynchronousLoop::ReportEvery() const {
-  if (experiment_.progress.every > 0) return experiment_.progress.every;
-  return std::max<std::int64_t>(1, experiment_.steps / kRowsWhenNotAsked);
-}
-
-ProgressState SynchronousLoop::Progress() const {
-  const double seconds = counters_.training_seconds - training_seconds_before_;
-  const auto steps = static_cast<double>(counters_.steps - steps_before_sitting_);
-  const double rate = seconds > 0 ? steps / seconds : std::numeric_limits<double>::quiet_NaN();
-  const std::int64_t left = std::max<std::int64_t>(0, experiment_.steps - counters_.steps);
-  return {.steps = counters_.steps,
-          .steps_total = experiment_.steps,
-          .seconds_left = static_cast<double>(left) / rate,
-          .steps_per_second = rate,
-          .return_mean = recent_.return_mean(),
-          .evaluation_mean = counters_.evaluation_mean};
 }
 
 }  // namespace menger

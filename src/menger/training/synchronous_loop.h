@@ -6,19 +6,15 @@
 #include <string>
 
 #include "menger/base/clock.h"
-#include "menger/training/event_file.h"
 #include "menger/training/heartbeat.h"
-#include "menger/training/loop_state.h"
-#include "menger/training/metric_watch.h"
 #include "menger/training/progress.h"
 #include "menger/training/progress_table.h"
 #include "menger/training/run_folder.h"
+#include "menger/training/run_record.h"
+#include "menger/training/training_loop.h"
 #include "menger/training/training_parts.h"
 
 namespace menger {
-
-enum class LoopEnd { kCompleted, kSolved, kInterrupted };
-const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 
 // Collect, learn, publish; again and again, in one thread's order, whatever the cycle collects,
 // until the steps are done, two evaluations in a row reach the return that was asked for, or
@@ -41,7 +37,7 @@ const char* NameOf(LoopEnd end);  // "completed", "solved", "interrupted"
 // - of learning, or an action that an environment refuses: what was learned is at
 //   fault, or half an update, so nothing is saved. Resumed, the run goes on from the checkpoint
 //   before, and comes to the same error unless what it names is mended.
-class SynchronousLoop {
+class SynchronousLoop final : public TrainingLoop {
  public:
   // `evaluation` is the environment as evaluations see it; `stop_requested` is asked once a slab,
   // those of an evaluation included, and now and then in another thread; once true, it stays so.
@@ -51,19 +47,12 @@ class SynchronousLoop {
                   const RunFolder& folder, ProgressReporter& progress,
                   std::function<bool()> stop_requested);
 
-  // Puts what the run is into the event file: for a new run, before Run.
-  void WriteSettings();
+  void WriteSettings() override { record_.WriteSettings(); }
+  void Restore(ArchiveReader checkpoint) override;
+  LoopEnd Run() override;
 
-  // Goes back to the state of a checkpoint; drops the rows that were written after it. Throws
-  // FailedPrecondition if the checkpoint is of another architecture or collection plan, or has
-  // state of the algorithm or the update rule that loading does not read.
-  void Restore(ArchiveReader checkpoint);
-
-  // A checkpoint is left when the run completes or is stopped. A completed run is evaluated.
-  LoopEnd Run();
-
-  const LoopCounters& counters() const { return counters_; }
-  double episode_return_mean() const { return recent_.return_mean(); }
+  const LoopCounters& counters() const override { return counters_; }
+  double episode_return_mean() const override { return record_.episode_return_mean(); }
 
   // Where SynchronousLoop says that a checkpoint has no environments' state.
   static constexpr const char* kCollectorLost = "loop/collector_lost";
@@ -81,19 +70,12 @@ class SynchronousLoop {
   Error AlgorithmFailed(const Error& error) const;
   std::string ResumeText() const;  // Where the run can go on; empty: nowhere yet.
   void WriteRow();
-  ProgressTable::Row RowOf(double evaluation, const ProgressTable::Row& learned,
-                           const ProgressTable::Row& told, const ProgressTable::Row& times) const;
   ProgressTable::Row TakeTimes();
   void SaveCheckpoint();
   void SaveTo(const std::string& path, bool with_collector);
   void SaveWhole(const std::string& path, bool with_collector);
-  bool IsDue(std::int64_t every, std::int64_t last) const;  // `last`: in steps; -1 for never.
   bool CheckpointIsDue(std::int64_t last) const;
-  bool solved() const { return counters_.reached_in_a_row >= 2; }
-  std::int64_t ReportEvery() const;
   std::int64_t StepsOfAnUpdate() const;  // 0: nobody knows before.
-  ProgressState Progress() const;
-  double Seconds() const { return seconds_before_ + sitting_.seconds(); }
 
   const Experiment& experiment_;
   const EnvironmentEntry evaluation_;
@@ -111,18 +93,8 @@ class SynchronousLoop {
   Heartbeat heartbeat_;
 
   std::vector<std::unique_ptr<Policy>> greedy_;  // One a thread that evaluates.
-  ProgressTable table_;
-  EventFile events_;
-
-  LoopCounters counters_;
-  RecentEpisodes recent_;
-  MetricMeans metrics_;
-  MetricWatch watch_;
-
-  Stopwatch sitting_;          // Since this process began to train.
-  double seconds_before_ = 0;  // Of earlier sittings.
-  std::int64_t steps_before_sitting_ = 0;
-  double training_seconds_before_ = 0;
+  RunRecord record_;
+  LoopCounters& counters_ = record_.counters();
 
   struct {
     Stopwatch since;  // The last one, or the beginning of this sitting.

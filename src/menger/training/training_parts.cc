@@ -35,27 +35,6 @@ std::string ReplayText(const Experiment& experiment) {
                      experiment.replay.batch_size);
 }
 
-// Plans the collection: as the options say, or by measuring what they leave open.
-CalibrationReport PlanCollection(const Experiment& experiment, const EnvironmentEntry& environment,
-                                 Algorithm& algorithm, std::uint64_t seed) {
-  const AutoInt& workers = experiment.collector.workers;
-  if (experiment.collector.kind == "serial" && !workers.is_auto && workers.value != 1) {
-    throw InvalidArgument(
-        "collector.workers = {}, but collector.kind = serial has one thread: set workers to 1, or "
-        "kind to local, synchronous, alternating or auto",
-        workers.value);
-  }
-  const auto policies = [&] { return algorithm.MakePolicy(PolicyMode::kSample, seed); };
-  return WithMemoryFor([&] { return CollectingText(experiment); },
-                       [&] {
-                         return Calibrate(experiment.collector,
-                                          {.history = algorithm.policies().history(),
-                                           .clip_actions = experiment.transforms.actions == "clip",
-                                           .seed = seed},
-                                          environment, policies, {.cpus = AvailableCpus()});
-                       });
-}
-
 const char* TextOf(DataRule rule) {
   switch (rule) {
     case DataRule::kSlabs:
@@ -96,20 +75,47 @@ std::unique_ptr<Algorithm> MakeAlgorithmOn(const SharedWorkerPool& threads,
       TextOf(algorithm->data_rule()));
 }
 
-// What cannot be saved is not trained: else that would be known when there is something to lose.
-void RehearseSaving(const Experiment& experiment, const TrainingParts& parts) {
-  const ArchiveWriter archive = ArchiveWriter::Rehearsal("a checkpoint, tried before training");
-  ArchiveWriter algorithm = archive.Scope("algorithm");
-  ArchiveWriter update = archive.Scope("update_rule");
+// Of an algorithm and its update rule: what is not loaded is lost, and the run another one.
+void CheckAllRead(const ArchiveReader& scope, const std::string& what) {
+  const std::vector<std::string> unread = scope.Unread();
+  if (unread.empty()) return;
+  throw FailedPrecondition(
+      "checkpoint '{}' has '{}' of {}, which loading it did not read: what Save writes, Load must "
+      "read",
+      scope.path(), unread.front(), what);
+}
+
+// Else it would be known when there is something to lose.
+void RehearseSaving(const Experiment& experiment, const LearningParts& parts) {
+  ArchiveWriter archive = ArchiveWriter::Rehearsal("a checkpoint, tried before training");
   try {
-    parts.algorithm->Save(algorithm);
-    parts.update->Save(update);
+    SaveLearningParts(*parts.algorithm, *parts.update, archive);
   } catch (const Error& error) {
     throw WithContext(error, fmt::format("algorithm '{}' cannot be saved", experiment.algorithm));
   }
 }
 
 }  // namespace
+
+CalibrationReport PlanCollection(const Experiment& experiment, const EnvironmentEntry& environment,
+                                 Algorithm& algorithm, std::uint64_t seed) {
+  const AutoInt& workers = experiment.collector.workers;
+  if (experiment.collector.kind == "serial" && !workers.is_auto && workers.value != 1) {
+    throw InvalidArgument(
+        "collector.workers = {}, but collector.kind = serial has one thread: set workers to 1, or "
+        "kind to local, synchronous, alternating or auto",
+        workers.value);
+  }
+  const auto policies = [&] { return algorithm.MakePolicy(PolicyMode::kSample, seed); };
+  return WithMemoryFor([&] { return CollectingText(experiment); },
+                       [&] {
+                         return Calibrate(experiment.collector,
+                                          {.history = algorithm.policies().history(),
+                                           .clip_actions = experiment.transforms.actions == "clip",
+                                           .seed = seed},
+                                          environment, policies, {.cpus = AvailableCpus()});
+                       });
+}
 
 std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
                                          const EnvironmentEntry& environment) {
@@ -140,21 +146,47 @@ std::uint64_t CollectorSeed(std::int64_t seed, std::int64_t attempt) {
   return SeedSequence({first, static_cast<std::uint64_t>(attempt)}).GenerateState64(1)[0] >> 16;
 }
 
-TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
-                        std::int64_t attempt, const std::function<bool()>& given_up) {
-  TrainingParts parts;
+LearningParts MakeLearningParts(const Experiment& experiment, const EnvironmentEntry& environment) {
+  LearningParts parts;
   const SharedWorkerPool threads = LearnerThreads(experiment);
   parts.algorithm = MakeAlgorithmOn(threads, experiment, environment);
-  Algorithm& algorithm = *parts.algorithm;
   parts.update = WithMemoryFor(
       [&] {
         return fmt::format("the state of optimiser.kind = {} for {} parameters",
-                           experiment.optimiser.kind, algorithm.parameter_count());
+                           experiment.optimiser.kind, parts.algorithm->parameter_count());
       },
       [&] {
-        return MakeLocalUpdateRule(experiment.optimiser, algorithm.parameter_groups(), threads);
+        return MakeLocalUpdateRule(experiment.optimiser, parts.algorithm->parameter_groups(),
+                                   threads);
       });
   RehearseSaving(experiment, parts);
+  return parts;
+}
+
+void SaveLearningParts(const Algorithm& algorithm, const UpdateRule& update,
+                       ArchiveWriter& checkpoint) {
+  ArchiveWriter of_algorithm = checkpoint.Scope("algorithm");
+  ArchiveWriter of_update = checkpoint.Scope("update_rule");
+  algorithm.Save(of_algorithm);
+  update.Save(of_update);
+}
+
+void LoadLearningParts(const std::string& name, Algorithm& algorithm, UpdateRule& update,
+                       ArchiveReader& checkpoint) {
+  ArchiveReader of_algorithm = checkpoint.Scope("algorithm");
+  ArchiveReader of_update = checkpoint.Scope("update_rule");
+  algorithm.Load(of_algorithm);
+  CheckAllRead(of_algorithm, fmt::format("algorithm '{}'", name));
+  update.Load(of_update);
+  CheckAllRead(of_update, "the update rule");
+}
+
+TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& environment,
+                        std::int64_t attempt, const std::function<bool()>& given_up) {
+  LearningParts learning = MakeLearningParts(experiment, environment);
+  TrainingParts parts{.algorithm = std::move(learning.algorithm),
+                      .update = std::move(learning.update)};
+  Algorithm& algorithm = *parts.algorithm;
   const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);
   if (algorithm.data_rule() == DataRule::kEpisodes) {
     parts.cycle = static_cast<EpisodeAlgorithm&>(algorithm).MakeCycle(

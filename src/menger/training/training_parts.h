@@ -3,16 +3,36 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "menger/algorithms/algorithm.h"
 #include "menger/algorithms/learning_cycle.h"
+#include "menger/collectors/calibration.h"
 #include "menger/environments/environment.h"
 #include "menger/networks/update_rule.h"
 #include "menger/training/evaluation.h"
 #include "menger/training/experiment.h"
 
 namespace menger {
+
+// What learns, whatever loop it is in.
+struct LearningParts {
+  std::unique_ptr<Algorithm> algorithm;
+  std::unique_ptr<UpdateRule> update;
+};
+
+// Of a resolved experiment, with fresh parameters. Throws as MakeAlgorithm, and what saving throws
+// where the algorithm cannot be saved (two entries of one name): what cannot be saved is not
+// trained.
+LearningParts MakeLearningParts(const Experiment& experiment, const EnvironmentEntry& environment);
+
+// Their scopes of a checkpoint. Loading throws FailedPrecondition where a state is not of this
+// architecture, or was not read.
+void SaveLearningParts(const Algorithm& algorithm, const UpdateRule& update,
+                       ArchiveWriter& checkpoint);
+void LoadLearningParts(const std::string& name, Algorithm& algorithm, UpdateRule& update,
+                       ArchiveReader& checkpoint);
 
 // The components of a run. The cycle borrows the algorithm.
 struct TrainingParts {
@@ -30,6 +50,10 @@ void Resolve(Experiment& experiment, const EnvironmentEntry& environment);
 // not fit the environment.
 std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
                                          const EnvironmentEntry& environment);
+
+// Plans the collection: as the options say, or by measuring what they leave open.
+CalibrationReport PlanCollection(const Experiment& experiment, const EnvironmentEntry& environment,
+                                 Algorithm& algorithm, std::uint64_t seed);
 
 // What environments and action noise draw from: the experiment's seed, until collection fails. Each
 // attempt after that has a seed of its own, a function of the two: a resumed run neither repeats

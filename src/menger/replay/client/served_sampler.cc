@@ -110,7 +110,8 @@ void ServedSampler::State::Draw(ServerLink& server, const SampleRequest& request
   const std::chrono::nanoseconds wait = request.deadline.remaining();
   server.Begin(SampleCall{.table = static_cast<std::uint32_t>(table),
                           .count = static_cast<std::uint32_t>(std::max(request.count, 0)),
-                          .has_bound = request.staleness_max ? 1U : 0U,
+                          .has_bound = static_cast<std::uint16_t>(request.staleness_max ? 1 : 0),
+                          .whole = static_cast<std::uint16_t>(request.whole ? 1 : 0),
                           .wait = wait.count(),
                           .version = request.version,
                           .staleness_max = request.staleness_max.value_or(0),

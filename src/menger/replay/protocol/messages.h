@@ -24,7 +24,7 @@ namespace menger {
 // not a message is DataLoss, and ends the connection.
 
 // Counts up with each change of what follows, or of the types that it names.
-inline constexpr std::uint32_t kReplayProtocol = 2;
+inline constexpr std::uint32_t kReplayProtocol = 3;
 
 enum class RequestKind : std::uint32_t {
   kTables = 1,  // -> Text: EncodeTables.
@@ -76,7 +76,8 @@ struct SampleCall {
   RequestKind kind = RequestKind::kSample;
   std::uint32_t table = 0;
   std::uint32_t count = 0;
-  std::uint32_t has_bound = 0;
+  std::uint16_t has_bound = 0;
+  std::uint16_t whole = 0;
   std::int64_t wait = 0;
   std::uint64_t version = 0;
   std::uint64_t staleness_max = 0;

@@ -287,6 +287,7 @@ std::unique_ptr<Sample> Connection::Draw(Table& table, const SampleCall& request
   free_samples_.pop_back();
   SampleRequest draw{
       .count = static_cast<int>(std::min<std::uint32_t>(request.count, kSampleItemsMax + 1U)),
+      .whole = request.whole != 0,
       .deadline = Within(request.wait),
       .version = request.version};
   if (request.has_bound != 0) draw.staleness_max = request.staleness_max;

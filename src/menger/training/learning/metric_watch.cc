@@ -1,4 +1,4 @@
-#include "menger/training/metric_watch.h"
+#include "menger/training/learning/metric_watch.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "menger/training/loop_state.h"
+#include "menger/training/learning/loop_state.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "menger/training/replay_options.h"
+#include "menger/training/learning/replay_options.h"
 
 #include "menger/base/error.h"
 #include "menger/replay/chunks/chunk_store.h"

@@ -1,4 +1,4 @@
-#include "menger/training/replay_table.h"
+#include "menger/training/learning/replay_table.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/replay/replay_store.h"
-#include "menger/training/replay_options.h"
+#include "menger/training/learning/replay_options.h"
 
 namespace menger {
 

@@ -1,0 +1,133 @@
+#include "menger/training/pipeline_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "menger/base/file_testing.h"
+#include "menger/environments/catalog.h"
+#include "menger/training/run.h"
+
+namespace menger {
+namespace {
+
+using testing::HasSubstr;
+using testing_files::ErrorText;
+using testing_files::Folder;
+
+constexpr const char* kRecipe = R"(
+environment = "CartPole-v1"
+algorithm = "dqn"
+steps = 6_000
+learner_threads = 1
+[collector]
+kind = "serial"
+workers = 1
+environments = 2
+horizon = 4
+[network]
+hidden = [16]
+[dqn]
+n_step = 3
+[replay]
+capacity = 1_000
+min_size = 500
+batch_size = 32
+[evaluation]
+every = 2_000
+episodes = 2
+[topology]
+kind = "threads"
+)";
+
+class PipelineLoopTest : public testing::Test {
+ protected:
+  std::unique_ptr<Experiment> MakeExperiment(const std::vector<std::string>& settings = {}) {
+    std::vector<Assignment> assignments;
+    for (const std::string& setting : settings) assignments.push_back(Assignment::Parse(setting));
+    return std::make_unique<Experiment>(kRecipe, "test", assignments, AllAlgorithms(), catalog_);
+  }
+  RunOutcome Start(const std::vector<std::string>& settings = {}) {
+    const auto experiment = MakeExperiment(settings);
+    return StartRun(
+        *experiment, [&] { return RunFolder::Create(run()); }, "", context_);
+  }
+  RunOutcome Resume(const std::vector<Assignment>& assignments = {}) {
+    const RunFolder folder = RunFolder::Open(run());
+    return ResumeRun(*ExperimentOf(folder, assignments, catalog_), folder, context_);
+  }
+  std::string run() const { return folder_ / "run"; }
+
+  const Folder folder_;
+  const EnvironmentCatalog catalog_ = NativeEnvironments();
+  ProgressReporter progress_ = ProgressReporter::Silent();
+  std::atomic<std::int64_t> asked_ = 0;
+  std::int64_t stop_after_ = 1'000'000;  // Questions.
+  RunContext context_{.progress = progress_,
+                      .stop_requested = [this] { return ++asked_ > stop_after_; }};
+};
+
+TEST_F(PipelineLoopTest, ItCollectsLearnsEvaluatesAndSaves) {
+  const RunOutcome outcome = Start();
+  EXPECT_EQ(outcome.end, LoopEnd::kCompleted);
+  EXPECT_EQ(outcome.counters.steps, 6'000);
+  EXPECT_EQ(outcome.counters.evaluated_at, 6'000);
+  EXPECT_EQ(outcome.counters.evaluation_episodes, 2);
+  EXPECT_GT(outcome.counters.episodes, 50);
+  EXPECT_TRUE(std::isfinite(outcome.episode_return_mean));
+  const RunFolder folder = RunFolder::Open(run());
+  EXPECT_EQ(folder.Checkpoints().back(), 6'000);
+  EXPECT_TRUE(folder.ContainsCheckpoint("best"));
+  EXPECT_FALSE(folder.ContainsCheckpoint("candidate"));
+  EXPECT_GT(LoadRun(run(), "best", catalog_).algorithm->parameter_count(), 0);
+}
+
+TEST_F(PipelineLoopTest, WhatIsLearnedOfAStepCollectedIsWhatTheRecipeSays) {
+  Start({"replay.training_intensity=16"});
+  const RunFolder folder = RunFolder::Open(run());
+  const auto experiment = MakeExperiment({"replay.training_intensity=16"});
+  const EnvironmentEntry environment = experiment->OpenEnvironment(EnvironmentUse::kTraining);
+  experiment->ApplyDefaults(environment.spec);
+  experiment->ResolveDefaults();
+  PipelineParts parts = MakePipeline(*experiment, environment);
+  ArchiveReader consumer = folder.NewestWholeCheckpoint().Scope("consumer");
+  parts.replay->LoadContent(consumer);
+  const TableInfo table = parts.replay->client().info(0);
+  // Of the last decisions no item has come: their returns were open.
+  EXPECT_NEAR(static_cast<double>(table.inserts), 6'000, 2 * 3);
+  EXPECT_NEAR(static_cast<double>(table.samples), 16.0 * static_cast<double>(table.inserts - 500),
+              32);
+}
+
+TEST_F(PipelineLoopTest, AStoppedRunGoesOnWhereItWas) {
+  stop_after_ = 3;
+  const RunOutcome stopped = Start({"steps=200000", "evaluation.every=0"});
+  EXPECT_EQ(stopped.end, LoopEnd::kInterrupted);
+  EXPECT_LT(stopped.counters.steps, 200'000);
+  stop_after_ = 1'000'000;
+  const std::int64_t steps = stopped.counters.steps + 3'000;
+  const RunOutcome resumed = Resume({Assignment::Parse(fmt::format("steps={}", steps))});
+  EXPECT_EQ(resumed.end, LoopEnd::kCompleted);
+  EXPECT_GE(resumed.counters.steps, steps);
+  EXPECT_LE(resumed.counters.steps, steps + 1);
+  EXPECT_EQ(resumed.counters.attempt, stopped.counters.attempt + 1);
+  EXPECT_GT(resumed.counters.episodes, stopped.counters.episodes);
+}
+
+TEST_F(PipelineLoopTest, WhatItCannotDoYetIsRefusedBeforeAnythingIsMade) {
+  const auto refused = [&](const std::string& setting) {
+    return ErrorText(ErrorCode::kInvalidArgument, [&] { Start({setting}); });
+  };
+  EXPECT_THAT(refused("transforms.apply=[\"normalise_observation\"]"),
+              HasSubstr("normalise_observation"));
+  EXPECT_THAT(refused("replay.address=/nowhere"), HasSubstr("replay.address"));
+  EXPECT_FALSE(std::filesystem::exists(run()));
+}
+
+}  // namespace
+}  // namespace menger

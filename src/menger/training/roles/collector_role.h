@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "menger/algorithms/replay_algorithm.h"
+#include "menger/collectors/collector.h"
+#include "menger/training/roles/role.h"
+
+namespace menger {
+
+// Episodes that ended since somebody asked.
+struct EndedEpisodes {
+  static constexpr std::size_t kLastMax = 100;
+
+  std::int64_t count = 0;
+  std::vector<EpisodeResult> last;  // The newest of them.
+};
+
+// Steps environments with a policy and writes what they show into replay. Its done() are the
+// environment steps that replay was given.
+//
+// What a slab shows is written before the next is collected: where replay has no room for it, it
+// waits, and so do the environments.
+class CollectorRole final : public Role {
+ public:
+  // It is done after `steps_max` steps and what completes a step of all `environments`, which are
+  // those of the collector.
+  CollectorRole(std::string name, std::unique_ptr<Collector> collector, int environments,
+                std::unique_ptr<SlabWriter> writer, std::int64_t steps_max);
+
+  const std::string& name() const override { return name_; }
+  // One slab, of which is written what replay has room for; or a wait for room for the rest.
+  Advanced Advance(const Deadline& deadline) override;
+  std::int64_t done() const override { return written_; }
+
+  EndedEpisodes TakeEpisodes();                                 // Any thread.
+  std::vector<EnvironmentMetric> TakeMetrics();                 // Between two calls of Advance.
+  CollectorTimes times() const { return collector_->times(); }  // Any thread.
+
+ private:
+  void CountEpisodes();
+  void Write(const Deadline& deadline);  // Until then; what is left stays in slab_.
+
+  const std::string name_;
+  const int environments_;
+  const std::int64_t steps_max_;
+  const std::unique_ptr<SlabWriter> writer_;
+  const std::unique_ptr<Collector> collector_;
+  Slab* slab_ = nullptr;  // Collected, and not wholly written.
+  std::atomic<std::int64_t> written_{0};
+
+  std::mutex mutex_;
+  EndedEpisodes episodes_;  // Guarded by mutex_.
+};
+
+}  // namespace menger

@@ -1,0 +1,91 @@
+#include "menger/training/roles/role_thread.h"
+
+#include <chrono>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+constexpr std::chrono::milliseconds kSlice{100};
+constexpr std::chrono::seconds kLook{1};  // No wait is endless: it looks again.
+
+}  // namespace
+
+RoleThread::RoleThread(Role& role)
+    : role_(role), status_{.name = role.name()}, thread_({.name = role.name()}, [this] {
+        Run();
+      }) {}
+
+RoleThread::~RoleThread() { Stop(); }
+
+void RoleThread::Run() {
+  while (!stopping_) {
+    {
+      std::unique_lock lock(turns_);
+      while (!turn_.wait_for(lock, kLook, [this] { return visitors_ == 0; })) {
+      }
+      advancing_ = true;
+    }
+    const Stopwatch watch;
+    Advanced advanced = Advanced::Done();
+    try {
+      advanced = role_.Advance(Deadline::After(kSlice));
+    } catch (...) {
+      Rest();
+      throw;
+    }
+    Rest();
+    Count(advanced, watch.seconds());
+    if (advanced.state == Advanced::State::kDone) return;
+  }
+}
+
+void RoleThread::Rest() {
+  const std::lock_guard lock(turns_);
+  advancing_ = false;
+  turn_.notify_all();
+}
+
+void RoleThread::Count(const Advanced& advanced, double seconds) {
+  const std::lock_guard lock(mutex_);
+  status_.waits_for = advanced.waits_for;
+  if (advanced.state == Advanced::State::kWaiting) {
+    status_.waiting_seconds[advanced.waits_for] += seconds;
+  } else {
+    status_.working_seconds += seconds;
+    since_work_.Restart();
+  }
+}
+
+void RoleThread::Between(const std::function<void()>& work, const Deadline& deadline) {
+  std::unique_lock lock(turns_);
+  ++visitors_;
+  const bool rests = turn_.wait_for(lock, deadline.remaining(), [this] { return !advancing_; });
+  const auto leave = [this] {
+    --visitors_;
+    turn_.notify_all();
+  };
+  if (!rests) {
+    leave();
+    throw DeadlineExceeded("{} does not come to the end of what it does", role_.name());
+  }
+  try {
+    work();
+  } catch (...) {
+    leave();
+    throw;
+  }
+  leave();
+}
+
+RoleStatus RoleThread::status() const {
+  const std::lock_guard lock(mutex_);
+  RoleStatus status = status_;
+  status.done = role_.done();
+  status.ended = ended();
+  status.idle_seconds = since_work_.seconds();
+  return status;
+}
+
+}  // namespace menger

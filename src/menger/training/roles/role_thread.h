@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "menger/base/clock.h"
+#include "menger/base/thread.h"
+#include "menger/training/roles/role.h"
+
+namespace menger {
+
+// How a role has fared since it began.
+struct RoleStatus {
+  std::string name;
+  std::int64_t done = 0;
+  bool ended = false;                                  // It is done, was stopped, or has failed.
+  double working_seconds = 0;                          // In calls of Advance that did something.
+  std::map<std::string_view, double> waiting_seconds;  // In those that did not, by what for.
+  std::string_view waits_for;                          // At present; empty: for nothing.
+  double idle_seconds = 0;                             // Since it did something last.
+};
+
+// Advances a role in a thread of its own, in slices, until it is done or told to stop. Any thread
+// may call.
+class RoleThread {
+ public:
+  // Begins. The role outlives this.
+  explicit RoleThread(Role& role);
+  ~RoleThread();  // Stops.
+  RoleThread(const RoleThread&) = delete;
+  RoleThread& operator=(const RoleThread&) = delete;
+
+  // Calls `work` between two slices, in the calling thread, while the role rests. Throws what it
+  // throws, and DeadlineExceeded, naming what the role is at, where a slice does not end.
+  void Between(const std::function<void()>& work, const Deadline& deadline);
+
+  void Stop() { stopping_ = true; }  // At the end of the slice.
+  // After Stop, or once it has ended: waits for that, and throws what the role has thrown.
+  void Join() { thread_.Join(); }
+
+  RoleStatus status() const;
+  bool ended() const { return thread_.finished(); }
+
+ private:
+  void Run();
+  void Rest();
+  void Count(const Advanced& advanced, double seconds);
+
+  Role& role_;
+  std::atomic<bool> stopping_{false};
+
+  std::mutex turns_;
+  std::condition_variable turn_;  // Signalled when one of the next two falls.
+  int visitors_ = 0;              // Guarded by turns_: who wants to come between.
+  bool advancing_ = false;        // Guarded by turns_.
+
+  mutable std::mutex mutex_;
+  RoleStatus status_;     // Guarded by mutex_.
+  Stopwatch since_work_;  // Guarded by mutex_.
+  Thread thread_;         // Last: it uses all of the above.
+};
+
+}  // namespace menger

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "menger/base/options.h"
+
+namespace menger {
+
+// Options of section [topology], of algorithms that learn from batches: where the parts of a run
+// go on.
+struct TopologyOptions {
+  std::string kind = "synchronous";  // synchronous or threads.
+
+  void Declare(Options& options);
+  bool is_pipeline() const { return kind != "synchronous"; }
+};
+
+}  // namespace menger
