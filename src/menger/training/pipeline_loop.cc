@@ -103,7 +103,7 @@ LoopEnd PipelineLoop::Run() {
   bool stopped = false;
   if (counters.steps < experiment_.steps && !record_.solved()) stopped = !Train();
   if (stopped) {
-    SaveTo(folder_.checkpoint(counters.steps), /*with_replay=*/true);
+    SaveCheckpoint();
     return LoopEnd::kInterrupted;
   }
   if (counters.evaluated_at != counters.steps && !record_.solved()) {
@@ -143,6 +143,8 @@ bool PipelineLoop::Train() {
   try {
     threads.collector.Join();
   } catch (const Error& error) {
+    // A worker that hangs cannot be joined: until the process ends nobody destroys it.
+    if (error.code() == ErrorCode::kDeadlineExceeded) (void)collector_.release();
     throw Failed(error, /*of_learner=*/false);
   }
   LookAtRoles(threads);
@@ -184,11 +186,10 @@ void PipelineLoop::LookAtRoles(const Threads& threads) {
 
 void PipelineLoop::NameStall(const RoleStatus& status) {
   if (status.ended || status.idle_seconds < kStallSeconds) {
-    if (stalled_ == status.name) stalled_.clear();
+    stalled_.erase(status.name);
     return;
   }
-  if (stalled_ == status.name) return;
-  stalled_ = status.name;
+  if (!stalled_.insert(status.name).second) return;
   progress_.Say(fmt::format(
       "the {} has done nothing for {:.0f} s; {}", status.name, status.idle_seconds,
       status.waits_for.empty() ? std::string("it has not come to the end of what it does")
@@ -227,6 +228,23 @@ EvaluationResult PipelineLoop::Play() {
                        [&] { return menger::Evaluate(plan, evaluation_, greedy_); });
 }
 
+EvaluationResult PipelineLoop::PlayOrSave(Threads* threads) {
+  try {
+    return Play();
+  } catch (const Error& error) {
+    if (threads != nullptr) {
+      threads->learner.Between([this] { SaveCheckpoint(); }, Deadline::After(kBetween));
+    }
+    throw Error(
+        error.code(),
+        WithSentence(
+            fmt::format("evaluation after {} steps: {}", record_.counters().steps, error.what()),
+            fmt::format("Everything is saved: `menger train --resume {}` makes it again, "
+                        "or goes on without by --set evaluation.every=0",
+                        folder_.path())));
+  }
+}
+
 // What is evaluated is set aside before, for it may be the best that there will be.
 bool PipelineLoop::Evaluate(Threads* threads) {
   const std::string candidate = folder_.checkpoint(kCandidate);
@@ -239,7 +257,7 @@ bool PipelineLoop::Evaluate(Threads* threads) {
   } else {
     set_aside();
   }
-  const EvaluationResult result = Play();
+  const EvaluationResult result = PlayOrSave(threads);
   const bool stopped = result.episodes() < experiment_.evaluation.episodes;
   if (!stopped && result.cut > 0) {
     LogWarning("evaluation after {} steps: {}", record_.counters().steps,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,7 @@ class PipelineLoop final : public TrainingLoop {
   void WriteRow(Threads* threads);
   bool Evaluate(Threads* threads);  // False if it was stopped.
   EvaluationResult Play();
+  EvaluationResult PlayOrSave(Threads* threads);  // Where it throws, all is saved.
   bool CheckpointIsDue() const;
   // While the learner rests.
   void SaveCheckpoint();
@@ -84,7 +86,7 @@ class PipelineLoop final : public TrainingLoop {
   double training_seconds_before_ = 0;
   Stopwatch sitting_;
   std::int64_t updates_seen_ = 0;
-  std::string stalled_;  // The role that was named last for doing nothing.
+  std::set<std::string> stalled_;  // Roles that were named for doing nothing.
 
   struct {
     Stopwatch since;

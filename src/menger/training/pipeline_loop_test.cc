@@ -119,6 +119,13 @@ TEST_F(PipelineLoopTest, AStoppedRunGoesOnWhereItWas) {
   EXPECT_GT(resumed.counters.episodes, stopped.counters.episodes);
 }
 
+TEST_F(PipelineLoopTest, ARunKeepsItsTopology) {
+  Start();
+  EXPECT_THAT(ErrorText(ErrorCode::kInvalidArgument,
+                        [&] { Resume({Assignment::Parse("topology.kind=synchronous")}); }),
+              HasSubstr("topology.kind"));
+}
+
 TEST_F(PipelineLoopTest, WhatItCannotDoYetIsRefusedBeforeAnythingIsMade) {
   const auto refused = [&](const std::string& setting) {
     return ErrorText(ErrorCode::kInvalidArgument, [&] { Start({setting}); });

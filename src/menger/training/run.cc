@@ -148,6 +148,7 @@ void CheckSameRun(const std::string& run, const Experiment& was, const Experimen
   check("transforms.scale_actions", was.transforms.scale_actions, now.transforms.scale_actions);
   check("network.activation", was.network.activation, now.network.activation);
   check("optimiser.kind", was.optimiser.kind, now.optimiser.kind);
+  check("topology.kind", was.topology.kind, now.topology.kind);
 }
 
 // Only a run that goes on needs what replay held, which may be gigabytes.
