@@ -10,11 +10,11 @@ namespace menger {
 namespace {
 
 // What a recipe has at its top level beside an algorithm's section (a test keeps this complete).
-constexpr std::string_view kTaken[] = {"environment", "algorithm",  "steps",           "seed",
-                                       "device",      "precision",  "learner_threads", "collector",
-                                       "runtime",     "network",    "replay",          "optimiser",
-                                       "transforms",  "evaluation", "checkpoint",      "progress",
-                                       "experiment",  "atari",      "mujoco",          "host"};
+constexpr std::string_view kTaken[] = {
+    "environment",     "algorithm",  "steps",      "seed",     "device",   "precision",
+    "learner_threads", "collector",  "runtime",    "network",  "replay",   "optimiser",
+    "transforms",      "evaluation", "checkpoint", "progress", "topology", "experiment",
+    "atari",           "mujoco",     "host"};
 
 bool IsName(std::string_view text) {
   const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
