@@ -140,6 +140,54 @@ TEST(TableWaitingTest, ABatchThatRanOutOfItemsWaitsForTheRest) {
   writer.join();
 }
 
+// Each item may be drawn once on average.
+TableOptions OneDrawAnItem() {
+  TableOptions options = SmallTable();
+  options.rate_limiter = {.samples_per_insert = 1, .min_size = 1, .min_diff = 0};
+  return options;
+}
+
+TEST(TableWaitingTest, AWholeBatchIsDrawnAtOnceOrNotAtAll) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  Table table(OneDrawAnItem(), chunks.store());
+  InsertAll(table, {OneRow(chunk, 0), OneRow(chunk, 1)});
+  Sample sample;
+  const auto draw = [&](const Deadline& deadline) {
+    table.SampleInto({.count = 3, .whole = true, .deadline = deadline}, sample);
+  };
+  EXPECT_THAT(ErrorText(ErrorCode::kDeadlineExceeded, [&] { draw(Now()); }),
+              HasSubstr("3 items could not be sampled"));
+  EXPECT_EQ(table.TrySample({.count = 3, .whole = true, .deadline = Now()}, sample), 0);
+  EXPECT_EQ(table.info().samples, 0);
+  std::thread reader([&] { draw(Soon()); });
+  std::this_thread::sleep_for(1ms);
+  InsertAll(table, {OneRow(chunk, 2)});
+  reader.join();
+  EXPECT_EQ(sample.size(), 3);
+  EXPECT_EQ(table.info().samples, 3);
+}
+
+TEST(TableWaitingTest, WhoWantsAWholeBatchIsServedBeforeWhoCameLaterForLess) {
+  Chunks chunks;
+  const ChunkId chunk = chunks.New();
+  Table table(OneDrawAnItem(), chunks.store());
+  InsertAll(table, {OneRow(chunk, 0)});
+  Sample whole, single;
+  std::thread first(
+      [&] { table.SampleInto({.count = 3, .whole = true, .deadline = Soon()}, whole); });
+  std::this_thread::sleep_for(5ms);
+  std::thread second([&] { table.SampleInto({.count = 1, .deadline = Soon()}, single); });
+  for (int i = 1; i < 4; ++i) {
+    std::this_thread::sleep_for(1ms);
+    InsertAll(table, {OneRow(chunk, i)});
+  }
+  first.join();
+  second.join();
+  EXPECT_EQ(whole.size(), 3);
+  EXPECT_EQ(single.size(), 1);
+}
+
 TEST(TableWaitingTest, ADeletionLetsAnInsertGoOnBelowTheMinimumSize) {
   Chunks chunks;
   const ChunkId chunk = chunks.New();

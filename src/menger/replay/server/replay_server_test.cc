@@ -130,6 +130,29 @@ TEST_P(ReplayServerTest, DeadlinesAreTheTablesAndSayWhy) {
   EXPECT_EQ(sample.size(), 0);
 }
 
+TEST_P(ReplayServerTest, AWholeBatchIsDrawnAtOnceOrNotAtAll) {
+  TableOptions table = ServedTable();
+  table.rate_limiter = {.samples_per_insert = 1, .min_size = 1, .min_diff = 0};
+  const auto served = Serve({table});
+  ServedReplay client({.socket = address()});
+  const auto writer = client.NewWriter(SmallItems().steps, {.history = 4}, 1);
+  const auto sampler = client.NewSampler(0);
+  Sample sample;
+  for (int i = 0; i < 2; ++i) WriteValue(*writer, 0, i);
+  writer->Flush(0, Soon());
+  writer->Await(Soon());
+  SampleRequest request{.count = 3, .whole = true, .deadline = Deadline::After({})};
+  EXPECT_THAT(
+      ErrorText(ErrorCode::kDeadlineExceeded, [&] { sampler->SampleInto(request, sample); }),
+      HasSubstr("3 items could not be sampled"));
+  EXPECT_EQ(client.info(0).samples, 0);
+  WriteValue(*writer, 0, 2);
+  writer->Flush(0, Soon());
+  request.deadline = Soon();
+  sampler->SampleInto(request, sample);
+  EXPECT_EQ(sample.size(), 3);
+}
+
 TEST_P(ReplayServerTest, AWaitOfAClientThatHasGoneEnds) {
   const auto served = Serve();
   auto link = std::make_unique<ServerLink>(address(), true, 1 << 16, Soon());
