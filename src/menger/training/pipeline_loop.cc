@@ -19,8 +19,6 @@ namespace {
 constexpr std::chrono::milliseconds kLook{20};
 constexpr double kStallSeconds = 10;
 constexpr std::chrono::minutes kBetween{10};  // For an update that is under way to end.
-// As the synchronous loop's.
-constexpr double kCheckpointShare = 50;
 constexpr const char* kCandidate = "candidate";
 
 ProgressTable::Row TimesOf(double updates, double items, double intensity,
@@ -165,7 +163,7 @@ bool PipelineLoop::Watch(Threads& threads) {
       if (!Evaluate(&threads)) return false;
       if (record_.solved()) return true;
     }
-    if (CheckpointIsDue())
+    if (record_.CheckpointIsDue(saved_at_))
       threads.learner.Between([this] { SaveCheckpoint(); }, Deadline::After(kBetween));
     progress_.Update(record_.Progress());
   }
@@ -272,20 +270,13 @@ bool PipelineLoop::Evaluate(Threads* threads) {
   return !stopped;
 }
 
-bool PipelineLoop::CheckpointIsDue() const {
-  if (experiment_.checkpoint.every > 0) {
-    return record_.IsDue(experiment_.checkpoint.every, checkpoints_.at);
-  }
-  return checkpoints_.since.seconds() >
-         std::max(experiment_.checkpoint.seconds, kCheckpointShare * checkpoints_.last_took);
-}
-
 void PipelineLoop::SaveCheckpoint() {
   const Stopwatch watch;
   const std::int64_t steps = record_.counters().steps;
   SaveTo(folder_.checkpoint(steps), /*with_replay=*/true);
   folder_.Prune(experiment_.checkpoint.keep, steps);
-  checkpoints_ = {.since = Stopwatch(), .at = steps, .last_took = watch.seconds()};
+  saved_at_ = steps;
+  record_.NoteCheckpoint(watch.seconds());
 }
 
 void PipelineLoop::SaveTo(const std::string& path, bool with_replay) {

@@ -62,7 +62,6 @@ class PipelineLoop final : public TrainingLoop {
   bool Evaluate(Threads* threads);  // False if it was stopped.
   EvaluationResult Play();
   EvaluationResult PlayOrSave(Threads* threads);  // Where it throws, all is saved.
-  bool CheckpointIsDue() const;
   // While the learner rests.
   void SaveCheckpoint();
   void SaveTo(const std::string& path, bool with_replay);
@@ -88,11 +87,7 @@ class PipelineLoop final : public TrainingLoop {
   std::int64_t updates_seen_ = 0;
   std::set<std::string> stalled_;  // Roles that were named for doing nothing.
 
-  struct {
-    Stopwatch since;
-    std::int64_t at = 0;  // Steps.
-    double last_took = 0;
-  } checkpoints_;
+  std::int64_t saved_at_ = 0;  // Steps of the last checkpoint.
   // When the last row was written.
   struct {
     std::int64_t updates = 0;

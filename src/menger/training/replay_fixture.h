@@ -30,6 +30,19 @@ struct ReplaySetup {
   int threads = 1;
 };
 
+// A run of a second.
+inline ReplaySetup SmallSetup() {
+  ReplaySetup setup{.environments = 3, .horizon = 5, .steps = 3'000};
+  setup.options = {{"epsilon_fraction", "0.5"}, {"target_every", "20"}};
+  setup.replay = {.capacity = 500,
+                  .min_size = 100,
+                  .batch_size = 16,
+                  .training_intensity = 8,
+                  .chunk_steps = 16};
+  setup.network.hidden = {16};
+  return setup;
+}
+
 // An algorithm that learns from replay in a plain loop, without a run folder.
 template <typename Implementation, typename Config>
 class ReplayRunOf {

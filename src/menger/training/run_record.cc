@@ -12,6 +12,8 @@ namespace menger {
 namespace {
 
 constexpr std::int64_t kRowsWhenNotAsked = 200;  // [progress] every = 0: rows of a whole run.
+// Saving by time, a run spends no more than one part in so many on it.
+constexpr double kCheckpointShare = 50;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 double SecondsSince1970() {
@@ -81,6 +83,17 @@ bool RunRecord::EvaluationIsDue() const {
   const bool completed = counters_.steps >= experiment_.steps;
   return IsDue(experiment_.evaluation.every, counters_.evaluated_at) ||
          (completed && counters_.evaluated_at != counters_.steps);
+}
+
+bool RunRecord::CheckpointIsDue(std::int64_t last) const {
+  if (experiment_.checkpoint.every > 0) return IsDue(experiment_.checkpoint.every, last);
+  return since_checkpoint_.seconds() >
+         std::max(experiment_.checkpoint.seconds, kCheckpointShare * checkpoint_took_);
+}
+
+void RunRecord::NoteCheckpoint(double seconds) {
+  since_checkpoint_.Restart();
+  checkpoint_took_ = seconds;
 }
 
 std::int64_t RunRecord::RowEvery() const {

@@ -49,6 +49,9 @@ class RunRecord {
   bool IsDue(std::int64_t every, std::int64_t last) const;
   bool RowIsDue() const { return IsDue(RowEvery(), counters_.reported_at); }
   bool EvaluationIsDue() const;
+  // By the steps of the last one, or by the time since then.
+  bool CheckpointIsDue(std::int64_t last) const;
+  void NoteCheckpoint(double seconds);  // One was written, which took so long.
   bool solved() const { return counters_.reached_in_a_row >= 2; }
 
   // `told`: by environments, of episodes since the last row.
@@ -81,6 +84,9 @@ class RunRecord {
   double seconds_before_ = 0;  // Of earlier sittings.
   std::int64_t steps_before_sitting_ = 0;
   double training_seconds_before_ = 0;
+
+  Stopwatch since_checkpoint_;  // Or since this was made.
+  double checkpoint_took_ = 0;  // Seconds.
 };
 
 }  // namespace menger

@@ -14,9 +14,6 @@ namespace {
 
 constexpr int kEvaluationRetries = 2;
 
-// Saving by time, a run spends no more than one part in so many on it.
-constexpr double kCheckpointShare = 50;
-
 // Columns that say how long things took.
 ProgressTable::Row TimesOf(double collecting, double learning, const CollectorTimes& threads) {
   return {{"collecting_seconds", collecting},
@@ -60,7 +57,7 @@ LoopEnd SynchronousLoop::Run() {
     const std::int64_t before = counters_.steps;
     CollectAndLearn();
     const bool evaluated = EvaluateAndReport();
-    if (evaluated && CheckpointIsDue(before)) SaveCheckpoint();
+    if (evaluated && record_.CheckpointIsDue(before)) SaveCheckpoint();
     progress_.Update(record_.Progress());
     stopped = !evaluated || stop_requested_();
   }
@@ -265,17 +262,11 @@ void SynchronousLoop::WriteRow() {
   record_.WriteRow(told, TakeTimes());
 }
 
-bool SynchronousLoop::CheckpointIsDue(std::int64_t last) const {
-  if (experiment_.checkpoint.every > 0) return record_.IsDue(experiment_.checkpoint.every, last);
-  return checkpoints_.since.seconds() >
-         std::max(experiment_.checkpoint.seconds, kCheckpointShare * checkpoints_.last_took);
-}
-
 void SynchronousLoop::SaveCheckpoint() {
   const Stopwatch watch;
   SaveTo(folder_.checkpoint(counters_.steps), /*with_collector=*/true);
   folder_.Prune(experiment_.checkpoint.keep, counters_.steps);
-  checkpoints_ = {.since = Stopwatch(), .last_took = watch.seconds()};
+  record_.NoteCheckpoint(watch.seconds());
 }
 
 void SynchronousLoop::SaveTo(const std::string& path, bool with_collector) {

@@ -74,7 +74,6 @@ class SynchronousLoop final : public TrainingLoop {
   void SaveCheckpoint();
   void SaveTo(const std::string& path, bool with_collector);
   void SaveWhole(const std::string& path, bool with_collector);
-  bool CheckpointIsDue(std::int64_t last) const;
   std::int64_t StepsOfAnUpdate() const;  // 0: nobody knows before.
 
   const Experiment& experiment_;
@@ -95,11 +94,6 @@ class SynchronousLoop final : public TrainingLoop {
   std::vector<std::unique_ptr<Policy>> greedy_;  // One a thread that evaluates.
   RunRecord record_;
   LoopCounters& counters_ = record_.counters();
-
-  struct {
-    Stopwatch since;  // The last one, or the beginning of this sitting.
-    double last_took = 0;
-  } checkpoints_;
 
   // Seconds since the last row of progress.csv, in this sitting.
   struct {

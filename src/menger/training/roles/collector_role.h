@@ -38,9 +38,8 @@ class CollectorRole final : public Role {
   Advanced Advance(const Deadline& deadline) override;
   std::int64_t done() const override { return written_; }
 
-  EndedEpisodes TakeEpisodes();                                 // Any thread.
-  std::vector<EnvironmentMetric> TakeMetrics();                 // Between two calls of Advance.
-  CollectorTimes times() const { return collector_->times(); }  // Any thread.
+  EndedEpisodes TakeEpisodes();                  // Any thread.
+  std::vector<EnvironmentMetric> TakeMetrics();  // Between two calls of Advance.
 
  private:
   void CountEpisodes();

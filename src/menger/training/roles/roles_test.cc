@@ -19,18 +19,6 @@ namespace {
 
 EnvironmentEntry CartPole() { return NativeEnvironments().Find("CartPole-v1"); }
 
-ReplaySetup SmallSetup() {
-  ReplaySetup setup{.environments = 3, .horizon = 5, .steps = 3'000};
-  setup.options = {{"epsilon_fraction", "0.5"}, {"target_every", "20"}};
-  setup.replay = {.capacity = 500,
-                  .min_size = 100,
-                  .batch_size = 16,
-                  .training_intensity = 8,
-                  .chunk_steps = 16};
-  setup.network.hidden = {16};
-  return setup;
-}
-
 // A learner and a collector that meet in a table of this process.
 class Pipeline {
  public:
