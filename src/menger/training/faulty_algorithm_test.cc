@@ -178,6 +178,19 @@ TEST_F(FaultyAlgorithmTest, OtherMetricsThanItsOwnAreAMistakeOfTheAlgorithmAndOf
   }
 }
 
+TEST_F(FaultyAlgorithmTest, APipelineEndsWithWhatIsWrongToo) {
+  const auto train = [&](const std::string& fault) {
+    std::filesystem::remove_all(folder_);
+    return Train({"faulty.fault=" + fault, "topology.kind=threads", "replay.sampler=prioritised"});
+  };
+  EXPECT_EQ(train("none"), "no error");
+  EXPECT_THAT(train("few metrics"), HasSubstr("metric_names() are [loss, mean_value,"));
+  EXPECT_THAT(train("few priorities"), AllOf(HasSubstr("learner"), HasSubstr("priorities() has")));
+  EXPECT_THAT(train("a gradient that is no number"), HasSubstr("gradient is nan"));
+  EXPECT_THAT(train("saved twice"), HasSubstr("algorithm 'faulty' cannot be saved"));
+  EXPECT_FALSE(HasRun());
+}
+
 TEST_F(FaultyAlgorithmTest, MetricsThatCannotBeColumnsAreRefusedBeforeTheRun) {
   for (const std::string name : {"steps", "mean_value", "updates", "learning_seconds"}) {
     EXPECT_THAT(TrainWith("metric " + name),

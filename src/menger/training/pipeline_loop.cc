@@ -230,8 +230,10 @@ EvaluationResult PipelineLoop::PlayOrSave(Threads* threads) {
   try {
     return Play();
   } catch (const Error& error) {
-    if (threads != nullptr) {
-      threads->learner.Between([this] { SaveCheckpoint(); }, Deadline::After(kBetween));
+    // A learner that has failed meanwhile is what there is to tell.
+    if (threads != nullptr &&
+        !threads->learner.Between([this] { SaveCheckpoint(); }, Deadline::After(kBetween))) {
+      return {};
     }
     throw Error(
         error.code(),
@@ -250,10 +252,10 @@ bool PipelineLoop::Evaluate(Threads* threads) {
     pinned_.PinLatest();
     SaveTo(candidate, /*with_replay=*/false);
   };
-  if (threads != nullptr) {
-    threads->learner.Between(set_aside, Deadline::After(kBetween));
-  } else {
+  if (threads == nullptr) {
     set_aside();
+  } else if (!threads->learner.Between(set_aside, Deadline::After(kBetween))) {
+    return true;  // The learner has failed, which is told where it is joined.
   }
   const EvaluationResult result = PlayOrSave(threads);
   const bool stopped = result.episodes() < experiment_.evaluation.episodes;

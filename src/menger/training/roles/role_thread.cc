@@ -32,17 +32,18 @@ void RoleThread::Run() {
     try {
       advanced = role_.Advance(Deadline::After(kSlice));
     } catch (...) {
-      Rest();
+      Rest(/*failed=*/true);
       throw;
     }
-    Rest();
+    Rest(/*failed=*/false);
     Count(advanced, watch.seconds());
     if (advanced.state == Advanced::State::kDone) return;
   }
 }
 
-void RoleThread::Rest() {
+void RoleThread::Rest(bool failed) {
   const std::lock_guard lock(turns_);
+  failed_ = failed;
   advancing_ = false;
   turn_.notify_all();
 }
@@ -58,7 +59,7 @@ void RoleThread::Count(const Advanced& advanced, double seconds) {
   }
 }
 
-void RoleThread::Between(const std::function<void()>& work, const Deadline& deadline) {
+bool RoleThread::Between(const std::function<void()>& work, const Deadline& deadline) {
   std::unique_lock lock(turns_);
   ++visitors_;
   const bool rests = turn_.wait_for(lock, deadline.remaining(), [this] { return !advancing_; });
@@ -70,13 +71,15 @@ void RoleThread::Between(const std::function<void()>& work, const Deadline& dead
     leave();
     throw DeadlineExceeded("{} does not come to the end of what it does", role_.name());
   }
+  const bool whole = !failed_;
   try {
-    work();
+    if (whole) work();
   } catch (...) {
     leave();
     throw;
   }
   leave();
+  return whole;
 }
 
 RoleStatus RoleThread::status() const {

@@ -36,9 +36,10 @@ class RoleThread {
   RoleThread(const RoleThread&) = delete;
   RoleThread& operator=(const RoleThread&) = delete;
 
-  // Calls `work` between two slices, in the calling thread, while the role rests. Throws what it
-  // throws, and DeadlineExceeded, naming what the role is at, where a slice does not end.
-  void Between(const std::function<void()>& work, const Deadline& deadline);
+  // Calls `work` between two slices, in the calling thread, while the role rests; false, and no
+  // call, where the role has failed: what it left may be half of something. Throws what `work`
+  // throws, and DeadlineExceeded, naming the role, where a slice does not end.
+  bool Between(const std::function<void()>& work, const Deadline& deadline);
 
   void Stop() { stopping_ = true; }  // At the end of the slice.
   // After Stop, or once it has ended: waits for that, and throws what the role has thrown.
@@ -49,7 +50,7 @@ class RoleThread {
 
  private:
   void Run();
-  void Rest();
+  void Rest(bool failed);
   void Count(const Advanced& advanced, double seconds);
 
   Role& role_;
@@ -58,7 +59,8 @@ class RoleThread {
   std::mutex turns_;
   std::condition_variable turn_;  // Signalled when one of the next two falls.
   int visitors_ = 0;              // Guarded by turns_: who wants to come between.
-  bool advancing_ = false;        // Guarded by turns_.
+  bool advancing_ = false;        // These two: guarded by turns_.
+  bool failed_ = false;
 
   mutable std::mutex mutex_;
   RoleStatus status_;     // Guarded by mutex_.
