@@ -10,6 +10,7 @@
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/base/memory_need.h"
+#include "menger/training/learning/replay_table.h"
 #include "menger/training/synchronous_loop.h"
 #include "menger/training/training_parts.h"
 
@@ -83,6 +84,10 @@ Pace PipelineLoop::PaceOf() const {
             .over = steps >= experiment_.steps};
   if (!pace.over) return pace;
   const TableInfo table = parts_.replay->client().info(parts_.replay->table());
+  if (table.items < pace_.items_min) {  // Nobody may draw, and nothing more comes.
+    pace.updates_due = 0;
+    return pace;
+  }
   const double owed =
       pace_.samples_per_insert * static_cast<double>(table.inserts - pace_.items_min) -
       static_cast<double>(table.samples);
@@ -178,6 +183,8 @@ void PipelineLoop::LookAtRoles(const Threads& threads) {
   const std::int64_t updates = learner_->done();
   if (updates > updates_seen_) record_.AddMetrics(learner_->TakeMetrics(), /*updated=*/true);
   updates_seen_ = updates;
+  RequireRoomToBegin(experiment_.replay, parts_.algorithm->item_steps(),
+                     parts_.replay->client().info(parts_.replay->table()));
   NameStall(threads.learner.status());
   NameStall(threads.collector.status());
 }

@@ -119,6 +119,11 @@ TEST_F(PipelineLoopTest, AStoppedRunGoesOnWhereItWas) {
   EXPECT_GT(resumed.counters.episodes, stopped.counters.episodes);
 }
 
+TEST_F(PipelineLoopTest, ATableThatIsTooSmallToBeginWithEndsTheRun) {
+  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { Start({"replay.bytes_max=10000"}); }),
+              HasSubstr("replay.bytes_max = 10000"));
+}
+
 TEST_F(PipelineLoopTest, ARunKeepsItsTopology) {
   Start();
   EXPECT_THAT(ErrorText(ErrorCode::kInvalidArgument,

@@ -47,15 +47,8 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
     const std::int64_t samples = ValidSteps(slab);
     counters_.samples += samples;
     counters_.owed_millionths += samples * std::llround(options_.training_intensity * kMillion);
-  } else if (table.evicted > 0) {
-    const std::string bound = options_.address.empty()
-                                  ? fmt::format("replay.bytes_max = {}", options_.bytes_max)
-                                  : fmt::format("table '{}' of the server at replay.address = {}",
-                                                options_.table, options_.address);
-    throw FailedPrecondition(
-        "{} has room for {} steps, fewer than replay.min_size = {}: learning would never start",
-        bound, table.items * algorithm_.item_steps().added, options_.min_size);
   }
+  RequireRoomToBegin(options_, algorithm_.item_steps(), table);
 
   const std::vector<std::string> names = algorithm_.metric_names();
   Metrics means;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/base/memory_need.h"
 #include "menger/base/random.h"
@@ -59,6 +60,18 @@ int ReplayChunkSteps(const ReplayOptions& options, int environments) {
 
 std::int64_t ItemsOf(std::int64_t steps, const ItemSteps& item) {
   return (steps + item.added - 1) / item.added;
+}
+
+void RequireRoomToBegin(const ReplayOptions& options, const ItemSteps& item,
+                        const TableInfo& table) {
+  if (table.items >= ItemsOf(options.min_size, item) || table.evicted == 0) return;
+  const std::string bound = options.address.empty()
+                                ? fmt::format("replay.bytes_max = {}", options.bytes_max)
+                                : fmt::format("table '{}' of the server at replay.address = {}",
+                                              options.table, options.address);
+  throw FailedPrecondition(
+      "{} has room for {} steps, fewer than replay.min_size = {}: learning would never start",
+      bound, table.items * item.added, options.min_size);
 }
 
 ReplayStoreOptions ReplayStoreFor(const ReplayOptions& options, const ReplayLearnerContext& context,

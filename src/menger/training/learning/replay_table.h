@@ -27,6 +27,11 @@ int ReplayChunkSteps(const ReplayOptions& options, int environments);
 // Items that so many steps are, where each adds as many as it can.
 std::int64_t ItemsOf(std::int64_t steps, const ItemSteps& item);
 
+// Throws FailedPrecondition, naming the bound, where the table has fewer items than learning begins
+// with and lets go of some already: it would never begin.
+void RequireRoomToBegin(const ReplayOptions& options, const ItemSteps& item,
+                        const TableInfo& table);
+
 // The store of one table, "replay", that a recipe's options ask for. Throws as
 // ReplayOptions::Check; Unavailable where memory that was chosen cannot be had.
 ReplayStoreOptions ReplayStoreFor(const ReplayOptions& options, const ReplayLearnerContext& context,
