@@ -305,19 +305,7 @@ void SlabCollector::PlanFreshEpisodes(std::size_t block) {
 
 std::vector<EnvironmentMetric> SlabCollector::TakeMetrics() {
   std::vector<EnvironmentMetric> all;
-  for (const std::unique_ptr<EnvironmentGroup>& group : groups_) {
-    for (EnvironmentMetric& metric : group->TakeMetrics()) {
-      const auto known = std::find_if(all.begin(), all.end(), [&](const EnvironmentMetric& other) {
-        return other.name == metric.name;
-      });
-      if (known == all.end()) {
-        all.push_back(std::move(metric));
-      } else {
-        known->sum += metric.sum;
-        known->count += metric.count;
-      }
-    }
-  }
+  for (const auto& group : groups_) AddUp(all, group->TakeMetrics());
   return all;
 }
 

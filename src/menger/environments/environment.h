@@ -73,6 +73,16 @@ struct EnvironmentMetric {
   std::int64_t count = 0;
 };
 
+// Adds to `sums`, which has one entry a name.
+inline void AddUp(std::vector<EnvironmentMetric>& sums, std::span<const EnvironmentMetric> more) {
+  for (const EnvironmentMetric& metric : more) {
+    auto known = std::ranges::find(sums, metric.name, &EnvironmentMetric::name);
+    if (known == sums.end()) known = sums.insert(known, {.name = metric.name});
+    known->sum += metric.sum;
+    known->count += metric.count;
+  }
+}
+
 // Simulators of one kind stepped together over a block of columns of a slab: the hot interface.
 //
 // A native simulator (one struct with Reset and Step) becomes a group through SimulatorGroup;

@@ -180,6 +180,7 @@ void PipelineLoop::LookAtRoles(const Threads& threads) {
   counters.training_seconds = training_seconds_before_ + sitting_.seconds();
   const EndedEpisodes ended = collector_->TakeEpisodes();
   record_.AddEpisodes(ended.last, ended.count);
+  AddUp(told_, ended.metrics);
   const std::int64_t updates = learner_->done();
   if (updates > updates_seen_) record_.AddMetrics(learner_->TakeMetrics(), /*updated=*/true);
   updates_seen_ = updates;
@@ -202,11 +203,8 @@ void PipelineLoop::NameStall(const RoleStatus& status) {
 }
 
 void PipelineLoop::WriteRow(Threads* threads) {
-  std::vector<EnvironmentMetric> told;
   std::array<double, 4> seconds = reported_.seconds;
   if (threads != nullptr) {
-    threads->collector.Between([&] { told = collector_->TakeMetrics(); },
-                               Deadline::After(kBetween));
     const RoleStatus learner = threads->learner.status();
     const RoleStatus collector = threads->collector.status();
     seconds = {learner.working_seconds, WaitingSeconds(learner), collector.working_seconds,
@@ -220,8 +218,9 @@ void PipelineLoop::WriteRow(Threads* threads) {
                                                      1, table.inserts - pace_.items_min));
   const double intensity =
       experiment_.replay.training_intensity * static_cast<double>(table.samples) / owed;
-  record_.WriteRow(told, TimesOf(static_cast<double>(updates_seen_ - reported_.updates),
-                                 static_cast<double>(table.items), intensity, since));
+  record_.WriteRow(std::exchange(told_, {}),
+                   TimesOf(static_cast<double>(updates_seen_ - reported_.updates),
+                           static_cast<double>(table.items), intensity, since));
   reported_ = {.updates = updates_seen_, .seconds = seconds};
 }
 

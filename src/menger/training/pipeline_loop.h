@@ -85,7 +85,8 @@ class PipelineLoop final : public TrainingLoop {
   double training_seconds_before_ = 0;
   Stopwatch sitting_;
   std::int64_t updates_seen_ = 0;
-  std::set<std::string> stalled_;  // Roles that were named for doing nothing.
+  std::vector<EnvironmentMetric> told_;  // By environments since the last row.
+  std::set<std::string> stalled_;        // Roles that were named for doing nothing.
 
   std::int64_t saved_at_ = 0;  // Steps of the last checkpoint.
   // When the last row was written.

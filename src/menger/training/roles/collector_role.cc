@@ -44,7 +44,10 @@ void CollectorRole::Write(const Deadline& deadline) {
 
 void CollectorRole::CountEpisodes() {
   const std::span<const EpisodeResult> ended = collector_->episodes();
+  if (ended.empty()) return;
+  const std::vector<EnvironmentMetric> told = collector_->TakeMetrics();
   const std::lock_guard lock(mutex_);
+  AddUp(episodes_.metrics, told);
   episodes_.count += std::ssize(ended);
   std::vector<EpisodeResult>& last = episodes_.last;
   last.insert(last.end(), ended.begin(), ended.end());
@@ -57,7 +60,5 @@ EndedEpisodes CollectorRole::TakeEpisodes() {
   const std::lock_guard lock(mutex_);
   return std::exchange(episodes_, {});
 }
-
-std::vector<EnvironmentMetric> CollectorRole::TakeMetrics() { return collector_->TakeMetrics(); }
 
 }  // namespace menger

@@ -13,12 +13,13 @@
 
 namespace menger {
 
-// Episodes that ended since somebody asked.
+// Episodes that ended since somebody asked, and what environments said about them.
 struct EndedEpisodes {
   static constexpr std::size_t kLastMax = 100;
 
   std::int64_t count = 0;
-  std::vector<EpisodeResult> last;  // The newest of them.
+  std::vector<EpisodeResult> last;         // The newest of them.
+  std::vector<EnvironmentMetric> metrics;  // One entry a name.
 };
 
 // Steps environments with a policy and writes what they show into replay. Its done() are the
@@ -38,8 +39,7 @@ class CollectorRole final : public Role {
   Advanced Advance(const Deadline& deadline) override;
   std::int64_t done() const override { return written_; }
 
-  EndedEpisodes TakeEpisodes();                  // Any thread.
-  std::vector<EnvironmentMetric> TakeMetrics();  // Between two calls of Advance.
+  EndedEpisodes TakeEpisodes();  // Any thread.
 
  private:
   void CountEpisodes();

@@ -28,6 +28,7 @@ void RoleThread::Run() {
       advancing_ = true;
     }
     const Stopwatch watch;
+    slice_began_ = MonotonicNanoseconds();
     Advanced advanced = Advanced::Done();
     try {
       advanced = role_.Advance(Deadline::After(kSlice));
@@ -87,6 +88,9 @@ RoleStatus RoleThread::status() const {
   RoleStatus status = status_;
   status.done = role_.done();
   status.ended = ended();
+  // A slice that only waits would have ended.
+  const std::chrono::nanoseconds slice(MonotonicNanoseconds() - slice_began_);
+  if (slice > 5 * kSlice) status.waits_for = {};
   status.idle_seconds = since_work_.seconds();
   return status;
 }

@@ -22,8 +22,9 @@ struct RoleStatus {
   bool ended = false;                                  // It is done, was stopped, or has failed.
   double working_seconds = 0;                          // In calls of Advance that did something.
   std::map<std::string_view, double> waiting_seconds;  // In those that did not, by what for.
-  std::string_view waits_for;                          // At present; empty: for nothing.
-  double idle_seconds = 0;                             // Since it did something last.
+  // At present; empty: for nothing, or it has not come to the end of what it does for long.
+  std::string_view waits_for;
+  double idle_seconds = 0;  // Since it did something last.
 };
 
 // Advances a role in a thread of its own, in slices, until it is done or told to stop. Any thread
@@ -55,6 +56,7 @@ class RoleThread {
 
   Role& role_;
   std::atomic<bool> stopping_{false};
+  std::atomic<std::int64_t> slice_began_{0};  // MonotonicNanoseconds.
 
   std::mutex turns_;
   std::condition_variable turn_;  // Signalled when one of the next two falls.
