@@ -35,6 +35,6 @@ function(menger_folder name)
     gtest_discover_tests(menger_${name}_test TEST_PREFIX "${name}." TEST_FILTER "-*Slow*" DISCOVERY_TIMEOUT 120
       PROPERTIES TIMEOUT 240)
     gtest_discover_tests(menger_${name}_test TEST_PREFIX "${name}." TEST_FILTER "*Slow*" DISCOVERY_TIMEOUT 120
-      PROPERTIES TIMEOUT 280 LABELS slow COST 50)  # The longest begin first.
+      PROPERTIES TIMEOUT 600 LABELS slow COST 50)  # The longest begin first.
   endif()
 endfunction()
