@@ -3,7 +3,8 @@
 in a folder with rooms likewise. Test files and what only they include (*_testing.h) may look into every room of their folder.
 
 Also: torch is included only under src/menger/networks/torch, nothing outside that folder includes its headers, and files of
-ours are named from src ("menger/base/error.h"). Modules under python import each other in no circle, imports inside functions
+ours are named from src ("menger/base/error.h"). No two headers of the program define a type of one name: linked into one program
+the inline functions of one would serve for both. Modules under python import each other in no circle, imports inside functions
 counted too. Prints each violation with its place; fails if there is one.
 
     check_layering.py [ROOT]      checks the tree at ROOT (default: this one)
@@ -12,6 +13,7 @@ counted too. Prints each violation with its place; fails if there is one.
 
 import ast
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -19,6 +21,19 @@ import sources
 
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
 TORCH_FOLDER = "networks/torch"
+
+
+TYPE = re.compile(r"^(?:class|struct|enum class)\s+(?:alignas\([^)]*\)\s*)?(\w+)\s*(?:final\s*)?(?::[^:;{][^;{]*)?\{", re.MULTILINE)
+
+
+def twice_named(root):
+    """One line for each type that two headers define in namespace menger; those that only tests include aside."""
+    places = {}
+    for path in sorted((root / "src" / "menger").rglob("*.h")):
+        if not path.name.endswith(("_testing.h", "_fixture.h")) and "simulation" not in path.parts and "testing" not in path.parts:
+            for name in TYPE.findall(path.read_text()):
+                places.setdefault(name, []).append(path.relative_to(root).as_posix())
+    return [f"{name} is a type in {' and in '.join(where)}; give one another name" for name, where in places.items() if len(where) > 1]
 
 
 def violations(root):
@@ -128,6 +143,7 @@ def _way_back(start, edges):
 def self_test():
     """Each breach of a rule must be found, and a clean tree must pass."""
     test_circles()
+    test_names()
     cases = [
         ("src/menger/tensor/a.h", '#include "menger/base/error.h"', 0),
         ("src/menger/tensor/a.h", '#include "menger/tensor/spec.h"', 0),
@@ -158,6 +174,24 @@ def self_test():
     print(f"{len(cases)} cases pass")
 
 
+def test_names():
+    trees = [
+        ({"base/a.h": "struct A {\n};", "runtime/a.h": "class A;\nstruct B : A {\n};"}, 0),
+        ({"base/a.h": "struct A {\n};", "runtime/a.h": "class A final : public B {\n};"}, 1),
+        ({"base/a.h": "class A {\n};", "runtime/a.h": "struct A::Nested {\n};\nenum class C : int { kA };"}, 0),
+        ({"base/a.h": "class A {\n};", "base/a_testing.h": "class A {\n};"}, 0),
+    ]
+    for files, expected in trees:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                path = pathlib.Path(folder) / "src" / "menger" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            found = twice_named(pathlib.Path(folder))
+            assert len(found) == expected, f"{files}: expected {expected}, found {found}"
+    print(f"{len(trees)} trees of types pass")
+
+
 def test_circles():
     trees = [
         ({"a.py": "import p.b", "b.py": "import os"}, 0),
@@ -186,8 +220,8 @@ def main():
         self_test()
         return 0
     root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else sources.ROOT
-    found = violations(root) + circles(root)
-    print("\n".join(found) if found else "every include follows the layering, and no imports go round")
+    found = violations(root) + twice_named(root) + circles(root)
+    print("\n".join(found) if found else "every include follows the layering, each type has a name of its own, and no imports go round")
     return 1 if found else 0
 
 

@@ -71,6 +71,11 @@ struct EnvironmentMetric {
   std::string name;
   double sum = 0;
   std::int64_t count = 0;
+
+  template <typename Archive>
+  void Serialize(Archive& archive) {
+    archive(name, sum, count);
+  }
 };
 
 // Adds to `sums`, which has one entry a name.

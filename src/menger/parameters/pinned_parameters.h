@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "menger/parameters/parameter_source.h"
 
@@ -13,7 +14,8 @@ class PinnedParameters final : public ParameterSource {
   explicit PinnedParameters(const ParameterSource& source)  // Outlives this.
       : source_(source), pinned_(source.Latest()) {}
 
-  void PinLatest() { pinned_ = source_.Latest(); }
+  // A version of that source.
+  void Pin(std::shared_ptr<const ParameterBlob> version) { pinned_ = std::move(version); }
 
   const ParameterManifest& manifest() const override { return source_.manifest(); }
   std::shared_ptr<const ParameterBlob> Latest() const override { return pinned_; }

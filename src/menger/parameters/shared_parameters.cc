@@ -102,7 +102,10 @@ std::unique_ptr<SharedMemory> MakeSegment(const ParameterManifest& manifest) {
 }  // namespace
 
 SharedPublication::SharedPublication(const ParameterManifest& manifest)
-    : manifest_(manifest), memory_(MakeSegment(manifest)) {}
+    : memory_(MakeSegment(manifest)), manifest_(manifest) {}
+
+SharedPublication::SharedPublication(int descriptor)
+    : memory_(MapChecked(descriptor)), manifest_(ManifestIn(*memory_)) {}
 
 void SharedPublication::Publish(const ParameterBlob& version) {
   const std::span<const float> values = version.values();
@@ -114,8 +117,9 @@ void SharedPublication::Publish(const ParameterBlob& version) {
   const std::uint64_t next = header.published.load(std::memory_order_relaxed) + 1;
   Slot& slot = SlotOf(*memory_, next);
   // As Boehm 2012, "Can seqlocks get along with programming language memory models?", figure 6.
-  const std::uint64_t sequence = slot.sequence.load(std::memory_order_relaxed);
-  slot.sequence.store(sequence + 1, std::memory_order_relaxed);
+  // It is odd already where another publisher died while it wrote this slot.
+  const std::uint64_t odd = (slot.sequence.load(std::memory_order_relaxed) + 1) | 1;
+  slot.sequence.store(odd, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   slot.incarnation.store(version.version().incarnation, std::memory_order_relaxed);
   slot.number.store(version.version().number, std::memory_order_relaxed);
@@ -124,7 +128,7 @@ void SharedPublication::Publish(const ParameterBlob& version) {
     std::atomic_ref(words[i]).store(std::bit_cast<std::uint32_t>(values[i]),
                                     std::memory_order_relaxed);
   }
-  slot.sequence.store(sequence + 2, std::memory_order_release);
+  slot.sequence.store(odd + 1, std::memory_order_release);
   header.published.store(next, std::memory_order_release);
 }
 

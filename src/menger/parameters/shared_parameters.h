@@ -23,6 +23,9 @@ namespace menger {
 class SharedPublication {
  public:
   explicit SharedPublication(const ParameterManifest& manifest);
+  // Publishes into what another one made, which may have died while it did: for whoever takes its
+  // place. One at a time. Throws DataLoss where it is something else.
+  explicit SharedPublication(int descriptor);
 
   // For those who follow: give it to a child, or send it.
   int descriptor() const { return memory_->descriptor(); }
@@ -32,8 +35,8 @@ class SharedPublication {
   void Publish(const ParameterBlob& version);
 
  private:
-  const ParameterManifest manifest_;
   const std::unique_ptr<SharedMemory> memory_;
+  const ParameterManifest manifest_;
 };
 
 class SharedParameters final : public ParameterSource {

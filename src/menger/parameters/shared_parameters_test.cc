@@ -1,6 +1,9 @@
 #include "menger/parameters/shared_parameters.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -76,12 +79,36 @@ TEST(SharedParametersTest, ReadersNeverSeeHalfAVersionNorAnOlderOne) {
   for (std::thread& reader : readers) reader.join();
 }
 
+TEST(SharedParametersTest, APublisherThatIsKilledIsReplacedAndNothingHalfIsRead) {
+  SharedPublication shared(Manifest());
+  shared.Publish(Version(1));
+  const SharedParameters source(shared.descriptor());
+  std::int64_t last = 1;
+  for (int life = 0; life < 100; ++life) {
+    const pid_t child = fork();
+    if (child == 0) {
+      SharedPublication own(shared.descriptor());
+      for (std::int64_t number = last + 1;; ++number) own.Publish(Version(number));
+    }
+    while (source.Latest()->version().number < last + 10) std::this_thread::yield();
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    last = source.Latest()->version().number + 1;
+    SharedPublication next(shared.descriptor());
+    next.Publish(Version(last));
+    const auto latest = source.Latest();
+    ASSERT_EQ(latest->version().number, last);
+    for (const float value : latest->values()) ASSERT_EQ(value, static_cast<float>(last));
+  }
+}
+
 TEST(SharedParametersTest, WhatDoesNotFitIsRefused) {
   SharedPublication shared(Manifest());
   EXPECT_THROW(shared.Publish({{.number = 1}, std::vector<float>(3)}), Error);
   const auto other = AllocateSharedMemory("no-parameters", 4096);
   EXPECT_THROW(SharedParameters{other->descriptor()}, Error);
   EXPECT_THROW(SharedParameters{-1}, Error);
+  EXPECT_THROW(SharedPublication{other->descriptor()}, Error);
 }
 
 }  // namespace

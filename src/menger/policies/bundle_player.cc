@@ -72,7 +72,7 @@ std::size_t ScratchOf(const BundleLayer& layer) {
 
 }  // namespace
 
-BundlePlayer::BundlePlayer(const Bundle& bundle) : bundle_(bundle) {
+BundlePlayer::BundlePlayer(const PolicyBundle& bundle) : bundle_(bundle) {
   stack_.resize(static_cast<std::size_t>(bundle.frame_size) * bundle.frame_stack);
   normalised_.resize(bundle.scale.empty() ? 0 : stack_.size());
   std::size_t state = 0;

@@ -15,7 +15,7 @@ class BundlePlayer {
  public:
   enum class Result : std::uint8_t { kActed, kNoSuchChoice, kNothingAllowed };
 
-  explicit BundlePlayer(const Bundle& bundle);
+  explicit BundlePlayer(const PolicyBundle& bundle);
 
   // What comes is the start of an episode. So it is after the constructor.
   void Reset();
@@ -42,7 +42,7 @@ class BundlePlayer {
   float MeanReturn(const float* atoms) const;
   Result Choose(const std::uint8_t* mask, std::int64_t* action) const;
 
-  const Bundle& bundle_;
+  const PolicyBundle& bundle_;
   // Encodings, the newest last: images, then the numbers beside them.
   std::vector<float> stack_;
   std::vector<float> normalised_;            // Of the stack, if it is.

@@ -145,13 +145,13 @@ void ReadLayerNorm(Reader& reader, BundleLayer& layer) {
                    layer.outputs);
 }
 
-void ReadJoin(Reader& reader, const Bundle& bundle, const BundleLayer& layer) {
+void ReadJoin(Reader& reader, const PolicyBundle& bundle, const BundleLayer& layer) {
   Require(bundle.beside > 0 && layer.outputs == layer.inputs + bundle.beside * bundle.frame_stack,
           "a join gives another number than what it reads and what is beside the image");
   for (int i = 0; i < 3; ++i) reader.Floats(0, "a join has weights");
 }
 
-BundleLayer ReadLayer(Reader& reader, const Bundle& bundle) {
+BundleLayer ReadLayer(Reader& reader, const PolicyBundle& bundle) {
   const std::vector<BundleLayer>& before = bundle.layers;
   BundleLayer layer;
   layer.kind = reader.Number(0, format::kJoin, "a kind of layer");
@@ -191,7 +191,7 @@ BundleLayer ReadLayer(Reader& reader, const Bundle& bundle) {
   return layer;
 }
 
-void ReadObservation(Reader& reader, bool has_beside, Bundle& bundle) {
+void ReadObservation(Reader& reader, bool has_beside, PolicyBundle& bundle) {
   const int leaves = reader.Number(1, 1 << 16, "the number of observations");
   for (int i = 0; i < leaves; ++i) bundle.observation.push_back(ReadLeaf(reader));
   bundle.mask_leaf = reader.Number(-1, leaves - 1, "the action mask");
@@ -218,7 +218,7 @@ void ReadObservation(Reader& reader, bool has_beside, Bundle& bundle) {
 }
 
 // The widths of the heads must be what the rule makes an action of.
-void CheckRule(const Bundle& bundle) {
+void CheckRule(const PolicyBundle& bundle) {
   const auto width = [&](std::size_t head) { return bundle.layers[bundle.heads[head]].outputs; };
   const BundleLeaf& action = bundle.action;
   int choices = 0;
@@ -244,7 +244,7 @@ void CheckRule(const Bundle& bundle) {
   }
 }
 
-void ReadRule(Reader& reader, Bundle& bundle) {
+void ReadRule(Reader& reader, PolicyBundle& bundle) {
   bundle.rule = reader.Number(0, format::kLargestValue, "the rule");
   const int heads = reader.Number(1, 2, "the number of heads");
   for (int i = 0; i < heads; ++i) {
@@ -278,7 +278,7 @@ int BundleLeaf::encoded_size() const {
   return size;
 }
 
-Bundle ReadBundle(const std::uint8_t* bytes, std::size_t size) {
+PolicyBundle ReadBundle(const std::uint8_t* bytes, std::size_t size) {
   if (size < format::kHeaderBytes || std::memcmp(bytes, format::kMagic, 8) != 0) {
     Fail("not a bundle of `menger export`");
   }
@@ -295,7 +295,7 @@ Bundle ReadBundle(const std::uint8_t* bytes, std::size_t size) {
     Fail("the bundle is cut short or altered");
   }
   Reader reader(bytes + format::kHeaderBytes, body);
-  Bundle bundle;
+  PolicyBundle bundle;
   bundle.about = reader.Text();
   ReadObservation(reader, version == format::kBesideVersion, bundle);
   const int layers = reader.Number(1, 1 << 16, "the number of layers");

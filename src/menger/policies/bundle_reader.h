@@ -48,7 +48,7 @@ struct BundleLayer {
 };
 
 // A policy as the file has it (bundle_format.h says what each part is), checked whole. Value type.
-struct Bundle {
+struct PolicyBundle {
   std::string about;
   std::vector<BundleLeaf> observation;
   int mask_leaf = -1;
@@ -76,6 +76,6 @@ struct Bundle {
 
 // Checks every number before anything is read or allocated by it. Throws std::runtime_error that
 // says what is wrong: not a bundle, of a newer version, cut short or altered, inconsistent.
-Bundle ReadBundle(const std::uint8_t* bytes, std::size_t size);
+PolicyBundle ReadBundle(const std::uint8_t* bytes, std::size_t size);
 
 }  // namespace menger

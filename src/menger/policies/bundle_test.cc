@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Bundle Read(const std::string& bytes) {
+PolicyBundle Read(const std::string& bytes) {
   return ReadBundle(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }
 
@@ -31,7 +31,7 @@ Difference Compare(const PolicyCase& setup, int rows, int columns) {
   const auto algorithm = MakeTestAlgorithm(setup);
   const Slab slab = PlayedByThePolicy(setup, *algorithm, rows, columns);
   const PolicyDescription description = algorithm->DescribePolicy();
-  const Bundle bundle = Read(BundleOf(description, "{}"));
+  const PolicyBundle bundle = Read(BundleOf(description, "{}"));
   const auto elements = static_cast<std::size_t>(setup.action.elements());
   std::vector<std::int64_t> choices(elements);
   std::vector<float> numbers(elements);
@@ -232,7 +232,7 @@ TEST(BundleTest, NumbersBesideAnImageAreReadAsThePolicyReadsThem) {
 TEST(BundleTest, WhatDoesNotFitIsSaidAndNothingIsRemembered) {
   PolicyCase setup{.observation = Spec(
                        {LeafSpec::Discrete("observation", 3), LeafSpec::Mask("action_mask", 3)})};
-  const Bundle bundle = Read(BundleOf(MakeTestAlgorithm(setup)->DescribePolicy(), "{}"));
+  const PolicyBundle bundle = Read(BundleOf(MakeTestAlgorithm(setup)->DescribePolicy(), "{}"));
   BundlePlayer player(bundle);
   std::int64_t place = 3;
   std::uint8_t mask[3] = {0, 0, 0};

@@ -39,13 +39,13 @@ void InsertStreams::ForgetOldest(std::size_t left) {
   }
 }
 
-void InsertStreams::CopyTo(std::vector<StreamEnd>& ends) const {
+void InsertStreams::CopyTo(std::vector<InsertStreamEnd>& ends) const {
   ends.clear();
   for (const Entry& entry : entries_) ends.push_back(entry.end);
 }
 
-void InsertStreams::Restore(std::span<const StreamEnd> ends) {
-  for (const StreamEnd& end : ends) Advance(end.stream, end.last);
+void InsertStreams::Restore(std::span<const InsertStreamEnd> ends) {
+  for (const InsertStreamEnd& end : ends) Advance(end.stream, end.last);
 }
 
 void InsertStreams::Watch(bool on) {
@@ -54,7 +54,7 @@ void InsertStreams::Watch(bool on) {
   for (Entry& entry : entries_) entry.is_changed = false;
 }
 
-void InsertStreams::TakeChanges(std::vector<StreamEnd>& ends) {
+void InsertStreams::TakeChanges(std::vector<InsertStreamEnd>& ends) {
   for (const std::uint64_t stream : forgotten_) ends.push_back({.stream = stream, .last = 0});
   forgotten_.clear();
   auto first = entries_.end();
@@ -66,8 +66,8 @@ void InsertStreams::TakeChanges(std::vector<StreamEnd>& ends) {
 }
 
 // One that was forgotten and then inserted comes twice.
-void InsertStreams::Apply(std::span<const StreamEnd> ends, std::size_t left) {
-  for (const StreamEnd& end : ends) {
+void InsertStreams::Apply(std::span<const InsertStreamEnd> ends, std::size_t left) {
+  for (const InsertStreamEnd& end : ends) {
     if (end.last == 0) {
       Forget(end.stream);
       continue;

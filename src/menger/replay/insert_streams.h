@@ -13,11 +13,11 @@ namespace menger {
 inline constexpr std::size_t kInsertStreamsMax = 65'536;
 
 // Up to which sequence number the items of a stream were taken. Plain bytes.
-struct StreamEnd {
+struct InsertStreamEnd {
   std::uint64_t stream = 0;
   std::uint64_t last = 0;
 
-  bool operator==(const StreamEnd&) const = default;
+  bool operator==(const InsertStreamEnd&) const = default;
 };
 
 // Where the streams stand that insert into a table, in the order in which they last did.
@@ -50,20 +50,20 @@ class InsertStreams {
   void Forget(std::uint64_t stream);
 
   // All of them, in the order in which they last inserted; into empty ones.
-  void CopyTo(std::vector<StreamEnd>& ends) const;
-  void Restore(std::span<const StreamEnd> ends);
+  void CopyTo(std::vector<InsertStreamEnd>& ends) const;
+  void Restore(std::span<const InsertStreamEnd> ends);
 
   // For a journal: from now on it is noted what changes, or no more.
   void Watch(bool on);
   // Appends what has changed since Watch or the last call: first streams that were forgotten, with
   // `last` 0, then those that have inserted. What was forgotten at the bound is not told: Apply is
   // told how many are left, and as here those go that inserted longest ago.
-  void TakeChanges(std::vector<StreamEnd>& ends);
-  void Apply(std::span<const StreamEnd> ends, std::size_t left);
+  void TakeChanges(std::vector<InsertStreamEnd>& ends);
+  void Apply(std::span<const InsertStreamEnd> ends, std::size_t left);
 
  private:
   struct Entry {
-    StreamEnd end;
+    InsertStreamEnd end;
     bool is_changed = false;  // As are all that come after it.
   };
 

@@ -11,14 +11,14 @@
 namespace menger {
 namespace {
 
-std::vector<StreamEnd> All(const InsertStreams& streams) {
-  std::vector<StreamEnd> ends;
+std::vector<InsertStreamEnd> All(const InsertStreams& streams) {
+  std::vector<InsertStreamEnd> ends;
   streams.CopyTo(ends);
   return ends;
 }
 
-std::vector<StreamEnd> Changes(InsertStreams& streams) {
-  std::vector<StreamEnd> ends;
+std::vector<InsertStreamEnd> Changes(InsertStreams& streams) {
+  std::vector<InsertStreamEnd> ends;
   streams.TakeChanges(ends);
   return ends;
 }
@@ -28,39 +28,39 @@ TEST(InsertStreamsTest, TheOnesThatInsertedLongestAgoAreForgotten) {
   for (std::uint64_t stream = 1; stream <= 3; ++stream) streams.Advance(stream, 10 * stream);
   streams.Advance(1, 11);
   streams.Advance(4, 1);
-  EXPECT_EQ(All(streams), (std::vector<StreamEnd>{{3, 30}, {1, 11}, {4, 1}}));
+  EXPECT_EQ(All(streams), (std::vector<InsertStreamEnd>{{3, 30}, {1, 11}, {4, 1}}));
   EXPECT_EQ(streams.LastOf(2), 0U);
   EXPECT_EQ(streams.LastOf(1), 11U);
   EXPECT_EQ(streams.bytes(), 3 * InsertStreams::kStreamBytes);
   streams.Forget(3);
   streams.Forget(3);
-  EXPECT_EQ(All(streams), (std::vector<StreamEnd>{{1, 11}, {4, 1}}));
+  EXPECT_EQ(All(streams), (std::vector<InsertStreamEnd>{{1, 11}, {4, 1}}));
 }
 
 TEST(InsertStreamsTest, OnlyWhatHasChangedIsTold) {
   InsertStreams streams;
   for (std::uint64_t stream = 1; stream <= 4; ++stream) streams.Advance(stream, 1);
   streams.Watch(true);
-  EXPECT_EQ(Changes(streams), std::vector<StreamEnd>());
+  EXPECT_EQ(Changes(streams), std::vector<InsertStreamEnd>());
   streams.Advance(2, 5);
   streams.Advance(1, 6);
   streams.Advance(2, 7);
   streams.Forget(3);
   streams.Forget(9);
-  EXPECT_EQ(Changes(streams), (std::vector<StreamEnd>{{3, 0}, {1, 6}, {2, 7}}));
-  EXPECT_EQ(Changes(streams), std::vector<StreamEnd>());
+  EXPECT_EQ(Changes(streams), (std::vector<InsertStreamEnd>{{3, 0}, {1, 6}, {2, 7}}));
+  EXPECT_EQ(Changes(streams), std::vector<InsertStreamEnd>());
   streams.Watch(false);
   streams.Forget(4);
   streams.Watch(true);
-  EXPECT_EQ(Changes(streams), std::vector<StreamEnd>());
+  EXPECT_EQ(Changes(streams), std::vector<InsertStreamEnd>());
 }
 
 // A few lines that search from the beginning.
 struct Model {
-  std::vector<StreamEnd> ends;
+  std::vector<InsertStreamEnd> ends;
 
   void Forget(std::uint64_t stream) {
-    std::erase_if(ends, [stream](const StreamEnd& end) { return end.stream == stream; });
+    std::erase_if(ends, [stream](const InsertStreamEnd& end) { return end.stream == stream; });
   }
   void Advance(std::uint64_t stream, std::uint64_t last, std::size_t streams_max) {
     Forget(stream);
@@ -96,7 +96,7 @@ TEST(InsertStreamsTest, DoWhatTheModelDoesAndSoDoTheirCopies) {
       cut = InsertStreams(kStreamsMax);
       cut.Restore(All(streams));
     } else {
-      const std::vector<StreamEnd> changes = Changes(streams);
+      const std::vector<InsertStreamEnd> changes = Changes(streams);
       told += static_cast<int>(changes.size());
       followed.Apply(changes, streams.size());
       cut.Apply(changes, streams.size());
@@ -104,7 +104,7 @@ TEST(InsertStreamsTest, DoWhatTheModelDoesAndSoDoTheirCopies) {
       ASSERT_EQ(All(cut), model.ends) << step;
     }
     ASSERT_EQ(All(streams), model.ends) << step;
-    for (const StreamEnd& end : model.ends) ASSERT_EQ(streams.LastOf(end.stream), end.last);
+    for (const InsertStreamEnd& end : model.ends) ASSERT_EQ(streams.LastOf(end.stream), end.last);
   }
   EXPECT_GT(told, 1000);
   EXPECT_GT(forgotten_at_the_bound, 1000);

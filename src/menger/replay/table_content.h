@@ -34,7 +34,7 @@ struct TableContent {
   PoolContent pool;
   std::vector<std::uint32_t> sampler_order;  // See Selector::order.
   std::vector<std::uint32_t> remover_order;
-  std::vector<StreamEnd> streams;  // See InsertStreams::CopyTo.
+  std::vector<InsertStreamEnd> streams;  // See InsertStreams::CopyTo.
 };
 
 // What has changed in a table since a moment: the slots and streams that are not as they were.
@@ -44,8 +44,8 @@ struct TableDelta {
   std::vector<Item> items;                  // Of each slot; number 0: it is free now.
   std::vector<std::uint16_t> slice_counts;  // [slots x columns]; of free slots they mean nothing.
   std::vector<Slice> slices;
-  std::vector<StreamEnd> streams;  // See InsertStreams::TakeChanges.
-  std::uint64_t streams_left = 0;  // How many the table knows.
+  std::vector<InsertStreamEnd> streams;  // See InsertStreams::TakeChanges.
+  std::uint64_t streams_left = 0;        // How many the table knows.
 };
 
 }  // namespace menger

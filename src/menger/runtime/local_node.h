@@ -232,7 +232,7 @@ class LocalNode final : public Client, private NodeEffects {
   std::unique_ptr<SharedMemory> bell_memory_;      // What worker processes ring.
   std::unique_ptr<Spiller> spiller_;               // Guarded by node_mutex_.
   std::mutex getting_;                             // Of the thread that listens to the bell.
-  std::unique_ptr<WorkerTeam> team_;               // Guarded by node_mutex_.
+  std::unique_ptr<TeamOfWorkers> team_;            // Guarded by node_mutex_.
   std::int64_t gathered_at_ = 0;                   // The caretaker's.
   std::int64_t looked_at_all_at_ = 0;              // Likewise,
   std::chrono::nanoseconds look_at_all_pause_{0};  // and the pause until the next time.

@@ -29,7 +29,7 @@ namespace menger {
 //
 // A worker costs the node three descriptors: its control socket, what it prints, its end. A segment
 // for its values is one more, made when it first has a large one.
-class ProcessTeam final : public WorkerTeam, private WorkerOwner {
+class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
  public:
   // `wake` is called on another thread, without the lock, when there is something to drain.
   ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, ValueStore& store,

@@ -11,7 +11,7 @@
 namespace menger {
 
 // Workers that are threads of the driver.
-class ThreadTeam final : public WorkerTeam {
+class ThreadTeam final : public TeamOfWorkers {
  public:
   ThreadTeam(LocalNode& node, NodeMachine& machine) : node_(node), machine_(machine) {}
 

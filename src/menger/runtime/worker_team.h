@@ -9,9 +9,9 @@
 namespace menger {
 
 // The workers of a node; under its lock.
-class WorkerTeam {
+class TeamOfWorkers {
  public:
-  virtual ~WorkerTeam() = default;
+  virtual ~TeamOfWorkers() = default;
 
   // One more worker, now or soon: it is then added to the machine.
   virtual void StartWorker() = 0;

@@ -12,6 +12,8 @@
 #include "menger/base/file_testing.h"
 #include "menger/environments/catalog.h"
 #include "menger/training/run.h"
+#include "menger/training/run_replay.h"
+#include "menger/training/training_parts.h"
 
 namespace menger {
 namespace {
@@ -41,14 +43,13 @@ batch_size = 32
 [evaluation]
 every = 2_000
 episodes = 2
-[topology]
-kind = "threads"
 )";
 
-class PipelineLoopTest : public testing::Test {
+class PipelineLoopTest : public testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<Experiment> MakeExperiment(const std::vector<std::string>& settings = {}) {
-    std::vector<Assignment> assignments;
+    std::vector<Assignment> assignments = {
+        Assignment::Parse(fmt::format("topology.kind={}", GetParam()))};
     for (const std::string& setting : settings) assignments.push_back(Assignment::Parse(setting));
     return std::make_unique<Experiment>(kRecipe, "test", assignments, AllAlgorithms(), catalog_);
   }
@@ -72,7 +73,7 @@ class PipelineLoopTest : public testing::Test {
                       .stop_requested = [this] { return ++asked_ > stop_after_; }};
 };
 
-TEST_F(PipelineLoopTest, ItCollectsLearnsEvaluatesAndSaves) {
+TEST_P(PipelineLoopTest, ItCollectsLearnsEvaluatesAndSaves) {
   const RunOutcome outcome = Start();
   EXPECT_EQ(outcome.end, LoopEnd::kCompleted);
   EXPECT_EQ(outcome.counters.steps, 6'000);
@@ -87,24 +88,25 @@ TEST_F(PipelineLoopTest, ItCollectsLearnsEvaluatesAndSaves) {
   EXPECT_GT(LoadRun(run(), "best", catalog_).algorithm->parameter_count(), 0);
 }
 
-TEST_F(PipelineLoopTest, WhatIsLearnedOfAStepCollectedIsWhatTheRecipeSays) {
+TEST_P(PipelineLoopTest, WhatIsLearnedOfAStepCollectedIsWhatTheRecipeSays) {
   Start({"replay.training_intensity=16"});
   const RunFolder folder = RunFolder::Open(run());
   const auto experiment = MakeExperiment({"replay.training_intensity=16"});
   const EnvironmentEntry environment = experiment->OpenEnvironment(EnvironmentUse::kTraining);
   experiment->ApplyDefaults(environment.spec);
   experiment->ResolveDefaults();
-  PipelineParts parts = MakePipeline(*experiment, environment);
+  const auto algorithm = MakeAlgorithm(*experiment, environment);
+  RunReplay replay(PipelineStore(*experiment, static_cast<ReplayAlgorithm&>(*algorithm)));
   ArchiveReader consumer = folder.NewestWholeCheckpoint().Scope("consumer");
-  parts.replay->LoadContent(consumer);
-  const TableInfo table = parts.replay->client().info(0);
+  replay.LoadContent(consumer);
+  const TableInfo table = replay.client().info(0);
   // Of the last decisions no item has come: their returns were open.
   EXPECT_NEAR(static_cast<double>(table.inserts), 6'000, 2 * 3);
   EXPECT_NEAR(static_cast<double>(table.samples), 16.0 * static_cast<double>(table.inserts - 500),
               32);
 }
 
-TEST_F(PipelineLoopTest, AStoppedRunGoesOnWhereItWas) {
+TEST_P(PipelineLoopTest, AStoppedRunGoesOnWhereItWas) {
   stop_after_ = 3;
   const RunOutcome stopped = Start({"steps=200000", "evaluation.every=0"});
   EXPECT_EQ(stopped.end, LoopEnd::kInterrupted);
@@ -119,19 +121,30 @@ TEST_F(PipelineLoopTest, AStoppedRunGoesOnWhereItWas) {
   EXPECT_GT(resumed.counters.episodes, stopped.counters.episodes);
 }
 
-TEST_F(PipelineLoopTest, ATableThatIsTooSmallToBeginWithEndsTheRun) {
+TEST_P(PipelineLoopTest, ATableThatIsTooSmallToBeginWithEndsTheRun) {
   EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { Start({"replay.bytes_max=10000"}); }),
               HasSubstr("replay.bytes_max = 10000"));
 }
 
-TEST_F(PipelineLoopTest, ARunKeepsItsTopology) {
+TEST_P(PipelineLoopTest, ARunKeepsItsTopology) {
   Start();
   EXPECT_THAT(ErrorText(ErrorCode::kInvalidArgument,
                         [&] { Resume({Assignment::Parse("topology.kind=synchronous")}); }),
               HasSubstr("topology.kind"));
 }
 
-TEST_F(PipelineLoopTest, WhatItCannotDoYetIsRefusedBeforeAnythingIsMade) {
+TEST_P(PipelineLoopTest, ARunGoesOnAsThreadsOrAsProcesses) {
+  const std::int64_t steps = Start().counters.steps;
+  const bool threads = GetParam() == std::string("threads");
+  const RunOutcome resumed =
+      Resume({Assignment::Parse(threads ? "topology.kind=processes" : "topology.kind=threads"),
+              Assignment::Parse("steps=8000")});
+  EXPECT_EQ(resumed.end, LoopEnd::kCompleted);
+  EXPECT_EQ(resumed.counters.steps, 8'000);
+  EXPECT_GT(resumed.counters.steps, steps);
+}
+
+TEST_P(PipelineLoopTest, WhatItCannotDoYetIsRefusedBeforeAnythingIsMade) {
   const auto refused = [&](const std::string& setting) {
     return ErrorText(ErrorCode::kInvalidArgument, [&] { Start({setting}); });
   };
@@ -140,6 +153,9 @@ TEST_F(PipelineLoopTest, WhatItCannotDoYetIsRefusedBeforeAnythingIsMade) {
   EXPECT_THAT(refused("replay.address=/nowhere"), HasSubstr("replay.address"));
   EXPECT_FALSE(std::filesystem::exists(run()));
 }
+
+INSTANTIATE_TEST_SUITE_P(Kinds, PipelineLoopTest, testing::Values("threads", "processes"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace menger

@@ -6,7 +6,6 @@
 #include "menger/base/error.h"
 #include "menger/collectors/calibration.h"
 #include "menger/training/learning/replay_table.h"
-#include "menger/training/training_parts.h"
 
 namespace menger {
 namespace {
@@ -14,7 +13,9 @@ namespace {
 // The limiter lets a slab more or less be there, and two batches, one of them drawn ahead.
 constexpr double kBatches = 2;
 
-void CheckPossible(const Experiment& experiment) {
+}  // namespace
+
+void CheckPipeline(const Experiment& experiment) {
   if (!experiment.replay.address.empty()) {
     throw InvalidArgument(
         "topology.kind = {} with replay.address: a pipeline has replay in its own process",
@@ -29,14 +30,12 @@ void CheckPossible(const Experiment& experiment) {
   }
 }
 
-ReplayLearnerContext ContextFor(const Experiment& experiment) {
+ReplayLearnerContext PipelineContext(const Experiment& experiment) {
   return {.environments = static_cast<int>(experiment.collector.environments),
           .threads = static_cast<int>(experiment.learner_threads.value),
           .on_device = experiment.device != "cpu",
           .seed = static_cast<std::uint64_t>(experiment.seed)};
 }
-
-}  // namespace
 
 PipelinePace PaceFor(const Experiment& experiment, const ReplayAlgorithm& algorithm) {
   const ItemSteps item = algorithm.item_steps();
@@ -49,45 +48,76 @@ PipelinePace PaceFor(const Experiment& experiment, const ReplayAlgorithm& algori
   return pace;
 }
 
-PipelineParts MakePipeline(const Experiment& experiment, const EnvironmentEntry& environment) {
-  CheckPossible(experiment);
-  PipelineParts parts;
-  LearningParts learning = MakeLearningParts(experiment, environment);
-  parts.algorithm.reset(static_cast<ReplayAlgorithm*>(learning.algorithm.release()));
-  parts.update = std::move(learning.update);
-  const PipelinePace pace = PaceFor(experiment, *parts.algorithm);
+ReplayStoreOptions PipelineStore(const Experiment& experiment, const ReplayAlgorithm& algorithm) {
+  const PipelinePace pace = PaceFor(experiment, algorithm);
   ReplayStoreOptions store =
-      ReplayStoreFor(experiment.replay, ContextFor(experiment), *parts.algorithm);
+      ReplayStoreFor(experiment.replay, PipelineContext(experiment), algorithm);
   store.tables[0].rate_limiter =
       RateLimiterOptions::SampleToInsertRatio(pace.samples_per_insert, pace.items_min, pace.buffer);
-  parts.replay = std::make_unique<RunReplay>(store);
-  parts.trainer = std::make_unique<ReplayTrainer>(experiment.replay, ContextFor(experiment),
-                                                  parts.replay->client(), parts.replay->table(),
-                                                  *parts.algorithm);
-  return parts;
+  return store;
+}
+
+Pace PaceOf(const Experiment& experiment, const PipelinePace& pace, const RunCounts& counts,
+            ReplayClient& replay, int table, const ReplayTrainer& trainer) {
+  const std::int64_t steps = counts.steps;
+  Pace now{
+      .steps = steps,
+      .progress = std::min(1.0, static_cast<double>(steps) / static_cast<double>(experiment.steps)),
+      .updates_due = Pace::kAsReplayAllows,
+      .over = steps >= experiment.steps};
+  if (!now.over) return now;
+  const TableInfo info = replay.info(table);
+  if (info.items < pace.items_min) {  // Nobody may draw, and nothing more comes.
+    now.updates_due = 0;
+    return now;
+  }
+  const double owed = pace.samples_per_insert * static_cast<double>(info.inserts - pace.items_min) -
+                      static_cast<double>(info.samples);
+  const auto batch = static_cast<double>(experiment.replay.batch_size);
+  // A batch that was drawn ahead is counted as drawn.
+  now.updates_due =
+      std::max<std::int64_t>(trainer.has_batch() ? 1 : 0, static_cast<std::int64_t>(owed / batch));
+  return now;
 }
 
 std::unique_ptr<CollectorRole> MakeCollectorRole(const Experiment& experiment,
                                                  const EnvironmentEntry& environment,
-                                                 PipelineParts& parts, std::int64_t attempt,
-                                                 std::int64_t steps) {
-  ReplayAlgorithm& algorithm = *parts.algorithm;
+                                                 ReplayAlgorithm& algorithm,
+                                                 const ParameterSource& parameters,
+                                                 ReplayClient& client, int table,
+                                                 std::int64_t attempt, RunCounts& counts) {
   const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);
-  const auto policies = [&] { return algorithm.MakePolicy(PolicyMode::kSample, seed); };
+  const auto policies = [&] {
+    return algorithm.policies().Make(parameters, PolicyMode::kSample, seed);
+  };
   const int environments = static_cast<int>(experiment.collector.environments);
   const ReplayOptions& replay = experiment.replay;
   CollectorPlan plan = PlanCollection(experiment, environment, algorithm, seed).plan;
   plan.pin = false;  // The learner needs CPUs, too: the kernel decides.
   return std::make_unique<CollectorRole>(
       "collector", MakeCollector(plan, environment, policies), environments,
-      algorithm.MakeWriter({.replay = parts.replay->client(),
-                            .table = parts.replay->table(),
+      algorithm.MakeWriter({.replay = client,
+                            .table = table,
                             .environments = environments,
                             .chunk_steps = ReplayChunkSteps(replay, environments),
                             .compression = replay.compression == "automatic"
                                                ? Compression::kAutomatic
                                                : Compression::kNone}),
-      steps);
+      counts, experiment.steps);
+}
+
+std::unique_ptr<LearnerRole> MakeLearnerRole(const Experiment& experiment,
+                                             ReplayAlgorithm& algorithm, UpdateRule& update,
+                                             ReplayTrainer& trainer, ReplayClient& replay,
+                                             int table, RunCounts& counts,
+                                             std::function<void()> published) {
+  const auto pace = [&, table, held = PaceFor(experiment, algorithm)](std::int64_t) {
+    return PaceOf(experiment, held, counts, replay, table, trainer);
+  };
+  return std::make_unique<LearnerRole>(
+      algorithm, update, trainer, pace,
+      experiment.collector.environments * experiment.collector.horizon, counts.steps,
+      std::move(published));
 }
 
 }  // namespace menger

@@ -2,25 +2,24 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/environments/environment.h"
-#include "menger/networks/update_rule.h"
+#include "menger/parameters/parameter_source.h"
+#include "menger/replay/client/replay_client.h"
+#include "menger/replay/replay_store.h"
 #include "menger/training/experiment.h"
 #include "menger/training/learning/replay_trainer.h"
 #include "menger/training/roles/collector_role.h"
-#include "menger/training/run_replay.h"
+#include "menger/training/roles/learner_role.h"
+#include "menger/training/roles/run_counts.h"
+#include "menger/training/training_parts.h"
+
+// What the roles of a pipeline are made from, wherever they are: they meet in a table of replay,
+// whose rate limiter holds the training intensity.
 
 namespace menger {
-
-// What the roles of a pipeline in one process are made of: they meet in a table of replay, whose
-// rate limiter holds the training intensity.
-struct PipelineParts {
-  std::unique_ptr<ReplayAlgorithm> algorithm;
-  std::unique_ptr<UpdateRule> update;
-  std::unique_ptr<RunReplay> replay;
-  std::unique_ptr<ReplayTrainer> trainer;
-};
 
 // What the table's rate limiter is to hold.
 struct PipelinePace {
@@ -30,14 +29,31 @@ struct PipelinePace {
 };
 PipelinePace PaceFor(const Experiment& experiment, const ReplayAlgorithm& algorithm);
 
-// Throws as MakeParts, and InvalidArgument for what a pipeline cannot do yet: normalised
-// observations, a replay server.
-PipelineParts MakePipeline(const Experiment& experiment, const EnvironmentEntry& environment);
+// Throws InvalidArgument for what a pipeline cannot do yet: normalised observations, a replay
+// server.
+void CheckPipeline(const Experiment& experiment);
 
-// One that collects `steps`. `attempt`: as MakeParts.
+ReplayLearnerContext PipelineContext(const Experiment& experiment);
+ReplayStoreOptions PipelineStore(const Experiment& experiment, const ReplayAlgorithm& algorithm);
+
+// What a learner is told of the run.
+Pace PaceOf(const Experiment& experiment, const PipelinePace& pace, const RunCounts& counts,
+            ReplayClient& replay, int table, const ReplayTrainer& trainer);
+
+// One that plays by versions of `parameters` until all have collected what the recipe says.
+// `attempt`: as CollectorSeed's. Borrows the algorithm, the parameters, the client and the counts.
 std::unique_ptr<CollectorRole> MakeCollectorRole(const Experiment& experiment,
                                                  const EnvironmentEntry& environment,
-                                                 PipelineParts& parts, std::int64_t attempt,
-                                                 std::int64_t steps);
+                                                 ReplayAlgorithm& algorithm,
+                                                 const ParameterSource& parameters,
+                                                 ReplayClient& replay, int table,
+                                                 std::int64_t attempt, RunCounts& counts);
+
+// One whose updates are paced so. Borrows all.
+std::unique_ptr<LearnerRole> MakeLearnerRole(const Experiment& experiment,
+                                             ReplayAlgorithm& algorithm, UpdateRule& update,
+                                             ReplayTrainer& trainer, ReplayClient& replay,
+                                             int table, RunCounts& counts,
+                                             std::function<void()> published);
 
 }  // namespace menger

@@ -16,7 +16,9 @@
 #include "menger/training/heartbeat.h"
 #include "menger/training/pipeline_loop.h"
 #include "menger/training/pipeline_parts.h"
+#include "menger/training/process_roles.h"
 #include "menger/training/replay_learner.h"
+#include "menger/training/thread_roles.h"
 
 namespace menger {
 namespace {
@@ -148,7 +150,10 @@ void CheckSameRun(const std::string& run, const Experiment& was, const Experimen
   check("transforms.scale_actions", was.transforms.scale_actions, now.transforms.scale_actions);
   check("network.activation", was.network.activation, now.network.activation);
   check("optimiser.kind", was.optimiser.kind, now.optimiser.kind);
-  check("topology.kind", was.topology.kind, now.topology.kind);
+  // Threads and processes save the same.
+  if (was.topology.is_pipeline() != now.topology.is_pipeline()) {
+    check("topology.kind", was.topology.kind, now.topology.kind);
+  }
 }
 
 // Only a run that goes on needs what replay held, which may be gigabytes.
@@ -158,25 +163,39 @@ void VerifyReplay(const ArchiveReader& archive) {
 }
 
 // A loop with what it borrows.
-struct Run {
+struct MadeRun {
   std::unique_ptr<EnvironmentEntry> environment;  // Of training.
   std::unique_ptr<TrainingParts> parts;           // Of a synchronous loop,
-  std::unique_ptr<PipelineParts> pipeline;        // or of a pipeline.
+  std::unique_ptr<LearningParts> learning;        // or of a pipeline,
+  std::unique_ptr<PipelineRoles> roles;           // with its roles.
   std::unique_ptr<TrainingLoop> loop;
 
-  Algorithm& algorithm() const { return parts ? *parts->algorithm : *pipeline->algorithm; }
+  Algorithm& algorithm() const { return parts ? *parts->algorithm : *learning->algorithm; }
 };
 
+std::unique_ptr<PipelineRoles> MakeRoles(const Experiment& experiment,
+                                         const EnvironmentEntry& environment,
+                                         const LearningParts& parts) {
+  auto& algorithm = static_cast<ReplayAlgorithm&>(*parts.algorithm);
+  if (experiment.topology.kind == "processes") {
+    return std::make_unique<ProcessRoles>(experiment, algorithm, *parts.update);
+  }
+  return std::make_unique<ThreadRoles>(experiment, environment, algorithm, *parts.update);
+}
+
 // `folder` is made once the parts are there: so that a refused run leaves nothing behind.
-Run MakeRun(const Experiment& experiment, EnvironmentEntry environment, std::int64_t attempt,
-            const std::function<const RunFolder&(Algorithm&)>& folder, const RunContext& context) {
-  Run run{.environment = std::make_unique<EnvironmentEntry>(std::move(environment))};
+MadeRun MakeRun(const Experiment& experiment, EnvironmentEntry environment, std::int64_t attempt,
+                const std::function<const RunFolder&(Algorithm&)>& folder,
+                const RunContext& context) {
+  MadeRun run{.environment = std::make_unique<EnvironmentEntry>(std::move(environment))};
   const EnvironmentEntry evaluation = experiment.OpenEnvironment(EnvironmentUse::kEvaluation);
   if (experiment.topology.is_pipeline()) {
-    run.pipeline = std::make_unique<PipelineParts>(MakePipeline(experiment, *run.environment));
-    run.loop = std::make_unique<PipelineLoop>(experiment, *run.environment, evaluation,
-                                              *run.pipeline, folder(run.algorithm()),
-                                              context.progress, context.stop_requested);
+    CheckPipeline(experiment);
+    run.learning = std::make_unique<LearningParts>(MakeLearningParts(experiment, *run.environment));
+    run.roles = MakeRoles(experiment, *run.environment, *run.learning);
+    run.loop = std::make_unique<PipelineLoop>(experiment, evaluation, *run.learning, *run.roles,
+                                              folder(run.algorithm()), context.progress,
+                                              context.stop_requested);
   } else {
     run.parts = std::make_unique<TrainingParts>(
         MakeParts(experiment, *run.environment, attempt, context.stop_requested));
@@ -210,7 +229,7 @@ RunOutcome StartRun(Experiment& experiment, const std::function<RunFolder()>& ma
     WriteFileAtomically(folder->file("build.txt"), ToString(ThisBuild()) + "\n");
     return *folder;
   };
-  const Run run = MakeRun(experiment, std::move(environment), /*attempt=*/0, begin, context);
+  const MadeRun run = MakeRun(experiment, std::move(environment), /*attempt=*/0, begin, context);
   run.loop->WriteSettings();
   return Finish(experiment, *folder, *run.loop);
 }
@@ -225,7 +244,7 @@ RunOutcome ResumeRun(Experiment& experiment, const RunFolder& folder, const RunC
     LogWarning("'{}' was saved after an error of collection: environments start anew, other seeds",
                checkpoint.path());
   }
-  const Run run = MakeRun(
+  const MadeRun run = MakeRun(
       experiment, std::move(environment), checkpoint.Read<LoopCounters>("loop/counters").attempt,
       [&](Algorithm&) -> const RunFolder& { return folder; }, context);
   run.loop->Restore(checkpoint);

@@ -5,9 +5,11 @@ namespace menger {
 void TopologyOptions::Declare(Options& options) {
   options.Add(
       "kind", &kind,
-      {.choices = {"synchronous", "threads"},
-       .consequence = "synchronous collects and learns in turns, with the same bits for the "
-                      "same seed; threads collects and learns at the same time"});
+      {.choices = {"synchronous", "threads", "processes"},
+       .consequence =
+           "synchronous collects and learns in turns, with the same bits for the "
+           "same seed; threads collects and learns at the same time; processes, too, with a "
+           "process for each part, where others go on when one dies"});
 }
 
 }  // namespace menger

@@ -9,7 +9,7 @@ namespace menger {
 // Options of section [topology], of algorithms that learn from batches: where the parts of a run
 // go on.
 struct TopologyOptions {
-  std::string kind = "synchronous";  // synchronous or threads.
+  std::string kind = "synchronous";  // synchronous, threads or processes.
 
   void Declare(Options& options);
   bool is_pipeline() const { return kind != "synchronous"; }

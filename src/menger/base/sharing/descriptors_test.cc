@@ -11,9 +11,12 @@
 #include <chrono>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "menger/base/error.h"
+#include "menger/base/file_testing.h"
+#include "menger/base/sharing/descriptor_server.h"
 #include "menger/base/sharing/unix_socket.h"
 
 namespace menger {
@@ -121,6 +124,35 @@ TEST(DescriptorsTest, WhatIsLongerThanAllowedIsDataLossAndLeaksNothing) {
   EXPECT_EQ(after, next);
   const std::vector<int> many(kMessageDescriptorsMax + 1, 0);
   EXPECT_THROW(TrySendDescriptors(sockets.left, BytesOf("x"), many), Error);
+}
+
+TEST(DescriptorServerTest, WhoeverConnectsSharesTheSameMemory) {
+  const testing_files::Folder folder;
+  const FileDescriptor memory(memfd_create("shared", MFD_CLOEXEC));
+  ASSERT_EQ(pwrite(memory.get(), "here", 4, 0), 4);
+  const DescriptorServer server(folder / "socket", {memory.get()});
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<FileDescriptor> given =
+        FetchDescriptors(folder / "socket", Deadline::After(60s));
+    ASSERT_EQ(given.size(), 1U);
+    char text[5] = {};
+    EXPECT_EQ(pread(given[0].get(), text, 4, 0), 4);
+    EXPECT_STREQ(text, "here");
+  }
+}
+
+TEST(DescriptorServerTest, OneThatIsNotThereYetIsWaitedFor) {
+  const testing_files::Folder folder;
+  const FileDescriptor memory(memfd_create("shared", MFD_CLOEXEC));
+  std::thread late([&] {
+    std::this_thread::sleep_for(50ms);
+    const DescriptorServer server(folder / "socket", {memory.get(), memory.get()});
+    EXPECT_EQ(FetchDescriptors(folder / "socket", Deadline::After(60s)).size(), 2U);
+    std::this_thread::sleep_for(1s);
+  });
+  EXPECT_EQ(FetchDescriptors(folder / "socket", Deadline::After(60s)).size(), 2U);
+  late.join();
+  EXPECT_THROW(FetchDescriptors(folder / "socket", Deadline::After(10ms)), Error);
 }
 
 }  // namespace

@@ -13,11 +13,11 @@
 #include "menger/policies/bundle_reader.h"
 
 struct menger_policy {
-  menger::Bundle bundle;
+  menger::PolicyBundle bundle;
 };
 
 struct menger_player {
-  explicit menger_player(const menger::Bundle& bundle)
+  explicit menger_player(const menger::PolicyBundle& bundle)
       : player(bundle), leaves(bundle.observation.size()) {}
   menger::BundlePlayer player;
   const std::size_t leaves;

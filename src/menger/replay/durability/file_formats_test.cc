@@ -39,7 +39,7 @@ TEST(FileFormatsTest, PlainBytesHaveTheSizesThatAreDocumented) {
   EXPECT_EQ(sizeof(Item), 48U);
   EXPECT_EQ(sizeof(Slice), 8U);
   EXPECT_EQ(sizeof(TableCounts), 160U);
-  EXPECT_EQ(sizeof(StreamEnd), 16U);
+  EXPECT_EQ(sizeof(InsertStreamEnd), 16U);
   EXPECT_EQ(sizeof(RateLimiterOptions), 32U);
   EXPECT_EQ(sizeof(RandomState), 40U);
   EXPECT_EQ(sizeof(PackEntry), 16U);

@@ -236,7 +236,7 @@ TEST(StreamRecoveryTest, StreamsThatDidNotInsertAreNotWrittenAgain) {
   const std::uint64_t all = bytes_of([&] {
     for (std::uint64_t stream = 1; stream <= 1'000; ++stream) Send(kept.store, 0, stream, 1, 1);
   });
-  EXPECT_GT(all, 1'000 * sizeof(StreamEnd));
+  EXPECT_GT(all, 1'000 * sizeof(InsertStreamEnd));
   EXPECT_LT(bytes_of([&] { Send(kept.store, 0, 500, 2, 2); }), 1'000U);
   EXPECT_LT(bytes_of([&] { kept.store.table(0).Forget(7); }), 1'000U);
   EXPECT_EQ(bytes_of([&] { kept.store.table(0).Forget(7); }), 0U);

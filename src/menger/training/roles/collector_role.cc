@@ -10,9 +10,10 @@ namespace menger {
 
 CollectorRole::CollectorRole(std::string name, std::unique_ptr<Collector> collector,
                              int environments, std::unique_ptr<SlabWriter> writer,
-                             std::int64_t steps_max)
+                             RunCounts& counts, std::int64_t steps_max)
     : name_(std::move(name)),
       environments_(environments),
+      counts_(counts),
       steps_max_(steps_max),
       writer_(std::move(writer)),
       collector_(std::move(collector)) {}
@@ -22,7 +23,7 @@ Advanced CollectorRole::Advance(const Deadline& deadline) {
     Write(deadline);
     return Advanced::WaitingFor("room in replay");
   }
-  const std::int64_t left = steps_max_ - written_;
+  const std::int64_t left = steps_max_ - counts_.steps;
   if (left <= 0) return Advanced::Done();
   const std::int64_t rows = (left + environments_ - 1) / environments_;
   constexpr std::int64_t kRowsMax = std::numeric_limits<int>::max();
@@ -39,7 +40,9 @@ void CollectorRole::Write(const Deadline& deadline) {
     if (error.code() == ErrorCode::kDeadlineExceeded) return;
     throw;
   }
-  written_ += ValidSteps(*std::exchange(slab_, nullptr));
+  const std::int64_t steps = ValidSteps(*std::exchange(slab_, nullptr));
+  written_ += steps;
+  counts_.steps += steps;
 }
 
 void CollectorRole::CountEpisodes() {

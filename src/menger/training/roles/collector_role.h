@@ -10,6 +10,7 @@
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/collectors/collector.h"
 #include "menger/training/roles/role.h"
+#include "menger/training/roles/run_counts.h"
 
 namespace menger {
 
@@ -20,6 +21,11 @@ struct EndedEpisodes {
   std::int64_t count = 0;
   std::vector<EpisodeResult> last;         // The newest of them.
   std::vector<EnvironmentMetric> metrics;  // One entry a name.
+
+  template <typename Archive>
+  void Serialize(Archive& archive) {
+    archive(count, last, metrics);
+  }
 };
 
 // Steps environments with a policy and writes what they show into replay. Its done() are the
@@ -29,10 +35,10 @@ struct EndedEpisodes {
 // waits, and so do the environments.
 class CollectorRole final : public Role {
  public:
-  // It is done after `steps_max` steps and what completes a step of all `environments`, which are
-  // those of the collector.
+  // It is done once the run has `steps_max` steps, and what completes a step of all
+  // `environments`, which are those of the collector. Adds to the counts, which outlive it.
   CollectorRole(std::string name, std::unique_ptr<Collector> collector, int environments,
-                std::unique_ptr<SlabWriter> writer, std::int64_t steps_max);
+                std::unique_ptr<SlabWriter> writer, RunCounts& counts, std::int64_t steps_max);
 
   const std::string& name() const override { return name_; }
   // One slab, of which is written what replay has room for; or a wait for room for the rest.
@@ -47,6 +53,7 @@ class CollectorRole final : public Role {
 
   const std::string name_;
   const int environments_;
+  RunCounts& counts_;
   const std::int64_t steps_max_;
   const std::unique_ptr<SlabWriter> writer_;
   const std::unique_ptr<Collector> collector_;

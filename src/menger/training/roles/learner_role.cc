@@ -6,13 +6,14 @@ namespace menger {
 
 LearnerRole::LearnerRole(ReplayAlgorithm& algorithm, UpdateRule& update, ReplayTrainer& trainer,
                          std::function<Pace(std::int64_t updates)> pace, std::int64_t publish_every,
-                         std::int64_t steps)
+                         std::int64_t steps, std::function<void()> published)
     : algorithm_(algorithm),
       update_(update),
       trainer_(trainer),
       pace_(std::move(pace)),
       publish_every_(publish_every),
-      published_at_(steps) {}
+      published_at_(steps),
+      published_(std::move(published)) {}
 
 Advanced LearnerRole::Advance(const Deadline& deadline) {
   const Pace pace = pace_(updates_);
@@ -40,8 +41,13 @@ Advanced LearnerRole::Advance(const Deadline& deadline) {
 void LearnerRole::PublishIfDue(const Pace& pace) {
   if (pace.steps - published_at_ < publish_every_) return;
   algorithm_.SetProgress(pace.progress);
-  algorithm_.Publish();
+  Publish();
   published_at_ = pace.steps;
+}
+
+void LearnerRole::Publish() {
+  algorithm_.Publish();
+  published_();
 }
 
 Metrics LearnerRole::TakeMetrics() {

@@ -28,17 +28,20 @@ struct Pace {
 
 // Learns from replay and publishes parameters: updates as often as the pace says, a version for
 // each so many steps collected, of which there were `steps` before. `pace` is asked before each
-// update, with how many it has made. Its done() are the updates. Borrows what it is given.
+// update, with how many it has made; `published` is told of each version. Its done() are the
+// updates. Borrows what it is given.
 class LearnerRole final : public Role {
  public:
-  LearnerRole(ReplayAlgorithm& algorithm, UpdateRule& update, ReplayTrainer& trainer,
-              std::function<Pace(std::int64_t updates)> pace, std::int64_t publish_every,
-              std::int64_t steps = 0);
+  LearnerRole(
+      ReplayAlgorithm& algorithm, UpdateRule& update, ReplayTrainer& trainer,
+      std::function<Pace(std::int64_t updates)> pace, std::int64_t publish_every,
+      std::int64_t steps = 0, std::function<void()> published = [] {});
 
   const std::string& name() const override { return name_; }
   Advanced Advance(const Deadline& deadline) override;  // One update, or a wait for a batch.
   std::int64_t done() const override { return updates_; }
 
+  void Publish();  // Between two calls of Advance.
   // Of updates since somebody asked; their means, by the algorithm's names. Any thread.
   Metrics TakeMetrics();
 
@@ -52,6 +55,7 @@ class LearnerRole final : public Role {
   const std::function<Pace(std::int64_t updates)> pace_;
   const std::int64_t publish_every_;
   std::int64_t published_at_;  // Steps.
+  const std::function<void()> published_;
   std::atomic<std::int64_t> updates_{0};
 
   std::mutex mutex_;

@@ -13,9 +13,7 @@ constexpr std::chrono::seconds kLook{1};  // No wait is endless: it looks again.
 }  // namespace
 
 RoleThread::RoleThread(Role& role)
-    : role_(role), status_{.name = role.name()}, thread_({.name = role.name()}, [this] {
-        Run();
-      }) {}
+    : role_(role), meter_(role.name()), thread_({.name = role.name()}, [this] { Run(); }) {}
 
 RoleThread::~RoleThread() { Stop(); }
 
@@ -37,7 +35,10 @@ void RoleThread::Run() {
       throw;
     }
     Rest(/*failed=*/false);
-    Count(advanced, watch.seconds());
+    {
+      const std::lock_guard lock(mutex_);
+      meter_.Count(advanced, watch.seconds());
+    }
     if (advanced.state == Advanced::State::kDone) return;
   }
 }
@@ -47,17 +48,6 @@ void RoleThread::Rest(bool failed) {
   failed_ = failed;
   advancing_ = false;
   turn_.notify_all();
-}
-
-void RoleThread::Count(const Advanced& advanced, double seconds) {
-  const std::lock_guard lock(mutex_);
-  status_.waits_for = advanced.waits_for;
-  if (advanced.state == Advanced::State::kWaiting) {
-    status_.waiting_seconds[advanced.waits_for] += seconds;
-  } else {
-    status_.working_seconds += seconds;
-    since_work_.Restart();
-  }
 }
 
 bool RoleThread::Between(const std::function<void()>& work, const Deadline& deadline) {
@@ -85,13 +75,11 @@ bool RoleThread::Between(const std::function<void()>& work, const Deadline& dead
 
 RoleStatus RoleThread::status() const {
   const std::lock_guard lock(mutex_);
-  RoleStatus status = status_;
-  status.done = role_.done();
+  RoleStatus status = meter_.StatusOf(role_);
   status.ended = ended();
   // A slice that only waits would have ended.
   const std::chrono::nanoseconds slice(MonotonicNanoseconds() - slice_began_);
-  if (slice > 5 * kSlice) status.waits_for = {};
-  status.idle_seconds = since_work_.seconds();
+  if (slice > 5 * kSlice) status.waits_for.clear();
   return status;
 }
 

@@ -4,28 +4,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <mutex>
-#include <string>
-#include <string_view>
 
 #include "menger/base/clock.h"
 #include "menger/base/thread.h"
 #include "menger/training/roles/role.h"
+#include "menger/training/roles/role_status.h"
 
 namespace menger {
-
-// How a role has fared since it began.
-struct RoleStatus {
-  std::string name;
-  std::int64_t done = 0;
-  bool ended = false;                                  // It is done, was stopped, or has failed.
-  double working_seconds = 0;                          // In calls of Advance that did something.
-  std::map<std::string_view, double> waiting_seconds;  // In those that did not, by what for.
-  // At present; empty: for nothing, or it has not come to the end of what it does for long.
-  std::string_view waits_for;
-  double idle_seconds = 0;  // Since it did something last.
-};
 
 // Advances a role in a thread of its own, in slices, until it is done or told to stop. Any thread
 // may call.
@@ -52,7 +38,6 @@ class RoleThread {
  private:
   void Run();
   void Rest(bool failed);
-  void Count(const Advanced& advanced, double seconds);
 
   Role& role_;
   std::atomic<bool> stopping_{false};
@@ -65,9 +50,8 @@ class RoleThread {
   bool failed_ = false;
 
   mutable std::mutex mutex_;
-  RoleStatus status_;     // Guarded by mutex_.
-  Stopwatch since_work_;  // Guarded by mutex_.
-  Thread thread_;         // Last: it uses all of the above.
+  RoleMeter meter_;  // Guarded by mutex_.
+  Thread thread_;    // Last: it uses all of the above.
 };
 
 }  // namespace menger

@@ -52,7 +52,7 @@ class Pipeline {
         algorithm_->MakeWriter({.replay = *client_,
                                 .environments = setup.environments,
                                 .chunk_steps = ReplayChunkSteps(setup.replay, setup.environments)}),
-        setup.steps);
+        counts_, setup.steps);
     learner = std::make_unique<LearnerRole>(
         *algorithm_, *update_, *trainer_, [this](std::int64_t updates) { return pace(updates); },
         setup.environments * setup.horizon);
@@ -72,6 +72,7 @@ class Pipeline {
   std::unique_ptr<ReplayStore> store_;
   std::unique_ptr<ReplayClient> client_;
   std::unique_ptr<ReplayTrainer> trainer_;
+  RunCounts counts_;
 
  public:
   std::function<Pace(std::int64_t updates)> pace;

@@ -1,0 +1,255 @@
+#include "menger/training/process_roles.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "menger/base/error.h"
+#include "menger/base/log.h"
+#include "menger/training/replay_learner.h"
+
+namespace menger {
+namespace {
+
+constexpr std::chrono::milliseconds kSlice{100};
+constexpr std::chrono::seconds kRestTime{5};      // For a slice to end where nobody needs its end.
+constexpr std::chrono::minutes kPatience{10};     // For one that somebody does, or for saving.
+constexpr int kDeathsMax = 10;                    // In a row, without anything done.
+constexpr std::chrono::milliseconds kPause{500};  // Between such deaths.
+
+// Of a name that fits a socket's.
+std::string NewMeetingPlace() {
+  std::string path = (std::filesystem::temp_directory_path() / "menger-roles-XXXXXX").string();
+  if (mkdtemp(path.data()) == nullptr) {
+    throw FromErrno(fmt::format("cannot make a folder '{}' where roles meet", path), errno);
+  }
+  return path;
+}
+
+// Whether another process could do what this one could not. One whose construction threw has died,
+// too, of an exception.
+bool IsLoss(const TaskError& error) {
+  if (!error.failure().type.empty()) return false;
+  return error.kind() == FailureKind::kWorkerDied || error.kind() == FailureKind::kActorDied ||
+         error.kind() == FailureKind::kActorUnavailable;
+}
+
+void CopyEntries(const ArchiveReader& from, ArchiveWriter& to) {
+  for (const std::string& name : from.Names()) to.WriteBlob(name, from.ReadBlob(name));
+}
+
+}  // namespace
+
+ProcessRoles::ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algorithm,
+                           UpdateRule& update)
+    : experiment_(experiment),
+      algorithm_(algorithm),
+      update_(update),
+      folder_(NewMeetingPlace()),
+      publication_(algorithm.policies().manifest()),
+      parameters_(std::make_unique<SharedParameters>(publication_.descriptor())),
+      memory_(AllocateSharedMemory("menger-run-counts", sizeof(RunCounts))),
+      counts_(*new (memory_->data()) RunCounts),
+      shared_(MemorySocketIn(folder_), {publication_.descriptor(), memory_->descriptor()}) {
+  replay_seat_ = {.name = "replay",
+                  .make = [this] { MakeReplay(); },
+                  .advance = [this] { return replay_.Call<&ReplayActor::Advance>(kSlice); }};
+  learner_seat_ = {.name = "learner",
+                   .make = [this] { MakeLearner(); },
+                   .advance = [this] { return learner_.Call<&LearnerActor::Advance>(kSlice); }};
+  collector_seat_ = {
+      .name = "collector",
+      .make = [this] { MakeCollector(); },
+      .advance = [this] { return collector_.Call<&CollectorActor::Advance>(kSlice); }};
+}
+
+ProcessRoles::~ProcessRoles() {
+  runtime_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+// ---- Making them
+
+void ProcessRoles::Begin(const PipelineStart& start) {
+  counts_.steps = start.steps;
+  attempt_ = start.attempt;
+  incarnation_ = algorithm_.publication().Latest()->version().incarnation;
+  if (start.checkpoint != nullptr) {
+    replay_saved_ = start.checkpoint->Scope("consumer").FolderPath(ReplayLearner::kContent);
+  }
+  {
+    ArchiveWriter archive(folder_ + "/learned");
+    SaveLearningParts(algorithm_, update_, archive);
+    archive.Commit();
+  }
+  publication_.Publish(*algorithm_.publication().Latest());  // The learner's first, too.
+  // Roles are actors: no worker is needed for anything else.
+  runtime_ = std::make_unique<Runtime>(RuntimeOptions{.workers = 1});
+  for (Seat* seat : {&replay_seat_, &learner_seat_, &collector_seat_}) seat->make();
+}
+
+RoleSpec ProcessRoles::Spec() const {
+  return {.experiment = experiment_.ToToml(), .folder = folder_};
+}
+
+void ProcessRoles::MakeReplay() {
+  RoleSpec spec = Spec();
+  spec.checkpoint = replay_saved_;
+  replay_ = runtime_->CreateActor<ReplayActor>({.name = "replay"}, spec);
+}
+
+void ProcessRoles::MakeLearner() {
+  RoleSpec spec = Spec();
+  spec.checkpoint = folder_ + "/learned";
+  spec.incarnation = incarnation_;
+  learner_ = runtime_->CreateActor<LearnerActor>({.name = "learner"}, spec);
+}
+
+void ProcessRoles::MakeCollector() {
+  RoleSpec spec = Spec();
+  spec.attempt = attempt_;
+  collector_ = runtime_->CreateActor<CollectorActor>({.name = "collector"}, spec);
+}
+
+// ---- Looking after them
+
+PipelineNews ProcessRoles::Look(std::chrono::nanoseconds time) {
+  Tend(Deadline::After(time));
+  const TableInfo table = news_.table;
+  PipelineNews news = std::exchange(news_, {.table = table});
+  news.steps = counts_.steps;
+  news.updates = learner_seat_.done_before + learner_seat_.status.done;
+  news.learner = StatusOf(learner_seat_);
+  news.others = {StatusOf(collector_seat_), StatusOf(replay_seat_)};
+  news.failed = failed_ != nullptr;
+  return news;
+}
+
+void ProcessRoles::Tend(const Deadline& end) {
+  do {
+    std::vector<ObjectRef<RoleReport>> calls;
+    for (Seat* seat : Seats()) {
+      if (!seat->call && !seat->resting && !seat->done) seat->call = seat->advance();
+      if (seat->call) calls.push_back(*seat->call);
+    }
+    if (calls.empty()) return std::this_thread::sleep_for(end.remaining());
+    const auto ready = runtime_->Wait(calls, {.timeout = end.remaining()}).ready;
+    for (Seat* seat : Seats()) {
+      const auto is_its = [&](const auto& call) {
+        return seat->call && call.id() == seat->call->id();
+      };
+      if (std::ranges::any_of(ready, is_its)) Hear(*seat);
+    }
+  } while (!end.expired());
+}
+
+void ProcessRoles::Hear(Seat& seat) {
+  const ObjectRef<RoleReport> call = *std::exchange(seat.call, std::nullopt);
+  RoleReport report;
+  try {
+    report = runtime_->Get(call);
+  } catch (const TaskError& error) {
+    return IsLoss(error) ? Replace(seat, error) : Fail(seat, error);
+  }
+  if (report.status.done > 0) seat.deaths = 0;
+  seat.status = std::move(report.status);
+  seat.since_told.Restart();
+  seat.done = report.done;
+  seat.saved = report.saved;
+  if (&seat == &replay_seat_) news_.table = report.table;
+  EndedEpisodes& ended = news_.episodes;
+  ended.count += report.episodes.count;
+  ended.last.insert(ended.last.end(), report.episodes.last.begin(), report.episodes.last.end());
+  AddUp(ended.metrics, report.episodes.metrics);
+  if (!report.metrics.empty()) news_.metrics = std::move(report.metrics);
+}
+
+void ProcessRoles::Fail(Seat& seat, const Error& error) {
+  const auto* of_call = dynamic_cast<const TaskError*>(&error);
+  const std::string text = of_call != nullptr ? of_call->failure().text : error.what();
+  seat.error = Error(error.code(), fmt::format("{}: {}", seat.name, text));
+  if (seat.resting) return;  // It was to save, and can go on.
+  seat.done = true;
+  seat.status.ended = true;
+  if (failed_ == nullptr) failed_ = &seat;
+}
+
+// Those that meet it notice, and go on when it is back.
+void ProcessRoles::Replace(Seat& seat, const TaskError& cause) {
+  if (++seat.deaths > kDeathsMax) {
+    seat.resting = false;
+    return Fail(seat, Error(cause.code(), fmt::format("its process died {} times in a row before "
+                                                      "it had done anything; the last time: {}",
+                                                      seat.deaths, cause.what())));
+  }
+  if (seat.deaths > 1) std::this_thread::sleep_for(kPause);
+  LogWarning("the {} process has died; another takes its place ({})", seat.name,
+             cause.failure().text);
+  seat.done_before += seat.status.done;
+  seat.status = {.name = seat.name};
+  seat.since_told.Restart();
+  if (&seat == &collector_seat_) ++attempt_;
+  if (&seat == &learner_seat_) {
+    incarnation_ = parameters_->Latest()->version().incarnation + 1;
+  }
+  seat.make();
+}
+
+RoleStatus ProcessRoles::StatusOf(const Seat& seat) const {
+  RoleStatus status = seat.status;
+  status.name = seat.name;
+  const double since = seat.since_told.seconds();
+  status.idle_seconds += since;
+  // A slice that only waits would have ended.
+  if (since > std::chrono::duration<double>(5 * kSlice).count()) status.waits_for.clear();
+  return status;
+}
+
+// ---- Saving, and the end
+
+void ProcessRoles::SaveBy(Seat& seat, const std::function<ObjectRef<RoleReport>()>& save) {
+  const Deadline end = Deadline::After(kPatience);
+  const bool rested = std::exchange(seat.resting, true);
+  seat.saved = false;
+  while (!seat.saved && !seat.error && !end.expired()) {
+    if (!seat.call) seat.call = save();  // After the slice that was under way.
+    Tend(Deadline::After(kSlice));
+  }
+  seat.resting = rested;
+  if (seat.error) throw *seat.error;
+  if (!seat.saved) {
+    throw DeadlineExceeded("the {} process does not come to the end of what it does", seat.name);
+  }
+}
+
+std::shared_ptr<const ParameterBlob> ProcessRoles::Save(ArchiveWriter& archive, bool with_replay) {
+  if (failed_ == &learner_seat_) return nullptr;
+  const std::string learned = folder_ + "/learned";
+  SaveBy(learner_seat_, [&] { return learner_.Call<&LearnerActor::Save>(learned); });
+  // It has not been advanced since, so this is the version that was saved.
+  const std::shared_ptr<const ParameterBlob> version = parameters_->Latest();
+  CopyEntries(ArchiveReader(learned), archive);
+  if (with_replay) {
+    const ArchiveFolder content = archive.Scope("consumer").Folder(ReplayLearner::kContent);
+    SaveBy(replay_seat_,
+           [&] { return replay_.Call<&ReplayActor::Save>(content.path, replay_saved_); });
+    replay_saved_ = content.committed_path;
+  }
+  return version;
+}
+
+void ProcessRoles::Stop() {
+  for (Seat* seat : Seats()) seat->resting = true;
+  // A collector that hangs is left alone.
+  const Deadline soon = Deadline::After(kRestTime);
+  const Deadline end = Deadline::After(kPatience);
+  while (learner_seat_.call && !end.expired()) Tend(Deadline::After(kSlice));
+  while (collector_seat_.call && !soon.expired()) Tend(Deadline::After(kSlice));
+  if (failed_ != nullptr) throw RoleFailed(*failed_->error, failed_ == &learner_seat_);
+}
+
+}  // namespace menger

@@ -1,0 +1,177 @@
+#include "menger/training/process_roles.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "menger/base/file_testing.h"
+#include "menger/environments/catalog.h"
+#include "menger/training/experiment.h"
+#include "menger/training/training_parts.h"
+
+namespace menger {
+namespace {
+
+using testing::HasSubstr;
+using testing_files::Folder;
+
+constexpr const char* kRecipe = R"(
+environment = "CartPole-v1"
+algorithm = "dqn"
+steps = 1_000_000
+learner_threads = 1
+[collector]
+kind = "serial"
+workers = 1
+environments = 2
+horizon = 4
+[network]
+hidden = [16]
+[replay]
+capacity = 10_000
+min_size = 500
+batch_size = 32
+[topology]
+kind = "processes"
+)";
+
+constexpr std::chrono::milliseconds kLook{20};
+
+class ProcessRolesTest : public testing::Test {
+ protected:
+  ProcessRolesTest()
+      : experiment_(kRecipe, "test", {}, AllAlgorithms(), catalog_),
+        environment_(experiment_.OpenEnvironment(EnvironmentUse::kTraining)) {
+    experiment_.ApplyDefaults(environment_.spec);
+    experiment_.ResolveDefaults();
+    parts_ = MakeLearningParts(experiment_, environment_);
+    roles_ = std::make_unique<ProcessRoles>(
+        experiment_, static_cast<ReplayAlgorithm&>(*parts_.algorithm), *parts_.update);
+  }
+
+  // Looks until it is so.
+  PipelineNews Until(const std::function<bool(const PipelineNews& news)>& is_so) {
+    const Deadline end = Deadline::After(std::chrono::minutes(2));
+    while (true) {
+      const PipelineNews news = roles_->Look(kLook);
+      if (is_so(news)) return news;
+      if (end.expired() || news.failed) {
+        ADD_FAILURE() << (news.failed ? "a role has failed" : "it never came");
+        return news;
+      }
+    }
+  }
+  PipelineNews UntilItLearns() {
+    return Until([](const PipelineNews& news) { return news.updates > 50; });
+  }
+
+  const Folder folder_;
+  const EnvironmentCatalog catalog_ = NativeEnvironments();
+  Experiment experiment_;
+  const EnvironmentEntry environment_;
+  LearningParts parts_;
+  std::unique_ptr<ProcessRoles> roles_;
+};
+
+TEST_F(ProcessRolesTest, WhenItsProcessIsKilledAnotherCollects) {
+  roles_->Begin({});
+  const PipelineNews before = UntilItLearns();
+  kill(before.others[0].process, SIGKILL);
+  Until([&](const PipelineNews& news) {
+    const RoleStatus& collector = news.others[0];
+    return collector.process != 0 && collector.process != before.others[0].process &&
+           collector.done > 1'000 && news.steps > before.steps + 1'000;
+  });
+  roles_->Stop();
+}
+
+TEST_F(ProcessRolesTest, WhenItsProcessIsKilledAnotherLearnsFromWhatWasSaved) {
+  roles_->Begin({});
+  UntilItLearns();
+  std::shared_ptr<const ParameterBlob> saved;
+  {
+    ArchiveWriter archive(folder_ / "saved");
+    saved = roles_->Save(archive, /*with_replay=*/false);
+  }
+  ASSERT_NE(saved, nullptr);
+  const PipelineNews before = Until([&](const PipelineNews& news) { return news.updates > 200; });
+  kill(before.learner.process, SIGKILL);
+  Until([&](const PipelineNews& news) {
+    return news.learner.process != 0 && news.learner.process != before.learner.process;
+  });
+  // Others had seen later versions than what it begins with: none is older than those.
+  const auto latest = roles_->parameters().Latest();
+  EXPECT_EQ(latest->version().incarnation, saved->version().incarnation + 1);
+  EXPECT_GE(latest->version().number, saved->version().number);
+  const std::int64_t updates = roles_->Look(kLook).updates;
+  Until([&](const PipelineNews& news) { return news.updates > updates + 100; });
+  roles_->Stop();
+}
+
+TEST_F(ProcessRolesTest, WhenItsProcessIsKilledReplayHasWhatWasSaved) {
+  roles_->Begin({});
+  Until([&](const PipelineNews& news) { return news.table.items > 2'000; });
+  ArchiveWriter archive(folder_ / "saved");
+  roles_->Save(archive, /*with_replay=*/true);
+  archive.Commit();
+  const PipelineNews before = Until([&](const PipelineNews& news) { return news.updates > 100; });
+  kill(before.others[1].process, SIGKILL);
+  const PipelineNews after = Until([&](const PipelineNews& news) {
+    const RoleStatus& replay = news.others[1];
+    return replay.process != 0 && replay.process != before.others[1].process;
+  });
+  EXPECT_GE(after.table.items, 2'000);
+  Until([&](const PipelineNews& news) {
+    return news.updates > after.updates + 100 && news.steps > after.steps + 1'000;
+  });
+  roles_->Stop();
+}
+
+TEST_F(ProcessRolesTest, SavingSurvivesTheDeathOfThoseWhoSave) {
+  roles_->Begin({});
+  const PipelineNews before = UntilItLearns();
+  kill(before.learner.process, SIGKILL);
+  kill(before.others[1].process, SIGKILL);
+  ArchiveWriter archive(folder_ / "saved");
+  EXPECT_NE(roles_->Save(archive, /*with_replay=*/true), nullptr);
+  archive.Commit();
+  ArchiveReader saved(folder_ / "saved");
+  LoadLearningParts("dqn", *parts_.algorithm, *parts_.update, saved);
+  roles_->Stop();
+}
+
+TEST_F(ProcessRolesTest, OneThatHangsIsSeenToDoNothing) {
+  roles_->Begin({});
+  const PipelineNews before = UntilItLearns();
+  kill(before.others[0].process, SIGSTOP);
+  const PipelineNews hung =
+      Until([](const PipelineNews& news) { return news.others[0].idle_seconds > 2; });
+  EXPECT_EQ(hung.others[0].waits_for, "");
+  EXPECT_LT(hung.others[1].idle_seconds, 2);
+  Until([](const PipelineNews& news) { return news.learner.waits_for == "items in replay"; });
+  kill(before.others[0].process, SIGCONT);
+  Until([&](const PipelineNews& news) { return news.steps > before.steps + 1'000; });
+  roles_->Stop();
+}
+
+TEST_F(ProcessRolesTest, WhatARoleThrowsEndsThemAndNamesIt) {
+  experiment_.environment = "NoSuchGame-v0";  // Which the others open by name.
+  roles_->Begin({});
+  while (!roles_->Look(kLook).failed) {
+  }
+  try {
+    roles_->Stop();
+    FAIL() << "it did not throw";
+  } catch (const RoleFailed& error) {
+    EXPECT_THAT(error.what(), HasSubstr("NoSuchGame-v0"));
+  }
+}
+
+}  // namespace
+}  // namespace menger

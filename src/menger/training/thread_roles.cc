@@ -1,0 +1,86 @@
+#include "menger/training/thread_roles.h"
+
+#include <thread>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+constexpr std::chrono::minutes kBetween{10};  // For an update that is under way to end.
+
+}  // namespace
+
+ThreadRoles::ThreadRoles(const Experiment& experiment, const EnvironmentEntry& environment,
+                         ReplayAlgorithm& algorithm, UpdateRule& update)
+    : experiment_(experiment),
+      environment_(environment),
+      algorithm_(algorithm),
+      update_(update),
+      replay_(PipelineStore(experiment, algorithm)),
+      trainer_(experiment.replay, PipelineContext(experiment), replay_.client(), replay_.table(),
+               algorithm) {}
+
+void ThreadRoles::Begin(const PipelineStart& start) {
+  if (start.checkpoint != nullptr) {
+    ArchiveReader consumer = start.checkpoint->Scope("consumer");
+    replay_.LoadContent(consumer);
+  }
+  counts_.steps = start.steps;
+  collector_ = MakeCollectorRole(experiment_, environment_, algorithm_, algorithm_.publication(),
+                                 replay_.client(), replay_.table(), start.attempt, counts_);
+  learner_ = MakeLearnerRole(experiment_, algorithm_, update_, trainer_, replay_.client(),
+                             replay_.table(), counts_, [] {});
+}
+
+PipelineNews ThreadRoles::Look(std::chrono::nanoseconds time) {
+  if (!threads_) threads_.emplace(*learner_, *collector_);
+  std::this_thread::sleep_for(time);
+  PipelineNews news{.steps = counts_.steps,
+                    .updates = learner_->done(),
+                    .episodes = collector_->TakeEpisodes(),
+                    .metrics = learner_->TakeMetrics(),
+                    .table = replay_.client().info(replay_.table()),
+                    .learner = threads_->learner.status(),
+                    .others = {threads_->collector.status()}};
+  // A learner that ended has failed, too, where it was not done; Stop tells.
+  news.failed = threads_->collector.ended() && news.steps < experiment_.steps;
+  return news;
+}
+
+std::shared_ptr<const ParameterBlob> ThreadRoles::Save(ArchiveWriter& archive, bool with_replay) {
+  std::shared_ptr<const ParameterBlob> saved;
+  const auto save = [&] {
+    learner_->Publish();
+    SaveLearningParts(algorithm_, update_, archive);
+    ArchiveWriter consumer = archive.Scope("consumer");
+    if (with_replay) replay_.SaveContent(consumer);
+    saved = algorithm_.publication().Latest();
+  };
+  if (threads_) {
+    threads_->learner.Between(save, Deadline::After(kBetween));
+  } else {
+    save();
+  }
+  return saved;
+}
+
+void ThreadRoles::Stop() {
+  if (!threads_ || std::exchange(stopped_, true)) return;
+  threads_->learner.Stop();
+  threads_->collector.Stop();
+  try {
+    threads_->learner.Join();
+  } catch (const Error& error) {
+    throw RoleFailed(error, /*learner=*/true);
+  }
+  try {
+    threads_->collector.Join();
+  } catch (const Error& error) {
+    // A worker that hangs cannot be joined: until the process ends nobody destroys it.
+    if (error.code() == ErrorCode::kDeadlineExceeded) (void)collector_.release();
+    throw RoleFailed(error, /*learner=*/false);
+  }
+}
+
+}  // namespace menger

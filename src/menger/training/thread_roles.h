@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "menger/training/learning/replay_trainer.h"
+#include "menger/training/pipeline_parts.h"
+#include "menger/training/pipeline_roles.h"
+#include "menger/training/roles/role_thread.h"
+#include "menger/training/run_replay.h"
+
+namespace menger {
+
+// Roles as threads of this process. Borrows what it is given.
+class ThreadRoles final : public PipelineRoles {
+ public:
+  ThreadRoles(const Experiment& experiment, const EnvironmentEntry& environment,
+              ReplayAlgorithm& algorithm, UpdateRule& update);
+
+  void Begin(const PipelineStart& start) override;
+  const ParameterSource& parameters() const override { return algorithm_.publication(); }
+  PipelineNews Look(std::chrono::nanoseconds time) override;
+  std::shared_ptr<const ParameterBlob> Save(ArchiveWriter& archive, bool with_replay) override;
+  void Stop() override;
+
+ private:
+  struct Threads {
+    Threads(LearnerRole& learns, CollectorRole& collects) : learner(learns), collector(collects) {}
+    RoleThread learner;
+    RoleThread collector;
+  };
+
+  const Experiment& experiment_;
+  const EnvironmentEntry& environment_;
+  ReplayAlgorithm& algorithm_;
+  UpdateRule& update_;
+  RunReplay replay_;
+  ReplayTrainer trainer_;
+  RunCounts counts_;
+  std::unique_ptr<CollectorRole> collector_;
+  std::unique_ptr<LearnerRole> learner_;
+  std::optional<Threads> threads_;  // Last: they use all of the above. None before somebody looks.
+  bool stopped_ = false;
+};
+
+}  // namespace menger
