@@ -389,4 +389,8 @@ std::string ArchiveReader::FolderPath(std::string_view name) const {
   return state_->path + FolderName(prefix_, name);
 }
 
+void CopyEntries(const ArchiveReader& from, ArchiveWriter& to) {
+  for (const std::string& name : from.Names()) to.WriteBlob(name, from.ReadBlob(name));
+}
+
 }  // namespace menger

@@ -162,4 +162,7 @@ class ArchiveReader {
   std::string prefix_;
 };
 
+// Writes all entries of one scope to another.
+void CopyEntries(const ArchiveReader& from, ArchiveWriter& to);
+
 }  // namespace menger

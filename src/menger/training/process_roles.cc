@@ -20,25 +20,12 @@ constexpr std::chrono::minutes kPatience{10};     // For one that somebody does,
 constexpr int kDeathsMax = 10;                    // In a row, without anything done.
 constexpr std::chrono::milliseconds kPause{500};  // Between such deaths.
 
-// Of a name that fits a socket's.
-std::string NewMeetingPlace() {
-  std::string path = (std::filesystem::temp_directory_path() / "menger-roles-XXXXXX").string();
-  if (mkdtemp(path.data()) == nullptr) {
-    throw FromErrno(fmt::format("cannot make a folder '{}' where roles meet", path), errno);
-  }
-  return path;
-}
-
 // Whether another process could do what this one could not. One whose construction threw has died,
 // too, of an exception.
 bool IsLoss(const TaskError& error) {
   if (!error.failure().type.empty()) return false;
   return error.kind() == FailureKind::kWorkerDied || error.kind() == FailureKind::kActorDied ||
          error.kind() == FailureKind::kActorUnavailable;
-}
-
-void CopyEntries(const ArchiveReader& from, ArchiveWriter& to) {
-  for (const std::string& name : from.Names()) to.WriteBlob(name, from.ReadBlob(name));
 }
 
 }  // namespace
@@ -48,12 +35,12 @@ ProcessRoles::ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algori
     : experiment_(experiment),
       algorithm_(algorithm),
       update_(update),
-      folder_(NewMeetingPlace()),
+      folder_("roles"),
       publication_(algorithm.policies().manifest()),
       parameters_(std::make_unique<SharedParameters>(publication_.descriptor())),
       memory_(AllocateSharedMemory("menger-run-counts", sizeof(RunCounts))),
       counts_(*new (memory_->data()) RunCounts),
-      shared_(MemorySocketIn(folder_), {publication_.descriptor(), memory_->descriptor()}) {
+      shared_(MemorySocketIn(folder_.path()), {publication_.descriptor(), memory_->descriptor()}) {
   replay_seat_ = {.name = "replay",
                   .make = [this] { MakeReplay(); },
                   .advance = [this] { return replay_.Call<&ReplayActor::Advance>(kSlice); }};
@@ -66,12 +53,6 @@ ProcessRoles::ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algori
       .advance = [this] { return collector_.Call<&CollectorActor::Advance>(kSlice); }};
 }
 
-ProcessRoles::~ProcessRoles() {
-  runtime_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 // ---- Making them
 
 void ProcessRoles::Begin(const PipelineStart& start) {
@@ -82,7 +63,7 @@ void ProcessRoles::Begin(const PipelineStart& start) {
     replay_saved_ = start.checkpoint->Scope("consumer").FolderPath(ReplayLearner::kContent);
   }
   {
-    ArchiveWriter archive(folder_ + "/learned");
+    ArchiveWriter archive(folder_ / "learned");
     SaveLearningParts(algorithm_, update_, archive);
     archive.Commit();
   }
@@ -93,7 +74,7 @@ void ProcessRoles::Begin(const PipelineStart& start) {
 }
 
 RoleSpec ProcessRoles::Spec() const {
-  return {.experiment = experiment_.ToToml(), .folder = folder_};
+  return {.experiment = experiment_.ToToml(), .folder = folder_.path()};
 }
 
 void ProcessRoles::MakeReplay() {
@@ -104,7 +85,7 @@ void ProcessRoles::MakeReplay() {
 
 void ProcessRoles::MakeLearner() {
   RoleSpec spec = Spec();
-  spec.checkpoint = folder_ + "/learned";
+  spec.checkpoint = folder_ / "learned";
   spec.incarnation = incarnation_;
   learner_ = runtime_->CreateActor<LearnerActor>({.name = "learner"}, spec);
 }
@@ -228,7 +209,7 @@ void ProcessRoles::SaveBy(Seat& seat, const std::function<ObjectRef<RoleReport>(
 
 std::shared_ptr<const ParameterBlob> ProcessRoles::Save(ArchiveWriter& archive, bool with_replay) {
   if (failed_ == &learner_seat_) return nullptr;
-  const std::string learned = folder_ + "/learned";
+  const std::string learned = folder_ / "learned";
   SaveBy(learner_seat_, [&] { return learner_.Call<&LearnerActor::Save>(learned); });
   // It has not been advanced since, so this is the version that was saved.
   const std::shared_ptr<const ParameterBlob> version = parameters_->Latest();

@@ -9,6 +9,7 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/sharing/descriptor_server.h"
+#include "menger/base/temporary_folder.h"
 #include "menger/parameters/shared_parameters.h"
 #include "menger/runtime/runtime.h"
 #include "menger/tensor/memory.h"
@@ -28,7 +29,6 @@ namespace menger {
 class ProcessRoles final : public PipelineRoles {
  public:
   ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algorithm, UpdateRule& update);
-  ~ProcessRoles() override;
 
   void Begin(const PipelineStart& start) override;
   const ParameterSource& parameters() const override { return *parameters_; }
@@ -70,7 +70,7 @@ class ProcessRoles final : public PipelineRoles {
   const Experiment& experiment_;
   ReplayAlgorithm& algorithm_;
   UpdateRule& update_;
-  const std::string folder_;  // Where roles meet; removed at the end.
+  const TemporaryFolder folder_;  // Where roles meet.
   SharedPublication publication_;
   const std::unique_ptr<SharedParameters> parameters_;
   const std::unique_ptr<SharedMemory> memory_;

@@ -14,6 +14,7 @@
 #include "menger/base/counter_random.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/base/temporary_folder.h"
 #include "menger/environments/hosted/action_check.h"
 #include "menger/environments/hosted/bounds_watch.h"
 #include "menger/environments/hosted/host_process.h"
@@ -33,28 +34,11 @@ constexpr double kSecondsARandomStep = 0.05;  // Where a host reports no progres
 constexpr const char* kRestartAdvice =
     " collector.on_environment_error = restart would go on with fresh episodes.";
 
-// A folder of its own, removed with all that is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_((fs::temp_directory_path() / "menger-host-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) throw FromErrno("cannot make '" + path_ + "'", errno);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string archive() const { return path_ + "/state"; }
-
- private:
-  std::string path_;
+// Where a host writes its state.
+struct StateFolder : TemporaryFolder {
+  StateFolder() : TemporaryFolder("host") {}
+  std::string archive() const { return *this / "state"; }
 };
-
-void CopyEntries(const ArchiveReader& from, ArchiveWriter& to) {
-  for (const std::string& name : from.Names()) to.WriteBlob(name, from.ReadBlob(name));
-}
 
 // What all groups of an entry share.
 struct HostedKind {
@@ -135,7 +119,7 @@ class HostedGroup final : public EnvironmentGroup {
       archive.Write("lost", lost_);
       return;
     }
-    const TemporaryFolder folder;
+    const StateFolder folder;
     const bool lost = !loaded_ && !SaveHost(folder);
     archive.Write("lost", lost);
     if (lost) return;
@@ -164,7 +148,7 @@ class HostedGroup final : public EnvironmentGroup {
       return;
     }
     archive.Read("parked", std::span(parked_));
-    loaded_ = std::make_unique<TemporaryFolder>();
+    loaded_ = std::make_unique<StateFolder>();
     ArchiveWriter copy(loaded_->archive());
     CopyEntries(archive.Scope("host"), copy);
     copy.Commit();
@@ -190,7 +174,7 @@ class HostedGroup final : public EnvironmentGroup {
 
  private:
   // False where the host is dead: everything else shall be saved all the same.
-  bool SaveHost(const TemporaryFolder& folder) const {
+  bool SaveHost(const StateFolder& folder) const {
     if (process_ == nullptr) return false;
     try {
       Tell(HostCommand::kSave, folder.archive());
@@ -431,9 +415,9 @@ class HostedGroup final : public EnvironmentGroup {
   std::int64_t generation_ = 0;  // Starts of the columns with seeds of their own.
   std::uint64_t random_seed_ = 0;
   bool started_ = false;
-  bool lost_ = false;  // What was loaded has no host's state: Reset must follow.
-  bool cut_ = false;   // The next step's row is not valid.
-  std::unique_ptr<TemporaryFolder> loaded_;  // What the next host is to load.
+  bool lost_ = false;                    // What was loaded has no host's state: Reset must follow.
+  bool cut_ = false;                     // The next step's row is not valid.
+  std::unique_ptr<StateFolder> loaded_;  // What the next host is to load.
   std::vector<EnvironmentMetric> metrics_;
   std::unique_ptr<HostProcess> process_;
 };

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "menger/base/error.h"
+
+namespace menger {
+
+// A folder of its own, "menger-<purpose>-..." among the system's temporary files (TMPDIR), removed
+// with all that is in it. Throws Unavailable or FailedPrecondition, naming it, where it cannot be
+// made.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& purpose) {
+    std::error_code error;
+    const std::filesystem::path among = std::filesystem::temp_directory_path(error);
+    if (error) throw FromErrno("there is no folder for temporary files (TMPDIR)", error.value());
+    path_ = (among / ("menger-" + purpose + "-XXXXXX")).string();
+    if (mkdtemp(path_.data()) == nullptr) throw FromErrno("cannot make '" + path_ + "'", errno);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace menger
