@@ -3,7 +3,7 @@
 // server in a process of its own; uniform. Beside it, in the same run and taking turns: a raw TCP
 // stream of the same bytes, from an array as large as the table into one as large as the batch.
 //
-//   bench_replay_tcp [--seconds 1] [--payloads 400B 40kB] [--batch 256] [--rings] [--json]
+//   bench_replay_tcp [--seconds 1] [--payloads 400B 40kB] [--batch 256] [--samplers 1] [--rings] [--json]
 //
 // --rings: over shared memory instead of TCP.
 
@@ -24,7 +24,9 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "menger/base/clock.h"
@@ -59,6 +61,7 @@ struct Settings {
   double seconds = 1;
   std::vector<std::string> payloads = {"400B", "40kB"};
   int batch = 256;
+  int samplers = 1;  // That draw at once, each by a connection of its own.
   bool rings = false;
   bool json = false;
 };
@@ -221,6 +224,18 @@ class Client {
   std::vector<std::byte> data_;
 };
 
+// Of all clients at once, each in a thread.
+double SampleRate(std::vector<std::unique_ptr<Client>>& clients, double seconds) {
+  std::vector<double> rates(clients.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    threads.emplace_back(
+        [&, i] { rates[i] = Rate([&] { return clients[i]->SampleBatch(); }, seconds); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
 double Median(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
@@ -231,7 +246,12 @@ void Measure(const Payload& payload, const Settings& settings) {
   const Helper stream([&](const auto& say) { SendBytes(payload, settings.batch, say); });
   const std::size_t line = server.said().find('\n');
   const std::string socket = server.said().substr(0, line);
-  Client client(settings.rings ? socket : server.said().substr(line + 1), payload, settings.batch);
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < settings.samplers; ++i) {
+    clients.push_back(std::make_unique<Client>(
+        settings.rings ? socket : server.said().substr(line + 1), payload, settings.batch));
+  }
+  Client& client = *clients[0];
   while (client.items() < payload.items_max) client.Insert();
   std::vector<double> inserts;
   std::vector<double> samples;
@@ -241,7 +261,7 @@ void Measure(const Payload& payload, const Settings& settings) {
   std::vector<double> shares_asked;
   for (int round = 0; round < kRounds; ++round) {
     inserts.push_back(Rate([&] { return client.Insert(); }, settings.seconds));
-    samples.push_back(Rate([&] { return client.SampleBatch(); }, settings.seconds));
+    samples.push_back(SampleRate(clients, settings.seconds));
     raw.push_back(RawRate(stream.said(), payload, settings.batch, false, settings.seconds));
     asked.push_back(RawRate(stream.said(), payload, settings.batch, true, settings.seconds));
     shares.push_back(samples.back() / raw.back());
@@ -272,6 +292,9 @@ int Main(int argc, char** argv) {
   app.add_option("--seconds", settings.seconds, "Of each measurement, five times");
   app.add_option("--payloads", settings.payloads, "400B, 40kB, 1MB");
   app.add_option("--batch", settings.batch, "Items sampled together");
+  app.add_option("--samplers", settings.samplers,
+                 "that draw at once, each by a connection of its own")
+      ->check(CLI::Range(1, 64));
   app.add_flag("--rings", settings.rings, "Over shared memory");
   app.add_flag("--json", settings.json, "Lines of JSON");
   CLI11_PARSE(app, argc, argv);

@@ -21,16 +21,28 @@ constexpr std::chrono::milliseconds kLook{20};
 constexpr double kStallSeconds = 10;
 constexpr const char* kCandidate = "candidate";
 
-ProgressTable::Row TimesOf(double updates, double items, double intensity,
-                           std::span<const double, 4> seconds) {
-  return {{"updates", updates},
-          {"replay_items", items},
-          {"training_intensity", intensity},
-          {"learning_seconds", seconds[0]},
-          {"learner_waiting_seconds", seconds[1]},
-          {"collecting_seconds", seconds[2]},
-          {"collector_waiting_seconds", seconds[3]}};
-}
+// The loop's own columns.
+struct PipelineRow {
+  double updates = 0;
+  double items = 0;
+  double intensity = 0;
+  VersionLag lag;
+  std::array<double, 4> seconds{};
+  double restarts = 0;
+
+  ProgressTable::Row Columns() const {
+    return {{"updates", updates},
+            {"replay_items", items},
+            {"training_intensity", intensity},
+            {"versions_behind", lag.mean()},
+            {"versions_behind_most", lag.items == 0 ? NAN : static_cast<double>(lag.most)},
+            {"learning_seconds", seconds[0]},
+            {"learner_waiting_seconds", seconds[1]},
+            {"collecting_seconds", seconds[2]},
+            {"collector_waiting_seconds", seconds[3]},
+            {"restarts", restarts}};
+  }
+};
 
 }  // namespace
 
@@ -46,7 +58,7 @@ PipelineLoop::PipelineLoop(const Experiment& experiment, EnvironmentEntry evalua
       progress_(progress),
       stop_requested_(std::move(stop_requested)),
       record_(experiment, evaluation_.spec, folder, algorithm_.metric_names(),
-              TimesOf(0, 0, 0, std::array<double, 4>{})),
+              PipelineRow().Columns()),
       pace_(PaceFor(experiment, algorithm_)) {}
 
 void PipelineLoop::Restore(ArchiveReader checkpoint) {
@@ -126,6 +138,7 @@ void PipelineLoop::Look(std::chrono::nanoseconds time) {
   counters.training_seconds = training_seconds_before_ + sitting_.seconds();
   record_.AddEpisodes(news_.episodes.last, news_.episodes.count);
   AddUp(told_, news_.episodes.metrics);
+  lag_.Add(news_.lag);
   if (news_.updates > updates && !news_.metrics.empty()) {
     record_.AddMetrics(news_.metrics, /*updated=*/true);
   }
@@ -161,15 +174,24 @@ void PipelineLoop::WriteRow() {
                                                      1, table.inserts - pace_.items_min));
   const double intensity =
       experiment_.replay.training_intensity * static_cast<double>(table.samples) / owed;
-  record_.WriteRow(std::exchange(told_, {}),
-                   TimesOf(static_cast<double>(news_.updates - reported_.updates),
-                           static_cast<double>(table.items), intensity, since));
-  reported_ = {.updates = news_.updates, .seconds = seconds};
+  std::int64_t restarts = learner.restarts;
+  for (const RoleStatus& status : news_.others) restarts += status.restarts;
+  const PipelineRow row{.updates = static_cast<double>(news_.updates - reported_.updates),
+                        .items = static_cast<double>(table.items),
+                        .intensity = intensity,
+                        .lag = std::exchange(lag_, {}),
+                        .seconds = since,
+                        .restarts = static_cast<double>(restarts - reported_.restarts)};
+  record_.WriteRow(std::exchange(told_, {}), row.Columns());
+  reported_ = {.updates = news_.updates, .restarts = restarts, .seconds = seconds};
 }
 
 EvaluationResult PipelineLoop::Play() {
   EvaluationPlan plan = EvaluationPlanOf(experiment_, algorithm_, record_.counters().evaluations);
-  plan.stop_requested = stop_requested_;
+  plan.stop_requested = [this] {
+    roles_.GoOn();
+    return stop_requested_();
+  };
   return WithMemoryFor([&] { return fmt::format("{} episodes at once", plan.episodes); },
                        [&] { return menger::Evaluate(plan, evaluation_, greedy_); });
 }

@@ -73,6 +73,7 @@ class PipelineLoop final : public TrainingLoop {
 
   std::optional<ArchiveReader> restored_;  // Where it was resumed, until it begins.
   PipelineNews news_;                      // As looked at last.
+  VersionLag lag_;                         // Since the last row.
   double training_seconds_before_ = 0;     // Of earlier sittings.
   Stopwatch sitting_;
   std::int64_t updates_seen_ = 0;
@@ -83,6 +84,7 @@ class PipelineLoop final : public TrainingLoop {
   // When the last row was written.
   struct {
     std::int64_t updates = 0;
+    std::int64_t restarts = 0;
     std::array<double, 4> seconds{};  // As columns have them.
   } reported_;
 };

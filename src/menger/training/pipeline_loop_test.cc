@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "menger/base/file_testing.h"
+#include "menger/base/files.h"
 #include "menger/environments/catalog.h"
 #include "menger/training/run.h"
 #include "menger/training/run_replay.h"
@@ -63,6 +66,27 @@ class PipelineLoopTest : public testing::TestWithParam<const char*> {
     return ResumeRun(*ExperimentOf(folder, assignments, catalog_), folder, context_);
   }
   std::string run() const { return folder_ / "run"; }
+  // Of progress.csv; NaN where a row has nothing.
+  std::vector<double> ColumnOf(const std::string& name) const {
+    std::istringstream file(ReadFile(run() + "/progress.csv"));
+    std::string line;
+    std::getline(file, line);
+    const auto cells = [](const std::string& text) {
+      std::vector<std::string> found;
+      std::istringstream rest(text);
+      for (std::string cell; std::getline(rest, cell, ',');) found.push_back(cell);
+      return found;
+    };
+    const std::vector<std::string> names = cells(line);
+    const auto at = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    EXPECT_LT(at, names.size()) << name;
+    std::vector<double> column;
+    while (std::getline(file, line)) {
+      const std::vector<std::string> row = cells(line);
+      column.push_back(at < row.size() && !row[at].empty() ? std::stod(row[at]) : NAN);
+    }
+    return column;
+  }
 
   const Folder folder_;
   const EnvironmentCatalog catalog_ = NativeEnvironments();
@@ -119,6 +143,26 @@ TEST_P(PipelineLoopTest, AStoppedRunGoesOnWhereItWas) {
   EXPECT_LE(resumed.counters.steps, steps + 1);
   EXPECT_EQ(resumed.counters.attempt, stopped.counters.attempt + 1);
   EXPECT_GT(resumed.counters.episodes, stopped.counters.episodes);
+}
+
+TEST_P(PipelineLoopTest, WhatIsOlderThanTheBoundIsNotLearnedFrom) {
+  const auto most_behind = [&](const std::vector<std::string>& settings) {
+    std::filesystem::remove_all(run());
+    Start(settings);
+    std::vector<double> column = ColumnOf("versions_behind_most");
+    std::erase_if(column, [](double value) { return std::isnan(value); });
+    return column.empty() ? -1 : *std::ranges::max_element(column);
+  };
+  EXPECT_GT(most_behind({"progress.every=1000"}), 70);  // A version a slab, of 8 steps.
+  const double bounded = most_behind({"progress.every=1000", "topology.staleness_max=70"});
+  EXPECT_GT(bounded, 50);
+  EXPECT_LE(bounded, 70);
+}
+
+TEST_P(PipelineLoopTest, ABoundThatLeavesTooFewToDrawDelaysLearningForGood) {
+  stop_after_ = 100;
+  const RunOutcome outcome = Start({"topology.staleness_max=3", "evaluation.every=0"});
+  EXPECT_EQ(outcome.end, LoopEnd::kCompleted);
 }
 
 TEST_P(PipelineLoopTest, ATableThatIsTooSmallToBeginWithEndsTheRun) {

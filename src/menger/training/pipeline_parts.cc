@@ -31,10 +31,14 @@ void CheckPipeline(const Experiment& experiment) {
 }
 
 ReplayLearnerContext PipelineContext(const Experiment& experiment) {
-  return {.environments = static_cast<int>(experiment.collector.environments),
-          .threads = static_cast<int>(experiment.learner_threads.value),
-          .on_device = experiment.device != "cpu",
-          .seed = static_cast<std::uint64_t>(experiment.seed)};
+  ReplayLearnerContext context{.environments = static_cast<int>(experiment.collector.environments),
+                               .threads = static_cast<int>(experiment.learner_threads.value),
+                               .on_device = experiment.device != "cpu",
+                               .seed = static_cast<std::uint64_t>(experiment.seed)};
+  if (experiment.topology.staleness_max > 0) {
+    context.staleness_max = static_cast<std::uint64_t>(experiment.topology.staleness_max);
+  }
+  return context;
 }
 
 PipelinePace PaceFor(const Experiment& experiment, const ReplayAlgorithm& algorithm) {

@@ -9,6 +9,7 @@
 #include "menger/base/archive.h"
 #include "menger/parameters/parameter_source.h"
 #include "menger/replay/table.h"
+#include "menger/training/learning/replay_trainer.h"
 #include "menger/training/roles/collector_role.h"
 #include "menger/training/roles/role_status.h"
 
@@ -28,6 +29,7 @@ struct PipelineNews {
   // Since somebody looked last:
   EndedEpisodes episodes;
   Metrics metrics;  // Empty where there was no update.
+  VersionLag lag;
   TableInfo table;
   RoleStatus learner;  // Which has made all updates once it has ended,
   std::vector<RoleStatus> others;
@@ -59,6 +61,10 @@ class PipelineRoles {
 
   // Sees to them for so long at least.
   virtual PipelineNews Look(std::chrono::nanoseconds time) = 0;
+
+  // Lets them go on, for who does something else for long: to be called again and again, and costs
+  // nothing.
+  virtual void GoOn() {}
 
   // Publishes what was learned and writes that version to the archive of a checkpoint, if asked to
   // with what replay holds. Null, and nothing written, where the learner has failed.

@@ -15,6 +15,7 @@ namespace menger {
 namespace {
 
 constexpr std::chrono::milliseconds kSlice{100};
+constexpr std::chrono::seconds kLongSlice{1};     // While nobody needs its end soon.
 constexpr std::chrono::seconds kRestTime{5};      // For a slice to end where nobody needs its end.
 constexpr std::chrono::minutes kPatience{10};     // For one that somebody does, or for saving.
 constexpr int kDeathsMax = 10;                    // In a row, without anything done.
@@ -43,14 +44,22 @@ ProcessRoles::ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algori
       shared_(MemorySocketIn(folder_.path()), {publication_.descriptor(), memory_->descriptor()}) {
   replay_seat_ = {.name = "replay",
                   .make = [this] { MakeReplay(); },
-                  .advance = [this] { return replay_.Call<&ReplayActor::Advance>(kSlice); }};
+                  .advance =
+                      [this](std::chrono::nanoseconds slice) {
+                        return replay_.Call<&ReplayActor::Advance>(slice);
+                      }};
   learner_seat_ = {.name = "learner",
                    .make = [this] { MakeLearner(); },
-                   .advance = [this] { return learner_.Call<&LearnerActor::Advance>(kSlice); }};
-  collector_seat_ = {
-      .name = "collector",
-      .make = [this] { MakeCollector(); },
-      .advance = [this] { return collector_.Call<&CollectorActor::Advance>(kSlice); }};
+                   .advance =
+                       [this](std::chrono::nanoseconds slice) {
+                         return learner_.Call<&LearnerActor::Advance>(slice);
+                       }};
+  collector_seat_ = {.name = "collector",
+                     .make = [this] { MakeCollector(); },
+                     .advance =
+                         [this](std::chrono::nanoseconds slice) {
+                           return collector_.Call<&CollectorActor::Advance>(slice);
+                         }};
 }
 
 // ---- Making them
@@ -99,9 +108,10 @@ void ProcessRoles::MakeCollector() {
 // ---- Looking after them
 
 PipelineNews ProcessRoles::Look(std::chrono::nanoseconds time) {
-  Tend(Deadline::After(time));
+  Tend(Deadline::After(time), kSlice);
   const TableInfo table = news_.table;
   PipelineNews news = std::exchange(news_, {.table = table});
+  news.metrics = metrics_.TakeMeans();
   news.steps = counts_.steps;
   news.updates = learner_seat_.done_before + learner_seat_.status.done;
   news.learner = StatusOf(learner_seat_);
@@ -110,11 +120,13 @@ PipelineNews ProcessRoles::Look(std::chrono::nanoseconds time) {
   return news;
 }
 
-void ProcessRoles::Tend(const Deadline& end) {
+void ProcessRoles::GoOn() { Tend(Deadline::After({}), kLongSlice); }
+
+void ProcessRoles::Tend(const Deadline& end, std::chrono::nanoseconds slice) {
   do {
     std::vector<ObjectRef<RoleReport>> calls;
     for (Seat* seat : Seats()) {
-      if (!seat->call && !seat->resting && !seat->done) seat->call = seat->advance();
+      if (!seat->call && !seat->resting && !seat->done) seat->call = seat->advance(slice);
       if (seat->call) calls.push_back(*seat->call);
     }
     if (calls.empty()) return std::this_thread::sleep_for(end.remaining());
@@ -137,6 +149,8 @@ void ProcessRoles::Hear(Seat& seat) {
     return IsLoss(error) ? Replace(seat, error) : Fail(seat, error);
   }
   if (report.status.done > 0) seat.deaths = 0;
+  const bool updated = &seat == &learner_seat_ && report.status.done > seat.status.done;
+  if (updated && !report.metrics.empty()) metrics_.Add(report.metrics);
   seat.status = std::move(report.status);
   seat.since_told.Restart();
   seat.done = report.done;
@@ -146,7 +160,7 @@ void ProcessRoles::Hear(Seat& seat) {
   ended.count += report.episodes.count;
   ended.last.insert(ended.last.end(), report.episodes.last.begin(), report.episodes.last.end());
   AddUp(ended.metrics, report.episodes.metrics);
-  if (!report.metrics.empty()) news_.metrics = std::move(report.metrics);
+  news_.lag.Add(report.lag);
 }
 
 void ProcessRoles::Fail(Seat& seat, const Error& error) {
@@ -170,6 +184,7 @@ void ProcessRoles::Replace(Seat& seat, const TaskError& cause) {
   if (seat.deaths > 1) std::this_thread::sleep_for(kPause);
   LogWarning("the {} process has died; another takes its place ({})", seat.name,
              cause.failure().text);
+  ++seat.restarts;
   seat.done_before += seat.status.done;
   seat.status = {.name = seat.name};
   seat.since_told.Restart();
@@ -183,6 +198,7 @@ void ProcessRoles::Replace(Seat& seat, const TaskError& cause) {
 RoleStatus ProcessRoles::StatusOf(const Seat& seat) const {
   RoleStatus status = seat.status;
   status.name = seat.name;
+  status.restarts = seat.restarts;
   const double since = seat.since_told.seconds();
   status.idle_seconds += since;
   // A slice that only waits would have ended.
@@ -198,7 +214,7 @@ void ProcessRoles::SaveBy(Seat& seat, const std::function<ObjectRef<RoleReport>(
   seat.saved = false;
   while (!seat.saved && !seat.error && !end.expired()) {
     if (!seat.call) seat.call = save();  // After the slice that was under way.
-    Tend(Deadline::After(kSlice));
+    Tend(Deadline::After(kSlice), kSlice);
   }
   seat.resting = rested;
   if (seat.error) throw *seat.error;
@@ -228,8 +244,8 @@ void ProcessRoles::Stop() {
   // A collector that hangs is left alone.
   const Deadline soon = Deadline::After(kRestTime);
   const Deadline end = Deadline::After(kPatience);
-  while (learner_seat_.call && !end.expired()) Tend(Deadline::After(kSlice));
-  while (collector_seat_.call && !soon.expired()) Tend(Deadline::After(kSlice));
+  while (learner_seat_.call && !end.expired()) Tend(Deadline::After(kSlice), kSlice);
+  while (collector_seat_.call && !soon.expired()) Tend(Deadline::After(kSlice), kSlice);
   if (failed_ != nullptr) throw RoleFailed(*failed_->error, failed_ == &learner_seat_);
 }
 

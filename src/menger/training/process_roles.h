@@ -33,6 +33,7 @@ class ProcessRoles final : public PipelineRoles {
   void Begin(const PipelineStart& start) override;
   const ParameterSource& parameters() const override { return *parameters_; }
   PipelineNews Look(std::chrono::nanoseconds time) override;
+  void GoOn() override;
   std::shared_ptr<const ParameterBlob> Save(ArchiveWriter& archive, bool with_replay) override;
   void Stop() override;
 
@@ -41,16 +42,17 @@ class ProcessRoles final : public PipelineRoles {
   struct Seat {
     std::string name;
     std::function<void()> make;  // Gives the role to a new process.
-    std::function<ObjectRef<RoleReport>()> advance;
+    std::function<ObjectRef<RoleReport>(std::chrono::nanoseconds slice)> advance;
     std::optional<ObjectRef<RoleReport>> call;  // Under way.
     RoleStatus status;                          // As it was told last.
     Stopwatch since_told;
     std::int64_t done_before = 0;  // By those that died.
-    int deaths = 0;                // In a row, before they had done anything.
-    bool resting = false;          // It is not to be advanced.
-    bool done = false;             // It has no more to do, or has failed.
-    bool saved = false;            // Since it was told to.
-    std::optional<Error> error;    // That it threw.
+    std::int64_t restarts = 0;
+    int deaths = 0;              // In a row, before they had done anything.
+    bool resting = false;        // It is not to be advanced.
+    bool done = false;           // It has no more to do, or has failed.
+    bool saved = false;          // Since it was told to.
+    std::optional<Error> error;  // That it threw.
   };
 
   RoleSpec Spec() const;
@@ -58,8 +60,8 @@ class ProcessRoles final : public PipelineRoles {
   void MakeReplay();
   void MakeCollector();
   std::vector<Seat*> Seats() { return {&learner_seat_, &collector_seat_, &replay_seat_}; }
-  // Advances who does not rest, and hears what they tell, until then.
-  void Tend(const Deadline& end);
+  // Advances who does not rest, for a slice, and hears what they tell, until then.
+  void Tend(const Deadline& end, std::chrono::nanoseconds slice);
   void Hear(Seat& seat);
   void Fail(Seat& seat, const Error& error);
   void Replace(Seat& seat, const TaskError& cause);
@@ -80,7 +82,8 @@ class ProcessRoles final : public PipelineRoles {
   std::int64_t attempt_ = 0;
   std::int64_t incarnation_ = 0;
   std::string replay_saved_;  // Where replay's content was saved last; empty: nowhere.
-  PipelineNews news_;         // That nobody has looked at.
+  PipelineNews news_;         // That nobody has looked at,
+  MetricMeans metrics_;       // and of updates among it.
   const Seat* failed_ = nullptr;
 
   Seat learner_seat_, collector_seat_, replay_seat_;

@@ -68,7 +68,16 @@ class ProcessRolesTest : public testing::Test {
     }
   }
   PipelineNews UntilItLearns() {
-    return Until([](const PipelineNews& news) { return news.updates > 50; });
+    return Until([](const PipelineNews& news) {
+      return news.updates > 50 && news.learner.process > 0 && news.others[0].process > 0 &&
+             news.others[1].process > 0;
+    });
+  }
+
+  // No others: process 0 would be all of this group.
+  static void Send(int number, const RoleStatus& role) {
+    ASSERT_GT(role.process, 0) << role.name;
+    kill(role.process, number);
   }
 
   const Folder folder_;
@@ -82,7 +91,7 @@ class ProcessRolesTest : public testing::Test {
 TEST_F(ProcessRolesTest, WhenItsProcessIsKilledAnotherCollects) {
   roles_->Begin({});
   const PipelineNews before = UntilItLearns();
-  kill(before.others[0].process, SIGKILL);
+  Send(SIGKILL, before.others[0]);
   Until([&](const PipelineNews& news) {
     const RoleStatus& collector = news.others[0];
     return collector.process != 0 && collector.process != before.others[0].process &&
@@ -100,8 +109,9 @@ TEST_F(ProcessRolesTest, WhenItsProcessIsKilledAnotherLearnsFromWhatWasSaved) {
     saved = roles_->Save(archive, /*with_replay=*/false);
   }
   ASSERT_NE(saved, nullptr);
-  const PipelineNews before = Until([&](const PipelineNews& news) { return news.updates > 200; });
-  kill(before.learner.process, SIGKILL);
+  Until([&](const PipelineNews& news) { return news.updates > 200; });
+  const PipelineNews before = UntilItLearns();
+  Send(SIGKILL, before.learner);
   Until([&](const PipelineNews& news) {
     return news.learner.process != 0 && news.learner.process != before.learner.process;
   });
@@ -120,8 +130,8 @@ TEST_F(ProcessRolesTest, WhenItsProcessIsKilledReplayHasWhatWasSaved) {
   ArchiveWriter archive(folder_ / "saved");
   roles_->Save(archive, /*with_replay=*/true);
   archive.Commit();
-  const PipelineNews before = Until([&](const PipelineNews& news) { return news.updates > 100; });
-  kill(before.others[1].process, SIGKILL);
+  const PipelineNews before = UntilItLearns();
+  Send(SIGKILL, before.others[1]);
   const PipelineNews after = Until([&](const PipelineNews& news) {
     const RoleStatus& replay = news.others[1];
     return replay.process != 0 && replay.process != before.others[1].process;
@@ -136,8 +146,8 @@ TEST_F(ProcessRolesTest, WhenItsProcessIsKilledReplayHasWhatWasSaved) {
 TEST_F(ProcessRolesTest, SavingSurvivesTheDeathOfThoseWhoSave) {
   roles_->Begin({});
   const PipelineNews before = UntilItLearns();
-  kill(before.learner.process, SIGKILL);
-  kill(before.others[1].process, SIGKILL);
+  Send(SIGKILL, before.learner);
+  Send(SIGKILL, before.others[1]);
   ArchiveWriter archive(folder_ / "saved");
   EXPECT_NE(roles_->Save(archive, /*with_replay=*/true), nullptr);
   archive.Commit();
@@ -149,13 +159,13 @@ TEST_F(ProcessRolesTest, SavingSurvivesTheDeathOfThoseWhoSave) {
 TEST_F(ProcessRolesTest, OneThatHangsIsSeenToDoNothing) {
   roles_->Begin({});
   const PipelineNews before = UntilItLearns();
-  kill(before.others[0].process, SIGSTOP);
+  Send(SIGSTOP, before.others[0]);
   const PipelineNews hung =
       Until([](const PipelineNews& news) { return news.others[0].idle_seconds > 2; });
   EXPECT_EQ(hung.others[0].waits_for, "");
   EXPECT_LT(hung.others[1].idle_seconds, 2);
   Until([](const PipelineNews& news) { return news.learner.waits_for == "items in replay"; });
-  kill(before.others[0].process, SIGCONT);
+  Send(SIGCONT, before.others[0]);
   Until([&](const PipelineNews& news) { return news.steps > before.steps + 1'000; });
   roles_->Stop();
 }

@@ -127,6 +127,7 @@ void LearnerActor::PublishToAll() { publication_.Publish(*algorithm_.publication
 RoleReport LearnerActor::Advance(std::chrono::nanoseconds slice) {
   RoleReport report = AdvanceFor(slice, *role_, meter_);
   report.metrics = role_->TakeMetrics();
+  report.lag = role_->TakeLag();
   return report;
 }
 

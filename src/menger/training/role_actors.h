@@ -47,11 +47,12 @@ struct RoleReport {
   // Since the last one, of those who have them:
   EndedEpisodes episodes;
   Metrics metrics;
+  VersionLag lag;
   TableInfo table;
 
   template <typename Archive>
   void Serialize(Archive& archive) {
-    archive(status, done, saved, episodes, metrics, table);
+    archive(status, done, saved, episodes, metrics, lag, table);
   }
 };
 

@@ -39,10 +39,13 @@ PipelineNews ThreadRoles::Look(std::chrono::nanoseconds time) {
   PipelineNews news{.steps = counts_.steps,
                     .updates = learner_->done(),
                     .episodes = collector_->TakeEpisodes(),
-                    .metrics = learner_->TakeMetrics(),
+                    .lag = learner_->TakeLag(),
                     .table = replay_.client().info(replay_.table()),
                     .learner = threads_->learner.status(),
                     .others = {threads_->collector.status()}};
+  // Those of one more may be among them, never fewer.
+  if (news.updates > updates_seen_) news.metrics = learner_->TakeMetrics();
+  updates_seen_ = news.updates;
   // A learner that ended has failed, too, where it was not done; Stop tells.
   news.failed = threads_->collector.ended() && news.steps < experiment_.steps;
   return news;

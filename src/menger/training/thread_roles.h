@@ -39,8 +39,9 @@ class ThreadRoles final : public PipelineRoles {
   RunCounts counts_;
   std::unique_ptr<CollectorRole> collector_;
   std::unique_ptr<LearnerRole> learner_;
-  std::optional<Threads> threads_;  // Last: they use all of the above. None before somebody looks.
+  std::int64_t updates_seen_ = 0;
   bool stopped_ = false;
+  std::optional<Threads> threads_;  // Last: they use all of the above. None before somebody looks.
 };
 
 }  // namespace menger

@@ -10,6 +10,11 @@ void TopologyOptions::Declare(Options& options) {
            "synchronous collects and learns in turns, with the same bits for the "
            "same seed; threads collects and learns at the same time; processes, too, with a "
            "process for each part, where others go on when one dies"});
+  options.Add("staleness_max", &staleness_max,
+              {.minimum = 0,
+               .consequence = "of threads and processes: steps that were taken by parameters of "
+                              "more versions ago are dropped instead of learned from; 0 keeps all "
+                              "that replay has room for"});
 }
 
 }  // namespace menger

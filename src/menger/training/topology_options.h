@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "menger/base/options.h"
@@ -10,6 +11,7 @@ namespace menger {
 // go on.
 struct TopologyOptions {
   std::string kind = "synchronous";  // synchronous, threads or processes.
+  std::int64_t staleness_max = 0;    // Versions; 0: no bound.
 
   void Declare(Options& options);
   bool is_pipeline() const { return kind != "synchronous"; }

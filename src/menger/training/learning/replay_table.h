@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/replay/replay_store.h"
@@ -15,6 +16,8 @@ struct ReplayLearnerContext {
   int threads = 1;         // That learn, and gather a batch together.
   bool on_device = false;  // Learning is not the work of these threads.
   std::uint64_t seed = 0;
+  // Items that were made more versions ago are dropped instead of learned from.
+  std::optional<std::uint64_t> staleness_max;
   std::function<bool()> given_up = [] { return false; };  // As ServedReplayOptions's.
 };
 

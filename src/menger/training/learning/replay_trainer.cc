@@ -2,6 +2,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/thread.h"
+#include "menger/base/version_distance.h"
 
 namespace menger {
 namespace {
@@ -27,6 +28,7 @@ ReplayTrainer::ReplayTrainer(const ReplayOptions& options, const ReplayLearnerCo
     : prioritised_(options.sampler == "prioritised"),
       prefetches_(Prefetches(options, context)),
       count_(static_cast<int>(options.batch_size)),
+      staleness_max_(context.staleness_max),
       patience_(ReplayPatience(options)),
       client_(client),
       table_(table),
@@ -41,7 +43,12 @@ ReplayTrainer::ReplayTrainer(const ReplayOptions& options, const ReplayLearnerCo
 bool ReplayTrainer::Draw(const Deadline& deadline) {
   if (has_batch_) return true;
   try {
-    batches_.Draw({.count = count_, .whole = true, .deadline = deadline});
+    version_ = static_cast<std::uint64_t>(algorithm_.publication().Latest()->version().packed());
+    batches_.Draw({.count = count_,
+                   .whole = true,
+                   .deadline = deadline,
+                   .version = version_,
+                   .staleness_max = staleness_max_});
     has_batch_ = true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kDeadlineExceeded) throw;
@@ -53,11 +60,21 @@ bool ReplayTrainer::Draw(const Deadline& deadline) {
 Metrics ReplayTrainer::Learn(bool draw_next, UpdateRule& update, double progress) {
   const ReplayBatch batch = batches_.Take(Deadline::After(patience_));
   has_batch_ = false;
+  MeasureLag(batch.items);
   if (draw_next && prefetches_) Draw(Deadline::After({}));
   Metrics metrics = algorithm_.Learn(batch, update, progress);
   if (prioritised_) UpdatePriorities(batch.items);
   if (draw_next && !prefetches_) Draw(Deadline::After({}));
   return metrics;
+}
+
+void ReplayTrainer::MeasureLag(std::span<const SampledItem> items) {
+  lag_ = {.items = std::ssize(items)};
+  for (const SampledItem& item : items) {
+    const std::uint64_t behind = VersionDistance(item.versions.first, version_);
+    lag_.sum += static_cast<double>(behind);
+    lag_.most = std::max(lag_.most, behind);
+  }
 }
 
 void ReplayTrainer::UpdatePriorities(std::span<const SampledItem> items) {

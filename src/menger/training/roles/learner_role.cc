@@ -32,6 +32,7 @@ Advanced LearnerRole::Advance(const Deadline& deadline) {
   {
     const std::lock_guard lock(mutex_);
     metrics_.Add(metrics);
+    lag_.Add(trainer_.lag());
   }
   ++updates_;  // There is something to report of it.
   if (pace.updates_due == Pace::kAsReplayAllows) PublishIfDue(pace);
@@ -53,6 +54,11 @@ void LearnerRole::Publish() {
 Metrics LearnerRole::TakeMetrics() {
   const std::lock_guard lock(mutex_);
   return metrics_.TakeMeans();
+}
+
+VersionLag LearnerRole::TakeLag() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lag_, {});
 }
 
 }  // namespace menger

@@ -44,6 +44,7 @@ class LearnerRole final : public Role {
   void Publish();  // Between two calls of Advance.
   // Of updates since somebody asked; their means, by the algorithm's names. Any thread.
   Metrics TakeMetrics();
+  VersionLag TakeLag();  // Likewise, of the items of all batches.
 
  private:
   void PublishIfDue(const Pace& pace);
@@ -59,7 +60,8 @@ class LearnerRole final : public Role {
   std::atomic<std::int64_t> updates_{0};
 
   std::mutex mutex_;
-  MetricMeans metrics_;  // Guarded by mutex_.
+  MetricMeans metrics_;  // These two: guarded by mutex_.
+  VersionLag lag_;
 };
 
 }  // namespace menger

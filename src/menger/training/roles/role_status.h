@@ -14,6 +14,7 @@ struct RoleStatus {
   std::string name;
   std::int64_t done = 0;
   int process = 0;                                // That it goes on in; 0: this one.
+  std::int64_t restarts = 0;                      // Processes that it had before.
   bool ended = false;                             // It is done, was stopped, or has failed.
   double working_seconds = 0;                     // In calls of Advance that did something.
   std::map<std::string, double> waiting_seconds;  // In those that did not, by what for.
@@ -29,7 +30,8 @@ struct RoleStatus {
 
   template <typename Archive>
   void Serialize(Archive& archive) {
-    archive(name, done, process, ended, working_seconds, waiting_seconds, waits_for, idle_seconds);
+    archive(name, done, process, restarts, ended, working_seconds, waiting_seconds, waits_for,
+            idle_seconds);
   }
 };
 
