@@ -83,6 +83,12 @@ class ReplayServerTest(program.ProgramTest):
             self.assertRegex(line, r'^(# (HELP|TYPE) menger_replay_\w+ .+|menger_replay_\w+(\{table="replay"\})? [0-9.]+)$')
         self.assertIn('menger_replay_items{table="replay"} 1000', metrics)
 
+    def interrupt(self, run):
+        """Ctrl-C for a run, which is to save and to end as asked."""
+        run.send_signal(signal.SIGINT)
+        if run.wait(program.PATIENCE_S) != 128 + signal.SIGINT:
+            self.fail(f"it ended with {run.returncode}: {run.communicate()}")
+
     def test_a_run_over_tcp_has_the_same_bits(self):
         self.write_config(listen="127.0.0.1:0")
         self.serve()
@@ -101,8 +107,7 @@ class ReplayServerTest(program.ProgramTest):
         server.wait()
         self.serve("--listen", self.listens_at)
         self.wait_for_inserts()
-        run.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(program.PATIENCE_S), 128 + signal.SIGINT)
+        self.interrupt(run)
 
     def test_a_run_goes_on_while_its_server_is_killed_and_what_is_kept_outlives_it(self):
         self.write_config(kind="journal")
@@ -118,8 +123,7 @@ class ReplayServerTest(program.ProgramTest):
             time.sleep(outage)
             server = self.serve()
         self.wait_for_inserts()
-        run.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(program.PATIENCE_S), 128 + signal.SIGINT)
+        self.interrupt(run)
         done = self.run_program("replay", "checkpoint", "replay.sock")
         self.assertEqual(done.returncode, 0, done.stderr)
         kept = self.items()

@@ -246,6 +246,10 @@ void ProcessRoles::Stop() {
   const Deadline end = Deadline::After(kPatience);
   while (learner_seat_.call && !end.expired()) Tend(Deadline::After(kSlice), kSlice);
   while (collector_seat_.call && !soon.expired()) Tend(Deadline::After(kSlice), kSlice);
+  // What replay holds now, as nobody writes or draws any more.
+  while (replay_seat_.call && !soon.expired()) Tend(Deadline::After(kSlice), kSlice);
+  if (!replay_seat_.call && !replay_seat_.done) replay_seat_.call = replay_seat_.advance({});
+  while (replay_seat_.call && !soon.expired()) Tend(Deadline::After(kSlice), kSlice);
   if (failed_ != nullptr) throw RoleFailed(*failed_->error, failed_ == &learner_seat_);
 }
 

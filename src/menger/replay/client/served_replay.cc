@@ -19,8 +19,8 @@ constexpr std::size_t kCallRingBytes = std::size_t{1} << 20;
 constexpr std::chrono::milliseconds kRetry{20};
 // Calls that are answered at once, and end with patience where there is no server.
 constexpr std::nullopt_t kPrompt = std::nullopt;
-// How long a client that begins tries until it says that it waits.
-constexpr std::chrono::seconds kStartLook{1};
+// How long a client looks for a server at a time, before it says that it waits, or gives up.
+constexpr std::chrono::seconds kLook{1};
 
 std::string_view TextIn(std::span<const std::byte> answer) {
   PlainReader reader(answer);
@@ -52,7 +52,7 @@ ServerFinder::ServerFinder(ServedReplayOptions options) : options_(std::move(opt
   const Deadline end = Deadline::After(options_.start_patience.value_or(options_.patience));
   for (bool said = false;; said = true) {
     try {
-      const auto look = std::min<std::chrono::nanoseconds>(end.remaining(), kStartLook);
+      const auto look = std::min<std::chrono::nanoseconds>(end.remaining(), kLook);
       ServerLink link(options_.socket, /*wants_memory=*/false, kCallRingBytes,
                       Deadline::After(look));
       tables_ = AskTables(link);
@@ -101,9 +101,11 @@ void ServerFinder::With(std::unique_ptr<ServerLink>& link, bool wants_memory,
   if (link == nullptr) end = Deadline::After(options_.patience);
   for (bool said = false;; said = true) {
     std::string why;
+    const bool looked = link == nullptr;
     try {
       if (link == nullptr) {
-        const auto wait = std::min(end->remaining(), deadline.remaining());
+        const auto wait =
+            std::min<std::chrono::nanoseconds>({end->remaining(), deadline.remaining(), kLook});
         link = Connect(wants_memory, ring_bytes, Deadline::After(wait));
       }
       return work(*link);
@@ -117,7 +119,8 @@ void ServerFinder::With(std::unique_ptr<ServerLink>& link, bool wants_memory,
     }
     link.reset();
     if (!end) end = Deadline::After(options_.patience);
-    if (end->expired() || options_.given_up()) {
+    // Who gives up looks once more: it may be back already.
+    if (end->expired() || (looked && options_.given_up())) {
       throw ReplayLost(fmt::format("{}, and nobody serves at '{}' again", why, options_.socket));
     }
     if (deadline.expired()) {
