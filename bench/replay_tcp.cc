@@ -3,7 +3,8 @@
 // server in a process of its own; uniform. Beside it, in the same run and taking turns: a raw TCP
 // stream of the same bytes, from an array as large as the table into one as large as the batch.
 //
-//   bench_replay_tcp [--seconds 1] [--payloads 400B 40kB] [--batch 256] [--samplers 1] [--rings] [--json]
+//   bench_replay_tcp [--seconds 1] [--payloads 400B 40kB] [--batch 256] [--samplers 1] [--rings]
+//   [--json]
 //
 // --rings: over shared memory instead of TCP.
 
