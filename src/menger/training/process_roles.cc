@@ -228,7 +228,7 @@ std::shared_ptr<const ParameterBlob> ProcessRoles::Save(ArchiveWriter& archive, 
   const std::string learned = folder_ / "learned";
   SaveBy(learner_seat_, [&] { return learner_.Call<&LearnerActor::Save>(learned); });
   // It has not been advanced since, so this is the version that was saved.
-  const std::shared_ptr<const ParameterBlob> version = parameters_->Latest();
+  std::shared_ptr<const ParameterBlob> version = parameters_->Latest();
   CopyEntries(ArchiveReader(learned), archive);
   if (with_replay) {
     const ArchiveFolder content = archive.Scope("consumer").Folder(ReplayLearner::kContent);
