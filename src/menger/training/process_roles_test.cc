@@ -171,7 +171,7 @@ TEST_F(ProcessRolesTest, OneThatHangsIsSeenToDoNothing) {
 }
 
 TEST_F(ProcessRolesTest, WhatARoleThrowsEndsThemAndNamesIt) {
-  experiment_.environment = "NoSuchGame-v0";  // Which the others open by name.
+  experiment_.network.activation = "nonsense";  // Which the others read.
   roles_->Begin({});
   while (!roles_->Look(kLook).failed) {
   }
@@ -179,7 +179,7 @@ TEST_F(ProcessRolesTest, WhatARoleThrowsEndsThemAndNamesIt) {
     roles_->Stop();
     FAIL() << "it did not throw";
   } catch (const RoleFailed& error) {
-    EXPECT_THAT(error.what(), HasSubstr("NoSuchGame-v0"));
+    EXPECT_THAT(error.what(), HasSubstr("nonsense"));
   }
 }
 
