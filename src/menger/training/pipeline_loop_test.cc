@@ -14,6 +14,7 @@
 #include "menger/base/file_testing.h"
 #include "menger/base/files.h"
 #include "menger/environments/catalog.h"
+#include "menger/training/pipeline_testing.h"
 #include "menger/training/run.h"
 #include "menger/training/run_replay.h"
 #include "menger/training/training_parts.h"
@@ -25,36 +26,14 @@ using testing::HasSubstr;
 using testing_files::ErrorText;
 using testing_files::Folder;
 
-constexpr const char* kRecipe = R"(
-environment = "CartPole-v1"
-algorithm = "dqn"
-steps = 6_000
-learner_threads = 1
-[collector]
-kind = "serial"
-workers = 1
-environments = 2
-horizon = 4
-[network]
-hidden = [16]
-[dqn]
-n_step = 3
-[replay]
-capacity = 1_000
-min_size = 500
-batch_size = 32
-[evaluation]
-every = 2_000
-episodes = 2
-)";
-
 class PipelineLoopTest : public testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<Experiment> MakeExperiment(const std::vector<std::string>& settings = {}) {
     std::vector<Assignment> assignments = {
         Assignment::Parse(fmt::format("topology.kind={}", GetParam()))};
     for (const std::string& setting : settings) assignments.push_back(Assignment::Parse(setting));
-    return std::make_unique<Experiment>(kRecipe, "test", assignments, AllAlgorithms(), catalog_);
+    return std::make_unique<Experiment>(kPipelineRecipe, "test", assignments, AllAlgorithms(),
+                                        catalog_);
   }
   RunOutcome Start(const std::vector<std::string>& settings = {}) {
     const auto experiment = MakeExperiment(settings);

@@ -13,6 +13,7 @@
 #include "menger/base/file_testing.h"
 #include "menger/environments/catalog.h"
 #include "menger/training/experiment.h"
+#include "menger/training/pipeline_testing.h"
 #include "menger/training/training_parts.h"
 
 namespace menger {
@@ -21,32 +22,15 @@ namespace {
 using testing::HasSubstr;
 using testing_files::Folder;
 
-constexpr const char* kRecipe = R"(
-environment = "CartPole-v1"
-algorithm = "dqn"
-steps = 1_000_000
-learner_threads = 1
-[collector]
-kind = "serial"
-workers = 1
-environments = 2
-horizon = 4
-[network]
-hidden = [16]
-[replay]
-capacity = 10_000
-min_size = 500
-batch_size = 32
-[topology]
-kind = "processes"
-)";
-
 constexpr std::chrono::milliseconds kLook{20};
+const std::vector<Assignment> kSettings = {Assignment::Parse("topology.kind=processes"),
+                                           Assignment::Parse("steps=1000000"),
+                                           Assignment::Parse("replay.capacity=10000")};
 
 class ProcessRolesTest : public testing::Test {
  protected:
   ProcessRolesTest()
-      : experiment_(kRecipe, "test", {}, AllAlgorithms(), catalog_),
+      : experiment_(kPipelineRecipe, "test", kSettings, AllAlgorithms(), catalog_),
         environment_(experiment_.OpenEnvironment(EnvironmentUse::kTraining)) {
     experiment_.ApplyDefaults(environment_.spec);
     experiment_.ResolveDefaults();
