@@ -19,6 +19,7 @@
 #include "menger/cli/replay_metrics.h"
 #include "menger/replay/client/served_replay.h"
 #include "menger/training/learning/replay_table.h"
+#include "menger/training/resolve.h"
 #include "menger/training/stop_signals.h"
 #include "menger/training/training_parts.h"
 

@@ -61,6 +61,7 @@ struct CollectorOptions {
 struct CollectorPlan {
   CollectorKind kind = CollectorKind::kSerial;
   int environments = 1;
+  int first_environment = 0;  // Others of the run are collected from elsewhere.
   int workers = 1;
   int groups = 1;  // 1 except for kAlternating.
   int horizon = 128;
@@ -70,6 +71,7 @@ struct CollectorPlan {
   std::int64_t restart_budget = 0;  // 0: stop at the first environment error.
   bool clip_actions = false;        // See GroupOptions.
   bool pin = true;
+  std::vector<int> cpus = {};    // That it may pin to; empty: all that there are.
   double patience_seconds = 60;  // A worker that makes no progress for this long fails the run.
   std::uint64_t seed = 0;
 

@@ -18,8 +18,8 @@ std::uint64_t LoadFlags(const std::uint8_t* flags) {
 
 }  // namespace
 
-EpisodeTracker::EpisodeTracker(int environments)
-    : returns_(environments, 0.0), starts_(environments, 0), partial_(environments, 0) {}
+EpisodeTracker::EpisodeTracker(int columns)
+    : returns_(columns, 0.0), starts_(columns, 0), partial_(columns, 0) {}
 
 void EpisodeTracker::Scan(const Slab& slab) {
   episodes_.clear();
@@ -29,13 +29,13 @@ void EpisodeTracker::Scan(const Slab& slab) {
       const double* reward = slab.reward(row) + block.first_position;
       const std::uint8_t* valid = slab.valid(row) + block.first_position;
       const std::uint8_t* end = slab.episode_end(row) + block.first_position;
-      double* returns = returns_.data() + block.first_environment;
+      double* returns = returns_.data() + block.first_column;
       for (int first = 0; first < block.count; first += kFlags) {
         if (first + kFlags <= block.count && LoadFlags(valid + first) == kAllSet) {
           for (int i = first; i < first + kFlags; ++i) returns[i] += reward[i];
           for (std::uint64_t ends = LoadFlags(end + first); ends != 0; ends &= ends - 1) {
             const int i = first + std::countr_zero(ends) / 8;
-            End(step, block.first_environment + i, /*report=*/true);
+            End(step, block, i, /*report=*/true);
           }
           continue;
         }
@@ -43,22 +43,23 @@ void EpisodeTracker::Scan(const Slab& slab) {
         for (int i = first; i < last; ++i) {
           if (valid[i] != 0) returns[i] += reward[i];
           if (valid[i] != 0 && end[i] == 0) continue;
-          End(step, block.first_environment + i, /*report=*/valid[i] != 0);
+          End(step, block, i, /*report=*/valid[i] != 0);
         }
       }
     }
   }
 }
 
-void EpisodeTracker::End(std::int64_t step, int environment, bool report) {
-  if (report && partial_[environment] == 0) {
-    episodes_.push_back({.environment = environment,
-                         .episode_return = returns_[environment],
-                         .length = step - starts_[environment] + 1});
+void EpisodeTracker::End(std::int64_t step, const ColumnBlock& block, int index, bool report) {
+  const int column = block.first_column + index;
+  if (report && partial_[column] == 0) {
+    episodes_.push_back({.environment = block.first_environment + index,
+                         .episode_return = returns_[column],
+                         .length = step - starts_[column] + 1});
   }
-  returns_[environment] = 0;
-  starts_[environment] = step + 1;
-  partial_[environment] = 0;
+  returns_[column] = 0;
+  starts_[column] = step + 1;
+  partial_[column] = 0;
 }
 
 void EpisodeTracker::Save(ArchiveWriter& archive) const {

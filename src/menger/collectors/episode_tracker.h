@@ -16,17 +16,17 @@ namespace menger {
 // third of a nanosecond a step. One thread.
 class EpisodeTracker {
  public:
-  explicit EpisodeTracker(int environments);
+  explicit EpisodeTracker(int columns);
 
-  // The environment's current episode began before its column did (random steps at the start): it
-  // is not reported.
-  void MarkPartial(int environment) { partial_[environment] = 1; }
+  // The column's current episode began before the column did (random steps at the start): it is
+  // not reported.
+  void MarkPartial(int column) { partial_[column] = 1; }
 
-  // The environment's episode is lost and another begins at `step` of the run.
-  void Drop(int environment, std::int64_t step) {
-    returns_[environment] = 0;
-    starts_[environment] = step;
-    partial_[environment] = 0;
+  // The column's episode is lost and another begins at `step` of the run.
+  void Drop(int column, std::int64_t step) {
+    returns_[column] = 0;
+    starts_[column] = step;
+    partial_[column] = 0;
   }
 
   // Reads all rows of a slab; slabs come in the order of their first_step.
@@ -38,9 +38,9 @@ class EpisodeTracker {
   void Load(ArchiveReader& archive);
 
  private:
-  void End(std::int64_t step, int environment, bool report);
+  void End(std::int64_t step, const ColumnBlock& block, int index, bool report);
 
-  std::vector<double> returns_;       // By environment: of the episode that is under way.
+  std::vector<double> returns_;       // By column: of the episode that is under way.
   std::vector<std::int64_t> starts_;  // The step of the run at which it began.
   std::vector<std::uint8_t> partial_;
   std::vector<EpisodeResult> episodes_;

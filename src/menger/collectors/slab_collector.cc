@@ -38,14 +38,14 @@ SlabSpec SpecOf(const CollectorPlan& plan, const EnvironmentSpec& environment,
   std::size_t column_bytes = 0;
   for (const LeafSpec& leaf : environment.observation.leaves()) column_bytes += leaf.bytes();
   const bool gaps = plan.groups * plan.workers > 1 && column_bytes < kWideColumn;
-  return {
-      .observation = environment.observation,
-      .state = policy.state,
-      .action = environment.action,
-      .policy = policy.columns,
-      .horizon = plan.horizon,
-      .history = plan.history,
-      .columns = ColumnLayout(plan.environments, plan.groups, plan.workers, gaps ? kPadding : 1)};
+  return {.observation = environment.observation,
+          .state = policy.state,
+          .action = environment.action,
+          .policy = policy.columns,
+          .horizon = plan.horizon,
+          .history = plan.history,
+          .columns = ColumnLayout(plan.environments, plan.groups, plan.workers, gaps ? kPadding : 1,
+                                  plan.first_environment)};
 }
 
 Slab MakePlannedSlab(const CollectorPlan& plan, const EnvironmentEntry& environment,
@@ -67,7 +67,8 @@ std::vector<int> DrawRandomSteps(const CollectorPlan& plan) {
   const CounterRandom random(plan.seed, kDecorrelationStream);
   std::vector<int> steps(plan.environments, 0);
   for (int i = 0; i < plan.environments; ++i) {
-    const std::uint64_t word = random.Draw(static_cast<std::uint64_t>(i), 0)[0];
+    const auto environment = static_cast<std::uint64_t>(plan.first_environment + i);
+    const std::uint64_t word = random.Draw(environment, 0)[0];
     steps[i] =
         static_cast<int>((word * (static_cast<std::uint64_t>(plan.decorrelation_steps) + 1)) >> 32);
   }
@@ -100,11 +101,11 @@ void VisitCarried(SlabType& slab, int row, Visitor visit) {
   }
 }
 
-// The columns of one row, without padding: `to` or `from` holds the environments in order.
+// The columns of one row, without padding: `to` or `from` holds them in order.
 void Pack(const ColumnLayout& columns, std::size_t item, const void* row, std::byte* to) {
   for (const ColumnBlock& block : columns.blocks()) {
     std::memcpy(
-        to + item * static_cast<std::size_t>(block.first_environment),
+        to + item * static_cast<std::size_t>(block.first_column),
         static_cast<const std::byte*>(row) + item * static_cast<std::size_t>(block.first_position),
         item * static_cast<std::size_t>(block.count));
   }
@@ -114,7 +115,7 @@ void Unpack(const ColumnLayout& columns, std::size_t item, const std::byte* from
   for (const ColumnBlock& block : columns.blocks()) {
     std::memcpy(
         static_cast<std::byte*>(row) + item * static_cast<std::size_t>(block.first_position),
-        from + item * static_cast<std::size_t>(block.first_environment),
+        from + item * static_cast<std::size_t>(block.first_column),
         item * static_cast<std::size_t>(block.count));
   }
 }
@@ -146,6 +147,7 @@ WorkerTeamOptions SlabCollector::TeamOptions(int first_worker) const {
   return {.first_worker = first_worker,
           .workers = plan_.workers - first_worker,
           .pin = plan_.pin,
+          .cpus = plan_.cpus,
           .patience = std::chrono::nanoseconds(static_cast<std::int64_t>(patience_seconds_ * 1e9))};
 }
 
@@ -173,8 +175,8 @@ Slab& SlabCollector::Collect(int rows_max) {
     if (fresh_[block] == 0) continue;
     const ColumnBlock& columns = slab_.columns().blocks()[block];
     for (int i = 0; i < columns.count; ++i) {
-      const int environment = columns.first_environment + i;
-      if (random_steps_[environment] > 0) tracker_.MarkPartial(environment);
+      const int column = columns.first_column + i;
+      if (random_steps_[column] > 0) tracker_.MarkPartial(column);
     }
     fresh_[block] = 0;
   }
@@ -191,7 +193,7 @@ void SlabCollector::BeginBlock(int group, int worker) {
   if (fresh_[group * plan_.workers + worker] != 0) {
     environments.Reset(slab_, /*row=*/0);
     if (plan_.decorrelation_steps > 0) {
-      const std::span<const int> steps(random_steps_.data() + block.first_environment,
+      const std::span<const int> steps(random_steps_.data() + block.first_column,
                                        static_cast<std::size_t>(block.count));
       environments.StepRandomly(slab_, /*row=*/0, steps, plan_.seed);
     }
@@ -299,7 +301,7 @@ void SlabCollector::Load(ArchiveReader& archive) {
 void SlabCollector::PlanFreshEpisodes(std::size_t block) {
   const ColumnBlock& columns = slab_.columns().blocks()[block];
   for (int i = 0; i < columns.count; ++i) {
-    tracker_.Drop(columns.first_environment + i, slab_.first_step());
+    tracker_.Drop(columns.first_column + i, slab_.first_step());
   }
 }
 

@@ -80,7 +80,7 @@ class SlabCollector : public Collector {
   Slab slab_;
   std::vector<std::unique_ptr<EnvironmentGroup>> groups_;  // As slab_.columns().blocks().
   std::vector<std::uint8_t> fresh_;                        // Blocks that the next slab resets.
-  std::vector<int> random_steps_;                          // By environment.
+  std::vector<int> random_steps_;                          // By column.
   EpisodeTracker tracker_;
   std::vector<OwnClock> clocks_;
   const double patience_seconds_;      // The plan's, or longer: see EnvironmentEntry.

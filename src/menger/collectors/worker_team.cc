@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kLook{1};  // Between two looks at whether worker
 // The CPU of each thread: the last ones, which leaves the first to the caller; none if they do not
 // go round, because a pinned thread that shares its CPU cannot be moved to one that falls idle.
 std::vector<int> PlaceThreads(const WorkerTeamOptions& options) {
-  std::vector<int> cpus = AvailableCpuList();
+  const std::vector<int> cpus = options.cpus.empty() ? AvailableCpuList() : options.cpus;
   const auto threads = static_cast<std::size_t>(options.workers);
   if (!options.pin || threads + 1 > cpus.size()) return std::vector<int>(threads, -1);
   return std::vector<int>(cpus.end() - options.workers, cpus.end());

@@ -18,6 +18,7 @@ struct WorkerTeamOptions {
   int first_worker = 0;  // The caller itself is all workers before this one.
   int workers = 0;       // Threads: workers first_worker .. first_worker + workers - 1. May be 0.
   bool pin = true;       // One CPU each, where every thread and the caller can have one of its own.
+  std::vector<int> cpus = {};  // Those meant; empty: all that the process may use.
   std::chrono::nanoseconds patience = std::chrono::seconds(60);
   std::chrono::nanoseconds grace = std::chrono::seconds(10);  // See ~WorkerTeam.
 };

@@ -4,7 +4,7 @@
 
 namespace menger {
 
-ColumnLayout::ColumnLayout(int columns, int groups, int workers, int padding)
+ColumnLayout::ColumnLayout(int columns, int groups, int workers, int padding, int first_environment)
     : columns_(columns), groups_(groups), workers_(workers) {
   if (groups < 1 || workers < 1 || padding < 1) {
     throw InvalidArgument(
@@ -19,20 +19,21 @@ ColumnLayout::ColumnLayout(int columns, int groups, int workers, int padding)
   }
   blocks_.reserve(blocks);
   position_of_.reserve(columns);
-  int environment = 0;
+  int column = 0;
   for (int index = 0; index < blocks; ++index) {
     const int count = columns / blocks + (index < columns % blocks ? 1 : 0);
     blocks_.push_back({.group = index / workers,
                        .worker = index % workers,
-                       .first_environment = environment,
+                       .first_environment = first_environment + column,
+                       .first_column = column,
                        .first_position = positions_,
                        .count = count});
     for (int i = 0; i < count; ++i) position_of_.push_back(positions_ + i);
-    environment += count;
+    column += count;
     positions_ += (count + padding - 1) / padding * padding;
   }
   environment_at_.assign(positions_, -1);
-  for (int i = 0; i < columns; ++i) environment_at_[position_of_[i]] = i;
+  for (int i = 0; i < columns; ++i) environment_at_[position_of_[i]] = first_environment + i;
 }
 
 PositionRange ColumnLayout::group(int group) const {

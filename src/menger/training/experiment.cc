@@ -195,7 +195,9 @@ void Experiment::DeclareTopLevel() {
           {.minimum = 1,
            .maximum = 1024,
            .unit = "threads",
-           .consequence = "threads that learn while collection pauses; auto: every CPU"});
+           .consequence =
+               "threads that learn while collection pauses; auto: every CPU; where it goes on "
+               "meanwhile (topology.kind), half of them"});
   sections_.push_back(std::move(top));
 }
 

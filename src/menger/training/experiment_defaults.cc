@@ -118,13 +118,15 @@ void Experiment::ResolveDefaults() {
     NoteChosen("", "precision");
   }
   if (family_ != nullptr) family_->ResolveDefaults();
-  const auto use_all_cpus = [this](AutoInt& option, const char* section, const char* name) {
+  const auto use_cpus = [this](AutoInt& option, const char* section, const char* name, int count) {
     if (!option.is_auto) return;
-    option = {.value = AvailableCpus(), .is_auto = false};
+    option = {.value = count, .is_auto = false};
     NoteChosen(section, name);
   };
-  use_all_cpus(runtime.workers, "runtime", "workers");
-  use_all_cpus(learner_threads, "", "learner_threads");
+  use_cpus(runtime.workers, "runtime", "workers", AvailableCpus());
+  // In a pipeline others are busy meanwhile.
+  use_cpus(learner_threads, "", "learner_threads",
+           topology.is_pipeline() ? std::max(1, AvailableCpus() / 2) : AvailableCpus());
 }
 
 }  // namespace menger

@@ -181,7 +181,8 @@ TEST_F(FaultyAlgorithmTest, OtherMetricsThanItsOwnAreAMistakeOfTheAlgorithmAndOf
 TEST_F(FaultyAlgorithmTest, APipelineEndsWithWhatIsWrongToo) {
   const auto train = [&](const std::string& fault) {
     std::filesystem::remove_all(folder_);
-    return Train({"faulty.fault=" + fault, "topology.kind=threads", "replay.sampler=prioritised"});
+    return Train({"faulty.fault=" + fault, "topology.kind=threads", "topology.collectors=1",
+                  "replay.sampler=prioritised"});
   };
   EXPECT_EQ(train("none"), "no error");
   EXPECT_THAT(train("few metrics"), HasSubstr("metric_names() are [loss, mean_value,"));

@@ -135,6 +135,7 @@ void PipelineLoop::Look(std::chrono::nanoseconds time) {
   news_ = roles_.Look(time);
   LoopCounters& counters = record_.counters();
   counters.steps = news_.steps;
+  counters.attempt = news_.attempt;
   counters.training_seconds = training_seconds_before_ + sitting_.seconds();
   record_.AddEpisodes(news_.episodes.last, news_.episodes.count);
   AddUp(told_, news_.episodes.metrics);
@@ -144,6 +145,7 @@ void PipelineLoop::Look(std::chrono::nanoseconds time) {
   }
   RequireRoomToBegin(experiment_.replay, algorithm_.item_steps(), news_.table);
   NameStall(news_.learner);
+  for (const RoleStatus& status : news_.collectors) NameStall(status);
   for (const RoleStatus& status : news_.others) NameStall(status);
 }
 
@@ -163,9 +165,11 @@ void PipelineLoop::NameStall(const RoleStatus& status) {
 
 void PipelineLoop::WriteRow() {
   const RoleStatus& learner = news_.learner;
-  const RoleStatus& collector = news_.others.front();
-  const std::array<double, 4> seconds = {learner.working_seconds, learner.waited(),
-                                         collector.working_seconds, collector.waited()};
+  std::array<double, 4> seconds = {learner.working_seconds, learner.waited()};
+  for (const RoleStatus& role : news_.collectors) {
+    seconds[2] += role.working_seconds;
+    seconds[3] += role.waited();
+  }
   std::array<double, 4> since = seconds;
   for (std::size_t i = 0; i < since.size(); ++i) since[i] -= reported_.seconds[i];
   const TableInfo& table = news_.table;
@@ -175,7 +179,9 @@ void PipelineLoop::WriteRow() {
   const double intensity =
       experiment_.replay.training_intensity * static_cast<double>(table.samples) / owed;
   std::int64_t restarts = learner.restarts;
-  for (const RoleStatus& status : news_.others) restarts += status.restarts;
+  for (const auto* roles : {&news_.collectors, &news_.others}) {
+    for (const RoleStatus& status : *roles) restarts += status.restarts;
+  }
   const PipelineRow row{.updates = static_cast<double>(news_.updates - reported_.updates),
                         .items = static_cast<double>(table.items),
                         .intensity = intensity,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/base/thread.h"
 #include "menger/collectors/calibration.h"
 #include "menger/training/learning/replay_table.h"
 
@@ -84,29 +85,57 @@ Pace PaceOf(const Experiment& experiment, const PipelinePace& pace, const RunCou
   return now;
 }
 
-std::unique_ptr<CollectorRole> MakeCollectorRole(const Experiment& experiment,
-                                                 const EnvironmentEntry& environment,
-                                                 ReplayAlgorithm& algorithm,
-                                                 const ParameterSource& parameters,
-                                                 ReplayClient& client, int table,
-                                                 std::int64_t attempt, RunCounts& counts) {
+std::vector<CollectorShare> SharesOf(const Experiment& experiment) {
+  const auto count = static_cast<int>(experiment.topology.collectors.value);
+  const auto environments = static_cast<int>(experiment.collector.environments) / count;
+  const std::vector<int> cpus = AvailableCpuList();
+  // The workers of each and who calls them, after the threads that learn.
+  const auto threads = static_cast<std::size_t>(experiment.collector.workers.value) + 1;
+  const auto learner = static_cast<std::size_t>(experiment.learner_threads.value);
+  const bool fits = learner + threads * static_cast<std::size_t>(count) <= cpus.size();
+  std::vector<CollectorShare> shares;
+  for (int i = 0; i < count; ++i) {
+    CollectorShare share{.name = count == 1 ? "collector" : fmt::format("collector {}", i),
+                         .index = i,
+                         .environments = environments,
+                         .first_environment = i * environments,
+                         .horizon = static_cast<int>(experiment.collector.horizon)};
+    if (fits) {
+      const auto first =
+          cpus.begin() + static_cast<std::ptrdiff_t>(learner + threads * shares.size());
+      share.cpus.assign(first, first + static_cast<std::ptrdiff_t>(threads));
+    }
+    shares.push_back(std::move(share));
+  }
+  return shares;
+}
+
+std::unique_ptr<CollectorRole> MakeCollectorRole(
+    const Experiment& experiment, const EnvironmentEntry& environment, ReplayAlgorithm& algorithm,
+    const ParameterSource& parameters, ReplayClient& client, int table, const CollectorShare& share,
+    std::int64_t attempt, RunCounts& counts) {
   const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);
   const auto policies = [&] {
     return algorithm.policies().Make(parameters, PolicyMode::kSample, seed);
   };
-  const int environments = static_cast<int>(experiment.collector.environments);
+  const int all = static_cast<int>(experiment.collector.environments);
   const ReplayOptions& replay = experiment.replay;
-  CollectorPlan plan = PlanCollection(experiment, environment, algorithm, seed).plan;
-  plan.pin = false;  // The learner needs CPUs, too: the kernel decides.
+  CollectorPlan plan = PlanCollection(experiment, environment, algorithm, share.environments,
+                                      /*cpus=*/1, seed)
+                           .plan;
+  plan.first_environment = share.first_environment;
+  plan.pin = plan.pin && !share.cpus.empty();
+  plan.cpus = share.cpus;
   return std::make_unique<CollectorRole>(
-      "collector", MakeCollector(plan, environment, policies), environments,
-      algorithm.MakeWriter({.replay = client,
-                            .table = table,
-                            .environments = environments,
-                            .chunk_steps = ReplayChunkSteps(replay, environments),
-                            .compression = replay.compression == "automatic"
-                                               ? Compression::kAutomatic
-                                               : Compression::kNone}),
+      share, MakeCollector(plan, environment, policies),
+      algorithm.MakeWriter(
+          {.replay = client,
+           .table = table,
+           .environments = share.environments,
+           .chunk_steps = ReplayChunkSteps(replay, all),
+           .compression =
+               replay.compression == "automatic" ? Compression::kAutomatic : Compression::kNone,
+           .own_errors_by = replay.initial_priority == "error" ? &parameters : nullptr}),
       counts, experiment.steps);
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/environments/environment.h"
@@ -40,14 +41,16 @@ ReplayStoreOptions PipelineStore(const Experiment& experiment, const ReplayAlgor
 Pace PaceOf(const Experiment& experiment, const PipelinePace& pace, const RunCounts& counts,
             ReplayClient& replay, int table, const ReplayTrainer& trainer);
 
+// The shares of a resolved recipe's collectors, by index. Their threads and the learner's are
+// pinned side by side where all of them go round.
+std::vector<CollectorShare> SharesOf(const Experiment& experiment);
+
 // One that plays by versions of `parameters` until all have collected what the recipe says.
 // `attempt`: as CollectorSeed's. Borrows the algorithm, the parameters, the client and the counts.
-std::unique_ptr<CollectorRole> MakeCollectorRole(const Experiment& experiment,
-                                                 const EnvironmentEntry& environment,
-                                                 ReplayAlgorithm& algorithm,
-                                                 const ParameterSource& parameters,
-                                                 ReplayClient& replay, int table,
-                                                 std::int64_t attempt, RunCounts& counts);
+std::unique_ptr<CollectorRole> MakeCollectorRole(
+    const Experiment& experiment, const EnvironmentEntry& environment, ReplayAlgorithm& algorithm,
+    const ParameterSource& parameters, ReplayClient& replay, int table, const CollectorShare& share,
+    std::int64_t attempt, RunCounts& counts);
 
 // One whose updates are paced so. Borrows all.
 std::unique_ptr<LearnerRole> MakeLearnerRole(const Experiment& experiment,

@@ -26,14 +26,16 @@ struct PipelineStart {
 struct PipelineNews {
   std::int64_t steps = 0;    // Replay was given, in all.
   std::int64_t updates = 0;  // Since they began.
+  std::int64_t attempt = 0;  // The highest that a collector draws under.
   // Since somebody looked last:
   EndedEpisodes episodes;
   Metrics metrics;  // Empty where there was no update.
   VersionLag lag;
   TableInfo table;
   RoleStatus learner;  // Which has made all updates once it has ended,
-  std::vector<RoleStatus> others;
-  bool failed = false;  // One cannot go on: Stop says which and why.
+  std::vector<RoleStatus> collectors;
+  std::vector<RoleStatus> others;  // Replay, where it is a role.
+  bool failed = false;             // One cannot go on: Stop says which and why.
 };
 
 // A collector's or another's failure, after which what was learned can be saved.

@@ -13,6 +13,8 @@ kind = "serial"
 workers = 1
 environments = 2
 horizon = 4
+[topology]
+collectors = 2
 [network]
 hidden = [16]
 [dqn]

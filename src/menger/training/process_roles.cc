@@ -41,7 +41,9 @@ ProcessRoles::ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algori
       parameters_(std::make_unique<SharedParameters>(publication_.descriptor())),
       memory_(AllocateSharedMemory("menger-run-counts", sizeof(RunCounts))),
       counts_(*new (memory_->data()) RunCounts),
-      shared_(MemorySocketIn(folder_.path()), {publication_.descriptor(), memory_->descriptor()}) {
+      shared_(MemorySocketIn(folder_.path()), {publication_.descriptor(), memory_->descriptor()}),
+      shares_(SharesOf(experiment)),
+      collectors_(shares_.size()) {
   replay_seat_ = {.name = "replay",
                   .make = [this] { MakeReplay(); },
                   .advance =
@@ -54,12 +56,22 @@ ProcessRoles::ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algori
                        [this](std::chrono::nanoseconds slice) {
                          return learner_.Call<&LearnerActor::Advance>(slice);
                        }};
-  collector_seat_ = {.name = "collector",
-                     .make = [this] { MakeCollector(); },
-                     .advance =
-                         [this](std::chrono::nanoseconds slice) {
-                           return collector_.Call<&CollectorActor::Advance>(slice);
-                         }};
+  for (std::size_t i = 0; i < shares_.size(); ++i) collector_seats_.push_back(CollectorSeat(i));
+}
+
+ProcessRoles::Seat ProcessRoles::CollectorSeat(std::size_t index) {
+  return {.name = shares_[index].name,
+          .make = [this, index] { MakeCollector(index); },
+          .advance =
+              [this, index](std::chrono::nanoseconds slice) {
+                return collectors_[index].Call<&CollectorActor::Advance>(slice);
+              }};
+}
+
+std::vector<ProcessRoles::Seat*> ProcessRoles::Seats() {
+  std::vector<Seat*> seats = {&replay_seat_, &learner_seat_};
+  for (Seat& seat : collector_seats_) seats.push_back(&seat);
+  return seats;
 }
 
 // ---- Making them
@@ -79,7 +91,7 @@ void ProcessRoles::Begin(const PipelineStart& start) {
   publication_.Publish(*algorithm_.publication().Latest());  // The learner's first, too.
   // Roles are actors: no worker is needed for anything else.
   runtime_ = std::make_unique<Runtime>(RuntimeOptions{.workers = 1});
-  for (Seat* seat : {&replay_seat_, &learner_seat_, &collector_seat_}) seat->make();
+  for (Seat* seat : Seats()) seat->make();
 }
 
 RoleSpec ProcessRoles::Spec() const {
@@ -99,10 +111,11 @@ void ProcessRoles::MakeLearner() {
   learner_ = runtime_->CreateActor<LearnerActor>({.name = "learner"}, spec);
 }
 
-void ProcessRoles::MakeCollector() {
+void ProcessRoles::MakeCollector(std::size_t index) {
   RoleSpec spec = Spec();
   spec.attempt = attempt_;
-  collector_ = runtime_->CreateActor<CollectorActor>({.name = "collector"}, spec);
+  spec.collector = static_cast<int>(index);
+  collectors_[index] = runtime_->CreateActor<CollectorActor>({.name = shares_[index].name}, spec);
 }
 
 // ---- Looking after them
@@ -115,7 +128,9 @@ PipelineNews ProcessRoles::Look(std::chrono::nanoseconds time) {
   news.steps = counts_.steps;
   news.updates = learner_seat_.done_before + learner_seat_.status.done;
   news.learner = StatusOf(learner_seat_);
-  news.others = {StatusOf(collector_seat_), StatusOf(replay_seat_)};
+  for (const Seat& seat : collector_seats_) news.collectors.push_back(StatusOf(seat));
+  news.others = {StatusOf(replay_seat_)};
+  news.attempt = attempt_;
   news.failed = failed_ != nullptr;
   return news;
 }
@@ -156,10 +171,7 @@ void ProcessRoles::Hear(Seat& seat) {
   seat.done = report.done;
   seat.saved = report.saved;
   if (&seat == &replay_seat_) news_.table = report.table;
-  EndedEpisodes& ended = news_.episodes;
-  ended.count += report.episodes.count;
-  ended.last.insert(ended.last.end(), report.episodes.last.begin(), report.episodes.last.end());
-  AddUp(ended.metrics, report.episodes.metrics);
+  news_.episodes.Add(report.episodes);
   news_.lag.Add(report.lag);
 }
 
@@ -188,7 +200,7 @@ void ProcessRoles::Replace(Seat& seat, const TaskError& cause) {
   seat.done_before += seat.status.done;
   seat.status = {.name = seat.name};
   seat.since_told.Restart();
-  if (&seat == &collector_seat_) ++attempt_;
+  if (IsCollector(seat)) ++attempt_;
   if (&seat == &learner_seat_) {
     incarnation_ = parameters_->Latest()->version().incarnation + 1;
   }
@@ -245,7 +257,10 @@ void ProcessRoles::Stop() {
   const Deadline soon = Deadline::After(kRestTime);
   const Deadline end = Deadline::After(kPatience);
   while (learner_seat_.call && !end.expired()) Tend(Deadline::After(kSlice), kSlice);
-  while (collector_seat_.call && !soon.expired()) Tend(Deadline::After(kSlice), kSlice);
+  const auto is_called = [](const Seat& seat) { return seat.call.has_value(); };
+  while (std::ranges::any_of(collector_seats_, is_called) && !soon.expired()) {
+    Tend(Deadline::After(kSlice), kSlice);
+  }
   // What replay holds now, as nobody writes or draws any more.
   while (replay_seat_.call && !soon.expired()) Tend(Deadline::After(kSlice), kSlice);
   if (!replay_seat_.call && !replay_seat_.done) replay_seat_.call = replay_seat_.advance({});

@@ -18,7 +18,7 @@
 
 namespace menger {
 
-// Roles as actors of a runtime, each in a process of its own: replay, the learner, a collector.
+// Roles as actors of a runtime, each in a process of its own: replay, the learner, collectors.
 //
 // What they share lives here and outlives them: versions of parameters and the count of steps. So a
 // process that dies costs what it alone had, and another takes its place: a collector begins fresh
@@ -58,8 +58,12 @@ class ProcessRoles final : public PipelineRoles {
   RoleSpec Spec() const;
   void MakeLearner();
   void MakeReplay();
-  void MakeCollector();
-  std::vector<Seat*> Seats() { return {&learner_seat_, &collector_seat_, &replay_seat_}; }
+  void MakeCollector(std::size_t index);
+  Seat CollectorSeat(std::size_t index);
+  std::vector<Seat*> Seats();
+  bool IsCollector(const Seat& seat) const {
+    return &seat != &learner_seat_ && &seat != &replay_seat_;
+  }
   // Advances who does not rest, for a slice, and hears what they tell, until then.
   void Tend(const Deadline& end, std::chrono::nanoseconds slice);
   void Hear(Seat& seat);
@@ -86,11 +90,13 @@ class ProcessRoles final : public PipelineRoles {
   MetricMeans metrics_;       // and of updates among it.
   const Seat* failed_ = nullptr;
 
-  Seat learner_seat_, collector_seat_, replay_seat_;
-  std::unique_ptr<Runtime> runtime_;  // Last but those who live in it.
+  const std::vector<CollectorShare> shares_;
+  Seat learner_seat_, replay_seat_;
+  std::vector<Seat> collector_seats_;  // By share; these two are not resized.
+  std::unique_ptr<Runtime> runtime_;   // Last but those who live in it.
   ActorRef<ReplayActor> replay_;
   ActorRef<LearnerActor> learner_;
-  ActorRef<CollectorActor> collector_;
+  std::vector<ActorRef<CollectorActor>> collectors_;
 };
 
 }  // namespace menger

@@ -53,8 +53,8 @@ class ProcessRolesTest : public testing::Test {
   }
   PipelineNews UntilItLearns() {
     return Until([](const PipelineNews& news) {
-      return news.updates > 50 && news.learner.process > 0 && news.others[0].process > 0 &&
-             news.others[1].process > 0;
+      return news.updates > 50 && news.learner.process > 0 && news.collectors[0].process > 0 &&
+             news.others[0].process > 0;
     });
   }
 
@@ -75,10 +75,10 @@ class ProcessRolesTest : public testing::Test {
 TEST_F(ProcessRolesTest, WhenItsProcessIsKilledAnotherCollects) {
   roles_->Begin({});
   const PipelineNews before = UntilItLearns();
-  Send(SIGKILL, before.others[0]);
+  Send(SIGKILL, before.collectors[0]);
   Until([&](const PipelineNews& news) {
-    const RoleStatus& collector = news.others[0];
-    return collector.process != 0 && collector.process != before.others[0].process &&
+    const RoleStatus& collector = news.collectors[0];
+    return collector.process != 0 && collector.process != before.collectors[0].process &&
            collector.done > 1'000 && news.steps > before.steps + 1'000;
   });
   roles_->Stop();
@@ -115,10 +115,10 @@ TEST_F(ProcessRolesTest, WhenItsProcessIsKilledReplayHasWhatWasSaved) {
   roles_->Save(archive, /*with_replay=*/true);
   archive.Commit();
   const PipelineNews before = UntilItLearns();
-  Send(SIGKILL, before.others[1]);
+  Send(SIGKILL, before.others[0]);
   const PipelineNews after = Until([&](const PipelineNews& news) {
-    const RoleStatus& replay = news.others[1];
-    return replay.process != 0 && replay.process != before.others[1].process;
+    const RoleStatus& replay = news.others[0];
+    return replay.process != 0 && replay.process != before.others[0].process;
   });
   EXPECT_GE(after.table.items, 2'000);
   Until([&](const PipelineNews& news) {
@@ -131,7 +131,7 @@ TEST_F(ProcessRolesTest, SavingSurvivesTheDeathOfThoseWhoSave) {
   roles_->Begin({});
   const PipelineNews before = UntilItLearns();
   Send(SIGKILL, before.learner);
-  Send(SIGKILL, before.others[1]);
+  Send(SIGKILL, before.others[0]);
   ArchiveWriter archive(folder_ / "saved");
   EXPECT_NE(roles_->Save(archive, /*with_replay=*/true), nullptr);
   archive.Commit();
@@ -143,13 +143,15 @@ TEST_F(ProcessRolesTest, SavingSurvivesTheDeathOfThoseWhoSave) {
 TEST_F(ProcessRolesTest, OneThatHangsIsSeenToDoNothing) {
   roles_->Begin({});
   const PipelineNews before = UntilItLearns();
-  Send(SIGSTOP, before.others[0]);
+  Send(SIGSTOP, before.collectors[0]);
   const PipelineNews hung =
-      Until([](const PipelineNews& news) { return news.others[0].idle_seconds > 2; });
-  EXPECT_EQ(hung.others[0].waits_for, "");
-  EXPECT_LT(hung.others[1].idle_seconds, 2);
+      Until([](const PipelineNews& news) { return news.collectors[0].idle_seconds > 2; });
+  EXPECT_EQ(hung.collectors[0].waits_for, "");
+  EXPECT_LT(hung.collectors[1].idle_seconds, 2);  // Which goes on.
+  EXPECT_LT(hung.others[0].idle_seconds, 2);
+  Send(SIGSTOP, before.collectors[1]);
   Until([](const PipelineNews& news) { return news.learner.waits_for == "items in replay"; });
-  Send(SIGCONT, before.others[0]);
+  for (const RoleStatus& collector : before.collectors) Send(SIGCONT, collector);
   Until([&](const PipelineNews& news) { return news.steps > before.steps + 1'000; });
   roles_->Stop();
 }

@@ -150,10 +150,12 @@ CollectorActor::CollectorActor(const RoleSpec& spec)
       parameters_(shared_.at(0).get()),
       counts_(CountsIn(shared_)),
       replay_(ReplayIn(spec.folder)),
-      role_(MakeCollectorRole(recipe_.experiment, recipe_.environment,
-                              static_cast<ReplayAlgorithm&>(*algorithm_), parameters_, replay_,
-                              replay_.Find("replay"), spec.attempt, CountsOf(*counts_))),
-      meter_("collector") {}
+      role_(MakeCollectorRole(
+          recipe_.experiment, recipe_.environment, static_cast<ReplayAlgorithm&>(*algorithm_),
+          parameters_, replay_, replay_.Find("replay"),
+          SharesOf(recipe_.experiment).at(static_cast<std::size_t>(spec.collector)), spec.attempt,
+          CountsOf(*counts_))),
+      meter_(role_->name()) {}
 
 RoleReport CollectorActor::Advance(std::chrono::nanoseconds slice) {
   RoleReport report = AdvanceFor(slice, *role_, meter_);

@@ -26,12 +26,13 @@ struct RoleSpec {
   std::string experiment;    // Resolved, as TOML.
   std::string folder;        // Where roles meet: see RolePlaces.
   std::string checkpoint;    // An archive of what was learned, or the folder of what replay held.
-  std::int64_t attempt = 0;  // A collector's, as CollectorSeed's.
+  std::int64_t attempt = 0;  // A collector's, as CollectorSeed's,
+  int collector = 0;         // and which it is.
   std::int64_t incarnation = 0;  // A learner's: 0 keeps that of its checkpoint.
 
   template <typename Archive>
   void Serialize(Archive& archive) {
-    archive(experiment, folder, checkpoint, attempt, incarnation);
+    archive(experiment, folder, checkpoint, attempt, collector, incarnation);
   }
 };
 

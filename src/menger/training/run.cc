@@ -18,6 +18,7 @@
 #include "menger/training/pipeline_parts.h"
 #include "menger/training/process_roles.h"
 #include "menger/training/replay_learner.h"
+#include "menger/training/resolve.h"
 #include "menger/training/thread_roles.h"
 
 namespace menger {

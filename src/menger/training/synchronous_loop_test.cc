@@ -12,6 +12,7 @@
 #include "menger/base/error.h"
 #include "menger/collectors/fake_environment.h"
 #include "menger/collectors/random_policy.h"
+#include "menger/training/resolve.h"
 #include "menger/training/run.h"
 #include "menger/training/slab_cycle.h"
 

@@ -1,5 +1,6 @@
 #include "menger/training/thread_roles.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "menger/base/error.h"
@@ -27,27 +28,36 @@ void ThreadRoles::Begin(const PipelineStart& start) {
     replay_.LoadContent(consumer);
   }
   counts_.steps = start.steps;
-  collector_ = MakeCollectorRole(experiment_, environment_, algorithm_, algorithm_.publication(),
-                                 replay_.client(), replay_.table(), start.attempt, counts_);
+  attempt_ = start.attempt;
+  for (const CollectorShare& share : SharesOf(experiment_)) {
+    collectors_.push_back(MakeCollectorRole(experiment_, environment_, algorithm_,
+                                            algorithm_.publication(), replay_.client(),
+                                            replay_.table(), share, start.attempt, counts_));
+  }
   learner_ = MakeLearnerRole(experiment_, algorithm_, update_, trainer_, replay_.client(),
                              replay_.table(), counts_, [] {});
 }
 
 PipelineNews ThreadRoles::Look(std::chrono::nanoseconds time) {
-  if (!threads_) threads_.emplace(*learner_, *collector_);
+  if (!threads_) threads_.emplace(*learner_, collectors_);
   std::this_thread::sleep_for(time);
   PipelineNews news{.steps = counts_.steps,
                     .updates = learner_->done(),
-                    .episodes = collector_->TakeEpisodes(),
                     .lag = learner_->TakeLag(),
                     .table = replay_.client().info(replay_.table()),
-                    .learner = threads_->learner.status(),
-                    .others = {threads_->collector.status()}};
+                    .learner = threads_->learner.status()};
+  for (std::size_t i = 0; i < collectors_.size(); ++i) {
+    news.episodes.Add(collectors_[i]->TakeEpisodes());
+    news.collectors.push_back(threads_->collectors[i]->status());
+  }
   // Those of one more may be among them, never fewer.
   if (news.updates > updates_seen_) news.metrics = learner_->TakeMetrics();
   updates_seen_ = news.updates;
+  news.attempt = attempt_;
   // A learner that ended has failed, too, where it was not done; Stop tells.
-  news.failed = threads_->collector.ended() && news.steps < experiment_.steps;
+  news.failed =
+      news.steps < experiment_.steps &&
+      std::ranges::any_of(news.collectors, [](const RoleStatus& role) { return role.ended; });
   return news;
 }
 
@@ -71,19 +81,27 @@ std::shared_ptr<const ParameterBlob> ThreadRoles::Save(ArchiveWriter& archive, b
 void ThreadRoles::Stop() {
   if (!threads_ || std::exchange(stopped_, true)) return;
   threads_->learner.Stop();
-  threads_->collector.Stop();
+  for (const auto& collector : threads_->collectors) collector->Stop();
   try {
     threads_->learner.Join();
   } catch (const Error& error) {
     throw RoleFailed(error, /*learner=*/true);
   }
-  try {
-    threads_->collector.Join();
-  } catch (const Error& error) {
-    // A worker that hangs cannot be joined: until the process ends nobody destroys it.
-    if (error.code() == ErrorCode::kDeadlineExceeded) (void)collector_.release();
-    throw RoleFailed(error, /*learner=*/false);
+  JoinCollectors();
+}
+
+void ThreadRoles::JoinCollectors() {
+  std::optional<RoleFailed> failed;  // The first.
+  for (std::size_t i = 0; i < collectors_.size(); ++i) {
+    try {
+      threads_->collectors[i]->Join();
+    } catch (const Error& error) {
+      // A worker that hangs cannot be joined: until the process ends nobody destroys it.
+      if (error.code() == ErrorCode::kDeadlineExceeded) (void)collectors_[i].release();
+      if (!failed) failed.emplace(error, /*learner=*/false);
+    }
   }
+  if (failed) throw RoleFailed(*failed);
 }
 
 }  // namespace menger

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "menger/training/learning/replay_trainer.h"
 #include "menger/training/pipeline_parts.h"
@@ -25,10 +26,15 @@ class ThreadRoles final : public PipelineRoles {
 
  private:
   struct Threads {
-    Threads(LearnerRole& learns, CollectorRole& collects) : learner(learns), collector(collects) {}
+    Threads(LearnerRole& learns, const std::vector<std::unique_ptr<CollectorRole>>& collect)
+        : learner(learns) {
+      for (const auto& role : collect) collectors.push_back(std::make_unique<RoleThread>(*role));
+    }
     RoleThread learner;
-    RoleThread collector;
+    std::vector<std::unique_ptr<RoleThread>> collectors;
   };
+
+  void JoinCollectors();
 
   const Experiment& experiment_;
   const EnvironmentEntry& environment_;
@@ -37,8 +43,9 @@ class ThreadRoles final : public PipelineRoles {
   RunReplay replay_;
   ReplayTrainer trainer_;
   RunCounts counts_;
-  std::unique_ptr<CollectorRole> collector_;
+  std::vector<std::unique_ptr<CollectorRole>> collectors_;
   std::unique_ptr<LearnerRole> learner_;
+  std::int64_t attempt_ = 0;
   std::int64_t updates_seen_ = 0;
   bool stopped_ = false;
   std::optional<Threads> threads_;  // Last: they use all of the above. None before somebody looks.

@@ -11,6 +11,7 @@ namespace menger {
 // go on.
 struct TopologyOptions {
   std::string kind = "synchronous";  // synchronous, threads or processes.
+  AutoInt collectors;                // Of a pipeline; auto: measured.
   std::int64_t staleness_max = 0;    // Versions; 0: no bound.
 
   void Declare(Options& options);

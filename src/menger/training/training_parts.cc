@@ -98,7 +98,8 @@ void RehearseSaving(const Experiment& experiment, const LearningParts& parts) {
 }  // namespace
 
 CalibrationReport PlanCollection(const Experiment& experiment, const EnvironmentEntry& environment,
-                                 Algorithm& algorithm, std::uint64_t seed) {
+                                 Algorithm& algorithm, std::int64_t environments, int cpus,
+                                 std::uint64_t seed) {
   const AutoInt& workers = experiment.collector.workers;
   if (experiment.collector.kind == "serial" && !workers.is_auto && workers.value != 1) {
     throw InvalidArgument(
@@ -107,13 +108,15 @@ CalibrationReport PlanCollection(const Experiment& experiment, const Environment
         workers.value);
   }
   const auto policies = [&] { return algorithm.MakePolicy(PolicyMode::kSample, seed); };
+  CollectorOptions options = experiment.collector;
+  options.environments = environments;
   return WithMemoryFor([&] { return CollectingText(experiment); },
                        [&] {
-                         return Calibrate(experiment.collector,
+                         return Calibrate(options,
                                           {.history = algorithm.policies().history(),
                                            .clip_actions = experiment.transforms.actions == "clip",
                                            .seed = seed},
-                                          environment, policies, {.cpus = AvailableCpus()});
+                                          environment, policies, {.cpus = cpus});
                        });
 }
 
@@ -122,15 +125,14 @@ std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
   return MakeAlgorithmOn(LearnerThreads(experiment), experiment, environment);
 }
 
-void Resolve(Experiment& experiment, const EnvironmentEntry& environment) {
-  experiment.ApplyDefaults(environment.spec);
-  experiment.ResolveDefaults();
-  if (experiment.algorithm_entry().data_rule() == DataRule::kEpisodes) return;
+void ResolveCollector(Experiment& experiment, const EnvironmentEntry& environment,
+                      std::int64_t environments, int cpus) {
   CollectorOptions& collector = experiment.collector;
   if (collector.kind != "auto" && !collector.workers.is_auto) return;
   const auto algorithm = MakeAlgorithm(experiment, environment);
-  const CalibrationReport report = PlanCollection(experiment, environment, *algorithm,
-                                                  static_cast<std::uint64_t>(experiment.seed));
+  const CalibrationReport report =
+      PlanCollection(experiment, environment, *algorithm, environments, cpus,
+                     static_cast<std::uint64_t>(experiment.seed));
   if (!report.text.empty())
     LogInfo("{}", report.text.substr(0, report.text.find_last_not_of('\n') + 1));
   const CollectorPlan& plan = report.plan;
@@ -195,7 +197,10 @@ TrainingParts MakeParts(const Experiment& experiment, const EnvironmentEntry& en
          .runtime = experiment.runtime.ForRuntime()});
     return parts;
   }
-  const CollectorPlan plan = PlanCollection(experiment, environment, algorithm, seed).plan;
+  const CollectorPlan plan =
+      PlanCollection(experiment, environment, algorithm, experiment.collector.environments,
+                     AvailableCpus(), seed)
+          .plan;
   const auto policies = [&] { return algorithm.MakePolicy(PolicyMode::kSample, seed); };
   auto collector = WithMemoryFor([&] { return CollectingText(experiment); },
                                  [&] { return MakeCollector(plan, environment, policies); });

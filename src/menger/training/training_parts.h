@@ -41,19 +41,21 @@ struct TrainingParts {
   std::unique_ptr<LearningCycle> cycle;
 };
 
-// Replaces what is `auto` in the experiment by values, so that it says what will run: defaults, and
-// for the collector, where there is one, a short calibration whose outcome is logged with its
-// reason. Does nothing to a configuration that is resolved already.
-void Resolve(Experiment& experiment, const EnvironmentEntry& environment);
+// Replaces what is `auto` of one collector of so many environments, which may have `cpus`, by what
+// a short calibration shows, and logs that with its reason.
+void ResolveCollector(Experiment& experiment, const EnvironmentEntry& environment,
+                      std::int64_t environments, int cpus);
 
 // The algorithm of a resolved experiment, with fresh parameters. Throws InvalidArgument if it does
 // not fit the environment.
 std::unique_ptr<Algorithm> MakeAlgorithm(const Experiment& experiment,
                                          const EnvironmentEntry& environment);
 
-// Plans the collection: as the options say, or by measuring what they leave open.
+// Plans the collection of so many environments by one collector, which may have `cpus`: as the
+// options say, or by measuring what they leave open.
 CalibrationReport PlanCollection(const Experiment& experiment, const EnvironmentEntry& environment,
-                                 Algorithm& algorithm, std::uint64_t seed);
+                                 Algorithm& algorithm, std::int64_t environments, int cpus,
+                                 std::uint64_t seed);
 
 // What environments and action noise draw from: the experiment's seed, until collection fails. Each
 // attempt after that has a seed of its own, a function of the two: a resumed run neither repeats

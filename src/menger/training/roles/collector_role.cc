@@ -1,33 +1,55 @@
 #include "menger/training/roles/collector_role.h"
 
 #include <algorithm>
-#include <limits>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "menger/base/error.h"
 
 namespace menger {
+namespace {
 
-CollectorRole::CollectorRole(std::string name, std::unique_ptr<Collector> collector,
-                             int environments, std::unique_ptr<SlabWriter> writer,
-                             RunCounts& counts, std::int64_t steps_max)
-    : name_(std::move(name)),
-      environments_(environments),
+constexpr std::chrono::nanoseconds kForOthers =
+    std::chrono::milliseconds(2);  // Until another look.
+
+}  // namespace
+
+void EndedEpisodes::Add(const EndedEpisodes& others) {
+  count += others.count;
+  last.insert(last.end(), others.last.begin(), others.last.end());
+  if (last.size() > kLastMax) last.erase(last.begin(), last.end() - kLastMax);
+  AddUp(metrics, others.metrics);
+}
+
+CollectorRole::CollectorRole(CollectorShare share, std::unique_ptr<Collector> collector,
+                             std::unique_ptr<SlabWriter> writer, RunCounts& counts,
+                             std::int64_t steps_max)
+    : share_(std::move(share)),
       counts_(counts),
+      under_way_(counts.under_way.at(share_.index)),
       steps_max_(steps_max),
       writer_(std::move(writer)),
-      collector_(std::move(collector)) {}
+      collector_(std::move(collector)) {
+  under_way_ = 0;
+}
 
 Advanced CollectorRole::Advance(const Deadline& deadline) {
   if (slab_ != nullptr) {
     Write(deadline);
     return Advanced::WaitingFor("room in replay");
   }
+  const std::int64_t others = counts_.under_way_but_for(share_.index);  // First: they become steps.
   const std::int64_t left = steps_max_ - counts_.steps;
   if (left <= 0) return Advanced::Done();
-  const std::int64_t rows = (left + environments_ - 1) / environments_;
-  constexpr std::int64_t kRowsMax = std::numeric_limits<int>::max();
-  slab_ = &collector_->Collect(static_cast<int>(std::min(rows, kRowsMax)));
+  if (left <= others) {
+    std::this_thread::sleep_for(std::min(deadline.remaining(), kForOthers));
+    return Advanced::WaitingFor("other collectors");
+  }
+  const std::int64_t rows = std::min<std::int64_t>(
+      share_.horizon, (left - others + share_.environments - 1) / share_.environments);
+  under_way_ = rows * share_.environments;
+  slab_ = &collector_->Collect(static_cast<int>(rows));
   CountEpisodes();
   Write(Deadline::After({}));
   return Advanced::Worked();
@@ -43,6 +65,7 @@ void CollectorRole::Write(const Deadline& deadline) {
   const std::int64_t steps = ValidSteps(*std::exchange(slab_, nullptr));
   written_ += steps;
   counts_.steps += steps;
+  under_way_ = 0;
 }
 
 void CollectorRole::CountEpisodes() {
@@ -50,13 +73,8 @@ void CollectorRole::CountEpisodes() {
   if (ended.empty()) return;
   const std::vector<EnvironmentMetric> told = collector_->TakeMetrics();
   const std::lock_guard lock(mutex_);
-  AddUp(episodes_.metrics, told);
-  episodes_.count += std::ssize(ended);
-  std::vector<EpisodeResult>& last = episodes_.last;
-  last.insert(last.end(), ended.begin(), ended.end());
-  if (last.size() > EndedEpisodes::kLastMax) {
-    last.erase(last.begin(), last.end() - EndedEpisodes::kLastMax);
-  }
+  episodes_.Add(
+      {.count = std::ssize(ended), .last = {ended.begin(), ended.end()}, .metrics = told});
 }
 
 EndedEpisodes CollectorRole::TakeEpisodes() {

@@ -22,10 +22,22 @@ struct EndedEpisodes {
   std::vector<EpisodeResult> last;         // The newest of them.
   std::vector<EnvironmentMetric> metrics;  // One entry a name.
 
+  void Add(const EndedEpisodes& others);
+
   template <typename Archive>
   void Serialize(Archive& archive) {
     archive(count, last, metrics);
   }
+};
+
+// Which of a run's collectors one is.
+struct CollectorShare {
+  std::string name = "collector";
+  int index = 0;         // Below RunCounts::kCollectorsMax.
+  int environments = 1;  // Of the run's: first_environment and those after it.
+  int first_environment = 0;
+  int horizon = 1;             // Rows of its slabs, at most.
+  std::vector<int> cpus = {};  // That its threads are pinned to; empty: the kernel decides.
 };
 
 // Steps environments with a policy and writes what they show into replay. Its done() are the
@@ -35,13 +47,14 @@ struct EndedEpisodes {
 // waits, and so do the environments.
 class CollectorRole final : public Role {
  public:
-  // It is done once the run has `steps_max` steps, and what completes a step of all
-  // `environments`, which are those of the collector. Adds to the counts, which outlive it.
-  CollectorRole(std::string name, std::unique_ptr<Collector> collector, int environments,
+  // It is done once the run has `steps_max` steps, and what completes a step of all its
+  // environments. Adds to the counts, which outlive it.
+  CollectorRole(CollectorShare share, std::unique_ptr<Collector> collector,
                 std::unique_ptr<SlabWriter> writer, RunCounts& counts, std::int64_t steps_max);
 
-  const std::string& name() const override { return name_; }
-  // One slab, of which is written what replay has room for; or a wait for room for the rest.
+  const std::string& name() const override { return share_.name; }
+  // One slab, of which is written what replay has room for; or a wait for room for the rest, or
+  // for other collectors to end what may be the run's last steps.
   Advanced Advance(const Deadline& deadline) override;
   std::int64_t done() const override { return written_; }
 
@@ -51,9 +64,9 @@ class CollectorRole final : public Role {
   void CountEpisodes();
   void Write(const Deadline& deadline);  // Until then; what is left stays in slab_.
 
-  const std::string name_;
-  const int environments_;
+  const CollectorShare share_;
   RunCounts& counts_;
+  std::atomic<std::int64_t>& under_way_;  // Its own, among those.
   const std::int64_t steps_max_;
   const std::unique_ptr<SlabWriter> writer_;
   const std::unique_ptr<Collector> collector_;

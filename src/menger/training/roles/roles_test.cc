@@ -45,10 +45,9 @@ class Pipeline {
                              .pin = false,
                              .seed = setup.seed};
     collector = std::make_unique<CollectorRole>(
-        "collector 0",
+        CollectorShare{.environments = setup.environments, .horizon = setup.horizon},
         MakeCollector(plan, environment_,
                       [&] { return algorithm_->MakePolicy(PolicyMode::kSample, setup.seed); }),
-        setup.environments,
         algorithm_->MakeWriter({.replay = *client_,
                                 .environments = setup.environments,
                                 .chunk_steps = ReplayChunkSteps(setup.replay, setup.environments)}),
