@@ -74,6 +74,17 @@ Dqn::Dqn(const DqnConfig& config, const AlgorithmContext& context)
       epsilon_(static_cast<float>(config.epsilon.start)),
       batch_(format_, published_, config.discount, config.importance_exponent) {}
 
+std::unique_ptr<SlabWriter> Dqn::MakeWriter(const SlabWriterContext& context) const {
+  std::unique_ptr<OwnErrors> errors;
+  if (context.own_errors_by != nullptr) {
+    errors = std::make_unique<OwnErrors>(
+        OwnErrorRule{.n_step = static_cast<int>(config_.n_step), .discount = config_.discount},
+        context.environments, TransitionWriter::HistoryOf(format_), policies_,
+        *context.own_errors_by);
+  }
+  return std::make_unique<TransitionWriter>(format_, context, std::move(errors));
+}
+
 std::vector<std::string> Dqn::metric_names() const {
   return {"loss", "mean_value", "mean_priority", "gradient_norm", "epsilon"};
 }

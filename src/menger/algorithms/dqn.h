@@ -45,9 +45,7 @@ class Dqn final : public ReplayAlgorithm {
   std::int64_t parameter_count() const override { return network().manifest().size(); }
 
   const ItemSpec& items() const override { return format_.items(); }
-  std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const override {
-    return std::make_unique<TransitionWriter>(format_, context);
-  }
+  std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const override;
   void SetProgress(double progress) override { epsilon_ = epsilon_over_run_.At(progress); }
   void Observe(const Slab& slab, UpdateRule& update) override { published_.Observe(slab, update); }
   std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const override {

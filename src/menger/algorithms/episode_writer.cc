@@ -53,9 +53,10 @@ StepFormat::StepFormat(const EnvironmentSpec& environment, const StepOptions& op
 }
 
 EpisodeWriter::EpisodeWriter(const StepFormat& format, int history,
-                             const SlabWriterContext& context)
+                             const SlabWriterContext& context, std::unique_ptr<OwnErrors> errors)
     : format_(format),
       table_(context.table),
+      errors_(std::move(errors)),
       streams_(context.environments),
       writer_(context.replay.NewWriter(format.steps(),
                                        {.chunk_steps = context.chunk_steps,
@@ -145,30 +146,41 @@ std::int64_t EpisodeWriter::AppendDecision(const Slab& slab, int row, int positi
   const int mask_leaf = format_.frame().mask_leaf();
   // What a policy carries across an episode's start it forgets there.
   const bool carries = format_.has_state() && slab.is_first(row)[position] == 0;
-  return Append({.action = slab.action(0, row, position),
-                 .reward = static_cast<float>(reward),
-                 .terminated = slab.terminated(row)[position],
-                 .mask = mask_leaf < 0 ? nullptr : slab.observation(mask_leaf, row, position),
-                 .state = carries ? slab.state(0, row, position) : nullptr},
-                slab.version(row)[position], environment);
+  const std::int64_t step =
+      Append({.action = slab.action(0, row, position),
+              .reward = static_cast<float>(reward),
+              .terminated = slab.terminated(row)[position],
+              .mask = mask_leaf < 0 ? nullptr : slab.observation(mask_leaf, row, position),
+              .state = carries ? slab.state(0, row, position) : nullptr},
+             slab.version(row)[position], environment);
+  if (errors_) {
+    errors_->Decision(environment, step, slab, row, position, static_cast<float>(reward));
+  }
+  return step;
 }
 
 std::int64_t EpisodeWriter::AppendFinal(const Slab& slab, int row, int position, int environment) {
   const int slot = slab.final_index(row)[position];
   format_.frame().EncodeFinal(slab, slot, frame());
   const int mask_leaf = format_.frame().mask_leaf();
-  return Append({.action = no_action_.data(),
-                 .mask = mask_leaf < 0 ? nullptr : slab.final_observation(mask_leaf, slot)},
-                slab.version(row)[position], environment);
+  const std::int64_t step =
+      Append({.action = no_action_.data(),
+              .mask = mask_leaf < 0 ? nullptr : slab.final_observation(mask_leaf, slot)},
+             slab.version(row)[position], environment);
+  if (errors_) errors_->Final(environment, step, slab, row, position);
+  return step;
 }
 
 std::int64_t EpisodeWriter::AppendObservation(const Slab& slab, int row, int position,
                                               int environment) {
   format_.frame().Encode(slab, row, position, 1, frame());
   const int mask_leaf = format_.frame().mask_leaf();
-  return Append({.action = no_action_.data(),
-                 .mask = mask_leaf < 0 ? nullptr : slab.observation(mask_leaf, row, position)},
-                slab.version(row)[position], environment);
+  const std::int64_t step =
+      Append({.action = no_action_.data(),
+              .mask = mask_leaf < 0 ? nullptr : slab.observation(mask_leaf, row, position)},
+             slab.version(row)[position], environment);
+  if (errors_) errors_->Observation(environment, step, slab, row, position);
+  return step;
 }
 
 std::int64_t EpisodeWriter::Append(const Caused& caused, std::int64_t version, int environment) {

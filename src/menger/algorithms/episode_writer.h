@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "menger/algorithms/observation_encoder.h"
+#include "menger/algorithms/own_errors.h"
 #include "menger/algorithms/replay_algorithm.h"
 #include "menger/environments/environment.h"
 
@@ -67,12 +68,16 @@ class EpisodeWriter : public SlabWriter {
     bool open = false;               // The last step was a decision of an episode that goes on.
   };
 
-  // `history`: how many steps an item reaches back, the newest one included. Borrows the format.
-  EpisodeWriter(const StepFormat& format, int history, const SlabWriterContext& context);
+  // `history`: how many steps an item reaches back, the newest one included. `errors`: null, or
+  // what gives items their priorities. Borrows the format.
+  EpisodeWriter(const StepFormat& format, int history, const SlabWriterContext& context,
+                std::unique_ptr<OwnErrors> errors);
 
-  // Adds an item, a range a column, at the highest priority.
-  void Add(int environment, std::span<const StepRange> columns) {
-    writer_->Add(environment, table_, /*priority=*/{}, columns);
+  const OwnErrors* errors() const { return errors_.get(); }  // Null: there are none.
+
+  // Adds an item, a range a column. Without a priority at the highest.
+  void Add(int environment, std::span<const StepRange> columns, std::optional<double> priority) {
+    writer_->Add(environment, table_, priority, columns);
   }
 
  private:
@@ -106,6 +111,7 @@ class EpisodeWriter : public SlabWriter {
 
   const StepFormat& format_;
   const int table_;
+  const std::unique_ptr<OwnErrors> errors_;
   std::vector<Stream> streams_;  // By environment.
   struct {
     int environment = 0;

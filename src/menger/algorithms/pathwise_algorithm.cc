@@ -89,6 +89,15 @@ std::vector<ParameterGroup> PathwiseAlgorithm::parameter_groups() const {
           {.name = "critics", .count = critics_->manifest().size()}};
 }
 
+std::unique_ptr<SlabWriter> PathwiseAlgorithm::MakeWriter(const SlabWriterContext& context) const {
+  if (context.own_errors_by != nullptr) {
+    throw InvalidArgument(
+        "replay.initial_priority = error, but policies that act by an actor say nothing of values; "
+        "set it to highest");
+  }
+  return std::make_unique<TransitionWriter>(format_, context);
+}
+
 std::vector<std::string> PathwiseAlgorithm::metric_names() const {
   std::vector<std::string> names = {"critic_loss", "mean_value", "critic_gradient_norm"};
   for (std::string& name : own_metric_names()) names.push_back(std::move(name));

@@ -56,9 +56,8 @@ class PathwiseAlgorithm : public ReplayAlgorithm {
   std::vector<ParameterGroup> parameter_groups() const override;
 
   const ItemSpec& items() const final { return format_.items(); }
-  std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const final {
-    return std::make_unique<TransitionWriter>(format_, context);
-  }
+  // Throws InvalidArgument where items are to come with errors of their own.
+  std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const final;
   void SetProgress(double /*progress*/) final {}
   void Observe(const Slab& slab, UpdateRule& update) final { published_.Observe(slab, update); }
   // Throws Internal where StepOthers gives more or fewer values than own_metric_names() has.

@@ -73,6 +73,19 @@ R2d2::R2d2(const R2d2Config& config, const AlgorithmContext& context)
       epsilon_(static_cast<float>(config.epsilon.start)),
       batch_(format_, published_, config.discount, config.importance_exponent) {}
 
+std::unique_ptr<SlabWriter> R2d2::MakeWriter(const SlabWriterContext& context) const {
+  std::unique_ptr<OwnErrors> errors;
+  if (context.own_errors_by != nullptr) {
+    errors = std::make_unique<OwnErrors>(OwnErrorRule{.n_step = format_.n_step(),
+                                                      .discount = config_.discount,
+                                                      .rescaling = config_.value_rescaling},
+                                         context.environments, SequenceWriter::HistoryOf(format_),
+                                         policies_, *context.own_errors_by);
+  }
+  return std::make_unique<SequenceWriter>(format_, context, std::move(errors),
+                                          config_.priority_mix);
+}
+
 std::vector<std::string> R2d2::metric_names() const {
   return {"loss", "mean_value", "mean_priority", "gradient_norm", "epsilon"};
 }

@@ -64,9 +64,7 @@ class R2d2 final : public ReplayAlgorithm {
   ItemSteps item_steps() const override {
     return {.learned = format_.length(), .added = format_.period()};
   }
-  std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const override {
-    return std::make_unique<SequenceWriter>(format_, context);
-  }
+  std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const override;
   void SetProgress(double progress) override { epsilon_ = epsilon_over_run_.At(progress); }
   void Observe(const Slab& slab, UpdateRule& update) override { published_.Observe(slab, update); }
   std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const override {

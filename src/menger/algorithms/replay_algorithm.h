@@ -10,6 +10,7 @@
 #include "menger/algorithms/algorithm.h"
 #include "menger/base/archive.h"
 #include "menger/base/clock.h"
+#include "menger/parameters/parameter_source.h"
 #include "menger/replay/chunks/item.h"
 #include "menger/replay/client/batch_source.h"
 #include "menger/replay/client/replay_client.h"
@@ -26,9 +27,9 @@ class SlabWriter {
  public:
   virtual ~SlabWriter() = default;
 
-  // Appends the slab's valid rows and inserts the items that they complete, at the highest
-  // priority that their table was given. Throws as TrajectoryWriter::Append and Flush; after
-  // DeadlineExceeded the next call goes on with the same slab where this one came to its end.
+  // Appends the slab's valid rows and inserts the items that they complete. Throws as
+  // TrajectoryWriter::Append and Flush; after DeadlineExceeded the next call goes on with the same
+  // slab where this one came to its end.
   virtual void Write(const Slab& slab, const Deadline& deadline) = 0;
 
   // What it writes with, a stream an environment: saved with the store, where that is ours.
@@ -45,7 +46,14 @@ struct SlabWriterContext {
   int environments = 1;  // Columns of the slabs to come.
   int chunk_steps = 64;  // These two: see WriterOptions.
   Compression compression = Compression::kNone;
+  // Where it is given, items of algorithms that can say so come with the error that the policy's
+  // own values show; its versions are those of the policy that acts. Else at the highest priority
+  // that the table was given.
+  const ParameterSource* own_errors_by = nullptr;
 };
+
+// Added to each error: an item without one may still be drawn (Schaul et al. 2016, section 3.3).
+inline constexpr double kPriorityMin = 1e-6;
 
 // How many decisions an item is for, at most.
 struct ItemSteps {

@@ -103,7 +103,23 @@ void SequenceWriter::AddItem(const Stream& stream, std::int64_t last, int enviro
   if (format_.has_state()) ranges[count++] = StepRange{.first = begin, .count = 1};
   if (format_.has_mask()) ranges[count++] = StepRange{.first = window, .count = steps + 1};
   if (format_.has_vector()) ranges[count++] = shown;
-  Add(environment, std::span(ranges).first(count));
+  std::optional<double> priority;
+  if (errors() != nullptr) {
+    priority = PriorityOf(environment, window, std::min(steps, format_.length()), next);
+  }
+  Add(environment, std::span(ranges).first(count), priority);
+}
+
+double SequenceWriter::PriorityOf(int environment, std::int64_t window, int decisions,
+                                  std::int64_t last) const {
+  double largest = 0;
+  double sum = 0;
+  for (int i = 0; i < decisions; ++i) {
+    const double error = errors()->Of(environment, window + i, last);
+    largest = std::max(largest, error);
+    sum += error;
+  }
+  return mix_ * largest + (1 - mix_) * sum / decisions + kPriorityMin;
 }
 
 }  // namespace menger

@@ -67,17 +67,29 @@ class SequenceFormat {
 // Writes sequences.
 class SequenceWriter final : public EpisodeWriter {
  public:
-  // `format` outlives the writer.
-  SequenceWriter(const SequenceFormat& format, const SlabWriterContext& context)
-      : EpisodeWriter(format.format(), format.burn_in() + format.steps() + 1, context),
-        format_(format) {}
+  // `format` outlives the writer. A sequence's priority is `mix` x its largest error + the rest x
+  // their mean, where there are errors.
+  SequenceWriter(const SequenceFormat& format, const SlabWriterContext& context,
+                 std::unique_ptr<OwnErrors> errors = nullptr, double mix = 1)
+      : EpisodeWriter(format.format(), HistoryOf(format), context, std::move(errors)),
+        format_(format),
+        mix_(mix) {}
+
+  // How many steps an item reaches back, the newest included.
+  static int HistoryOf(const SequenceFormat& format) {
+    return format.burn_in() + format.steps() + 1;
+  }
 
  private:
   void AddItems(Stream& stream, std::int64_t last, bool ended, int environment) override;
   // Adds the item whose window begins at the stream's next_item; `last` is the newest step.
   void AddItem(const Stream& stream, std::int64_t last, int environment);
 
+  // Of the decisions from `window` on, by errors of returns up to `last`.
+  double PriorityOf(int environment, std::int64_t window, int decisions, std::int64_t last) const;
+
   const SequenceFormat& format_;
+  const double mix_;
 };
 
 }  // namespace menger

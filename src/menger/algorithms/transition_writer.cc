@@ -70,7 +70,9 @@ void TransitionWriter::AddItem(Stream& stream, std::int64_t last, int environmen
     ranges[count++] = stack(decision);
     ranges[count++] = stack(next);
   }
-  Add(environment, std::span(ranges).first(count));
+  std::optional<double> priority;
+  if (errors() != nullptr) priority = errors()->Of(environment, decision, last) + kPriorityMin;
+  Add(environment, std::span(ranges).first(count), priority);
 }
 
 }  // namespace menger

@@ -57,10 +57,15 @@ class TransitionFormat {
 class TransitionWriter final : public EpisodeWriter {
  public:
   // `format` outlives the writer.
-  TransitionWriter(const TransitionFormat& format, const SlabWriterContext& context)
-      : EpisodeWriter(format.steps(), format.options().n_step + format.options().frame_stack,
-                      context),
+  TransitionWriter(const TransitionFormat& format, const SlabWriterContext& context,
+                   std::unique_ptr<OwnErrors> errors = nullptr)
+      : EpisodeWriter(format.steps(), HistoryOf(format), context, std::move(errors)),
         format_(format) {}
+
+  // How many steps an item reaches back, the newest included.
+  static int HistoryOf(const TransitionFormat& format) {
+    return format.options().n_step + format.options().frame_stack;
+  }
 
  private:
   void AddItems(Stream& stream, std::int64_t last, bool ended, int environment) override;

@@ -30,13 +30,15 @@ ReplayLearner::ReplayLearner(const ReplayOptions& options, const ReplayLearnerCo
       replay_(options.address.empty() ? RunReplay(ReplayStoreFor(options, context, algorithm))
                                       : RunReplay(options, algorithm, context.given_up)),
       patience_(ReplayPatience(options)),
-      writer_(algorithm.MakeWriter({.replay = replay_.client(),
-                                    .table = replay_.table(),
-                                    .environments = context.environments,
-                                    .chunk_steps = ReplayChunkSteps(options, context.environments),
-                                    .compression = options.compression == "automatic"
-                                                       ? Compression::kAutomatic
-                                                       : Compression::kNone})),
+      writer_(algorithm.MakeWriter(
+          {.replay = replay_.client(),
+           .table = replay_.table(),
+           .environments = context.environments,
+           .chunk_steps = ReplayChunkSteps(options, context.environments),
+           .compression =
+               options.compression == "automatic" ? Compression::kAutomatic : Compression::kNone,
+           .own_errors_by =
+               options.initial_priority == "error" ? &algorithm.publication() : nullptr})),
       trainer_(options, context, replay_.client(), replay_.table(), algorithm) {}
 
 Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) {

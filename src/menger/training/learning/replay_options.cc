@@ -39,6 +39,13 @@ void ReplayOptions::Declare(Options& options) {
   options.Add(
       "priority_exponent", &priority_exponent,
       {.minimum = 0, .maximum = 10, .consequence = "prioritised: how much more; 0 is uniform"});
+  options.Add(
+      "initial_priority", &initial_priority,
+      {.choices = {"highest", "error"},
+       .consequence = "prioritised: a new step has the highest priority that there was, so "
+                      "that it is drawn soon; or that of its error by the values which the "
+                      "policy had when it acted: with many environments most of what is new "
+                      "is not worth a draw. The DQN family and r2d2 alone"});
   options.Add("stratified", &stratified,
               {.consequence = "prioritised: the draws of a batch are spread over the sum of "
                               "priorities, one from each of as many equal shares"});
@@ -73,6 +80,12 @@ void ReplayOptions::Declare(Options& options) {
 }
 
 void ReplayOptions::Check() const {
+  if (initial_priority == "error" && sampler != "prioritised") {
+    throw InvalidArgument(
+        "replay.initial_priority = error with replay.sampler = {}: priorities are those of "
+        "prioritised draws",
+        sampler);
+  }
   if (min_size <= capacity) return;
   throw InvalidArgument(
       "replay.min_size = {} is beyond replay.capacity = {}: learning would never start", min_size,

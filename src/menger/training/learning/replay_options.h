@@ -17,6 +17,7 @@ struct ReplayOptions {
   double training_intensity = 8;
   std::string sampler = "uniform";  // uniform or prioritised.
   double priority_exponent = 0.6;
+  std::string initial_priority = "highest";  // highest or error.
   bool stratified = false;
   std::string prefetch = "auto";  // auto, on or off.
   std::int64_t chunk_steps = 64;
@@ -27,7 +28,8 @@ struct ReplayOptions {
 
   void Declare(Options& options);
 
-  // Throws InvalidArgument if min_size is beyond the capacity.
+  // Throws InvalidArgument if min_size is beyond the capacity, or items without priorities are to
+  // begin with one.
   void Check() const;
 };
 

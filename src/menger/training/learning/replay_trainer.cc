@@ -7,8 +7,6 @@
 namespace menger {
 namespace {
 
-constexpr double kPriorityMin = 1e-6;  // An item without an error may still be drawn (Schaul et al.
-                                       // 2016, section 3.3).
 constexpr std::chrono::seconds kPatience(60);
 
 bool Prefetches(const ReplayOptions& options, const ReplayLearnerContext& context) {
