@@ -72,6 +72,7 @@ struct CollectorPlan {
   bool clip_actions = false;        // See GroupOptions.
   bool pin = true;
   std::vector<int> cpus = {};    // That it may pin to; empty: all that there are.
+  bool shared_slab = false;      // Others will map it.
   double patience_seconds = 60;  // A worker that makes no progress for this long fails the run.
   std::uint64_t seed = 0;
 
@@ -115,6 +116,10 @@ class Collector {
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
 };
+
+// What the slabs of such a collector are like.
+SlabSpec SlabSpecOf(const CollectorPlan& plan, const EnvironmentSpec& environment,
+                    const PolicySpec& policy);
 
 // Throws InvalidArgument on an impossible plan. `policies` is called once for each thread that
 // acts.

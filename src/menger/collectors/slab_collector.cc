@@ -33,21 +33,6 @@ std::vector<std::unique_ptr<Policy>> MakePolicies(const PolicyFactory& factory, 
   return policies;
 }
 
-SlabSpec SpecOf(const CollectorPlan& plan, const EnvironmentSpec& environment,
-                const PolicySpec& policy) {
-  std::size_t column_bytes = 0;
-  for (const LeafSpec& leaf : environment.observation.leaves()) column_bytes += leaf.bytes();
-  const bool gaps = plan.groups * plan.workers > 1 && column_bytes < kWideColumn;
-  return {.observation = environment.observation,
-          .state = policy.state,
-          .action = environment.action,
-          .policy = policy.columns,
-          .horizon = plan.horizon,
-          .history = plan.history,
-          .columns = ColumnLayout(plan.environments, plan.groups, plan.workers, gaps ? kPadding : 1,
-                                  plan.first_environment)};
-}
-
 Slab MakePlannedSlab(const CollectorPlan& plan, const EnvironmentEntry& environment,
                      const SlabSpec& spec) {
   const auto purpose = [&plan] {
@@ -60,7 +45,8 @@ Slab MakePlannedSlab(const CollectorPlan& plan, const EnvironmentEntry& environm
     bytes -= static_cast<double>(leaf.bytes()) * plan.horizon * spec.columns.positions();
   }
   RequireMemory(bytes, purpose());
-  return WithMemoryFor(purpose, [&] { return MakeSlab(spec, environment); });
+  return WithMemoryFor(
+      purpose, [&] { return plan.shared_slab ? Slab::Shared(spec) : MakeSlab(spec, environment); });
 }
 
 std::vector<int> DrawRandomSteps(const CollectorPlan& plan) {
@@ -122,12 +108,27 @@ void Unpack(const ColumnLayout& columns, std::size_t item, const std::byte* from
 
 }  // namespace
 
+SlabSpec SlabSpecOf(const CollectorPlan& plan, const EnvironmentSpec& environment,
+                    const PolicySpec& policy) {
+  std::size_t column_bytes = 0;
+  for (const LeafSpec& leaf : environment.observation.leaves()) column_bytes += leaf.bytes();
+  const bool gaps = plan.groups * plan.workers > 1 && column_bytes < kWideColumn;
+  return {.observation = environment.observation,
+          .state = policy.state,
+          .action = environment.action,
+          .policy = policy.columns,
+          .horizon = plan.horizon,
+          .history = plan.history,
+          .columns = ColumnLayout(plan.environments, plan.groups, plan.workers, gaps ? kPadding : 1,
+                                  plan.first_environment)};
+}
+
 SlabCollector::SlabCollector(const CollectorPlan& plan, const EnvironmentEntry& environment,
                              const PolicyFactory& factory, int policies)
     : plan_(plan),
       policies_(MakePolicies(factory, policies)),
       slab_(MakePlannedSlab(plan, environment,
-                            SpecOf(plan, environment.spec, policies_.front()->spec()))),
+                            SlabSpecOf(plan, environment.spec, policies_.front()->spec()))),
       random_steps_(DrawRandomSteps(plan)),
       tracker_(plan.environments),
       clocks_(plan.workers),

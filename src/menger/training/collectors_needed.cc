@@ -80,12 +80,15 @@ PipelineSpeeds MeasurePipeline(const Experiment& experiment, const EnvironmentEn
   RunReplay replay(store);
   ReplayTrainer trainer(options, PipelineContext(experiment), replay.client(), replay.table(),
                         algorithm);
-  RunCounts counts;
+  const auto memory = std::make_unique<RunMemory>();
   CollectorShare all{.environments = static_cast<int>(experiment.collector.environments),
                      .horizon = static_cast<int>(experiment.collector.horizon)};
-  const auto collector =
-      MakeCollectorRole(experiment, environment, algorithm, algorithm.publication(),
-                        replay.client(), replay.table(), all, /*attempt=*/0, counts);
+  const auto collector = MakeCollectorRole(experiment, environment, algorithm,
+                                           {.parameters = algorithm.publication(),
+                                            .replay = replay.client(),
+                                            .table = replay.table(),
+                                            .memory = *memory},
+                                           all, /*attempt=*/0);
   PipelineSpeeds speeds;
   const Collected collected = CollectUntilThereIsABatch(*collector, replay, options.batch_size);
   speeds.collecting = collected.seconds / collected.slabs;

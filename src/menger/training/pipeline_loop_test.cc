@@ -111,6 +111,15 @@ TEST_P(PipelineLoopTest, WhatIsLearnedOfAStepCollectedIsWhatTheRecipeSays) {
   EXPECT_LE(static_cast<double>(table.samples), owed + pace.buffer);
 }
 
+TEST_P(PipelineLoopTest, InferenceMayBeApart) {
+  const RunOutcome outcome =
+      Start({"topology.inference=apart", "collector.environments=8", "topology.collectors=4"});
+  EXPECT_EQ(outcome.end, LoopEnd::kCompleted);
+  EXPECT_GE(outcome.counters.steps, 6'000);
+  EXPECT_LT(outcome.counters.steps, 6'000 + 8);
+  EXPECT_GT(outcome.counters.episodes, 50);
+}
+
 TEST_P(PipelineLoopTest, AStoppedRunGoesOnWhereItWas) {
   stop_after_ = 3;
   const RunOutcome stopped = Start({"steps=200000", "evaluation.every=0"});

@@ -110,33 +110,59 @@ std::vector<CollectorShare> SharesOf(const Experiment& experiment) {
   return shares;
 }
 
-std::unique_ptr<CollectorRole> MakeCollectorRole(
-    const Experiment& experiment, const EnvironmentEntry& environment, ReplayAlgorithm& algorithm,
-    const ParameterSource& parameters, ReplayClient& client, int table, const CollectorShare& share,
-    std::int64_t attempt, RunCounts& counts) {
-  const std::uint64_t seed = CollectorSeed(experiment.seed, attempt);
-  const auto policies = [&] {
-    return algorithm.policies().Make(parameters, PolicyMode::kSample, seed);
-  };
-  const int all = static_cast<int>(experiment.collector.environments);
-  const ReplayOptions& replay = experiment.replay;
+CollectorPlan PlanOf(const Experiment& experiment, const EnvironmentEntry& environment,
+                     ReplayAlgorithm& algorithm, const CollectorShare& share,
+                     std::int64_t attempt) {
   CollectorPlan plan = PlanCollection(experiment, environment, algorithm, share.environments,
-                                      /*cpus=*/1, seed)
+                                      /*cpus=*/1, CollectorSeed(experiment.seed, attempt))
                            .plan;
   plan.first_environment = share.first_environment;
   plan.pin = plan.pin && !share.cpus.empty();
   plan.cpus = share.cpus;
+  plan.shared_slab = experiment.topology.infers_apart() && experiment.topology.kind == "processes";
+  return plan;
+}
+
+std::unique_ptr<CollectorRole> MakeCollectorRole(
+    const Experiment& experiment, const EnvironmentEntry& environment, ReplayAlgorithm& algorithm,
+    const CollectorContext& context, const CollectorShare& share, std::int64_t attempt) {
+  const CollectorPlan plan = PlanOf(experiment, environment, algorithm, share, attempt);
+  const auto policies = [&]() -> std::unique_ptr<Policy> {
+    if (experiment.topology.infers_apart()) {
+      return std::make_unique<RemotePolicy>(algorithm.policies().spec(), context.memory.inference,
+                                            share.index, context.show);
+    }
+    return algorithm.policies().Make(context.parameters, PolicyMode::kSample, plan.seed);
+  };
+  const int all = static_cast<int>(experiment.collector.environments);
+  const ReplayOptions& replay = experiment.replay;
   return std::make_unique<CollectorRole>(
       share, MakeCollector(plan, environment, policies),
       algorithm.MakeWriter(
-          {.replay = client,
-           .table = table,
+          {.replay = context.replay,
+           .table = context.table,
            .environments = share.environments,
            .chunk_steps = ReplayChunkSteps(replay, all),
            .compression =
                replay.compression == "automatic" ? Compression::kAutomatic : Compression::kNone,
-           .own_errors_by = replay.initial_priority == "error" ? &parameters : nullptr}),
-      counts, experiment.steps);
+           .own_errors_by = replay.initial_priority == "error" ? &context.parameters : nullptr}),
+      context.memory.counts, experiment.steps);
+}
+
+std::unique_ptr<InferenceRole> MakeInferenceRole(const Experiment& experiment,
+                                                 ReplayAlgorithm& algorithm,
+                                                 const ParameterSource& parameters,
+                                                 InferenceBoard& board,
+                                                 InferenceRole::FindSlab find) {
+  const TopologyOptions& topology = experiment.topology;
+  const std::chrono::duration<double> wait(topology.inference_wait);
+  return std::make_unique<InferenceRole>(
+      InferenceRoleOptions{.collectors = static_cast<int>(topology.collectors.value),
+                           .positions_max = static_cast<int>(topology.inference_batch),
+                           .wait = std::chrono::duration_cast<std::chrono::nanoseconds>(wait)},
+      algorithm.policies().Make(parameters, PolicyMode::kSample,
+                                static_cast<std::uint64_t>(experiment.seed)),
+      board, std::move(find));
 }
 
 std::unique_ptr<LearnerRole> MakeLearnerRole(const Experiment& experiment,

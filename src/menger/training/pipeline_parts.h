@@ -13,7 +13,10 @@
 #include "menger/training/experiment.h"
 #include "menger/training/learning/replay_trainer.h"
 #include "menger/training/roles/collector_role.h"
+#include "menger/training/roles/inference_board.h"
+#include "menger/training/roles/inference_role.h"
 #include "menger/training/roles/learner_role.h"
+#include "menger/training/roles/remote_policy.h"
 #include "menger/training/roles/run_counts.h"
 #include "menger/training/training_parts.h"
 
@@ -45,12 +48,36 @@ Pace PaceOf(const Experiment& experiment, const PipelinePace& pace, const RunCou
 // pinned side by side where all of them go round.
 std::vector<CollectorShare> SharesOf(const Experiment& experiment);
 
-// One that plays by versions of `parameters` until all have collected what the recipe says.
-// `attempt`: as CollectorSeed's. Borrows the algorithm, the parameters, the client and the counts.
-std::unique_ptr<CollectorRole> MakeCollectorRole(
-    const Experiment& experiment, const EnvironmentEntry& environment, ReplayAlgorithm& algorithm,
-    const ParameterSource& parameters, ReplayClient& replay, int table, const CollectorShare& share,
-    std::int64_t attempt, RunCounts& counts);
+// How a share is collected: of a resolved recipe, so nothing is measured. `attempt`: as
+// CollectorSeed's.
+CollectorPlan PlanOf(const Experiment& experiment, const EnvironmentEntry& environment,
+                     ReplayAlgorithm& algorithm, const CollectorShare& share, std::int64_t attempt);
+
+// What a collector borrows.
+struct CollectorContext {
+  const ParameterSource& parameters;
+  ReplayClient& replay;
+  int table = 0;
+  RunMemory& memory;
+  RemotePolicy::ShowSlab show = {};  // Where inference is apart.
+};
+
+// One that plays by versions of the parameters, or as inference acts for it, until all have
+// collected what the recipe says. Borrows the algorithm, too.
+std::unique_ptr<CollectorRole> MakeCollectorRole(const Experiment& experiment,
+                                                 const EnvironmentEntry& environment,
+                                                 ReplayAlgorithm& algorithm,
+                                                 const CollectorContext& context,
+                                                 const CollectorShare& share, std::int64_t attempt);
+
+// One that acts for all collectors of the recipe by versions of `parameters`. Borrows the
+// algorithm, the parameters and the board. Its draws are those of attempt 0: what a collector that
+// was made anew meets differs by its environments alone.
+std::unique_ptr<InferenceRole> MakeInferenceRole(const Experiment& experiment,
+                                                 ReplayAlgorithm& algorithm,
+                                                 const ParameterSource& parameters,
+                                                 InferenceBoard& board,
+                                                 InferenceRole::FindSlab find);
 
 // One whose updates are paced so. Borrows all.
 std::unique_ptr<LearnerRole> MakeLearnerRole(const Experiment& experiment,

@@ -39,8 +39,8 @@ ProcessRoles::ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algori
       folder_("roles"),
       publication_(algorithm.policies().manifest()),
       parameters_(std::make_unique<SharedParameters>(publication_.descriptor())),
-      memory_(AllocateSharedMemory("menger-run-counts", sizeof(RunCounts))),
-      counts_(*new (memory_->data()) RunCounts),
+      memory_(AllocateSharedMemory("menger-run", sizeof(RunMemory))),
+      run_(*new (memory_->data()) RunMemory),
       shared_(MemorySocketIn(folder_.path()), {publication_.descriptor(), memory_->descriptor()}),
       shares_(SharesOf(experiment)),
       collectors_(shares_.size()) {
@@ -57,6 +57,18 @@ ProcessRoles::ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algori
                          return learner_.Call<&LearnerActor::Advance>(slice);
                        }};
   for (std::size_t i = 0; i < shares_.size(); ++i) collector_seats_.push_back(CollectorSeat(i));
+  if (!experiment.topology.infers_apart()) return;
+  inference_seat_ = {.name = "inference",
+                     .make = [this] { MakeInference(); },
+                     .advance =
+                         [this](std::chrono::nanoseconds slice) {
+                           return inference_.Call<&InferenceActor::Advance>(slice);
+                         }};
+}
+
+bool ProcessRoles::IsCollector(const Seat& seat) const {
+  return &seat >= collector_seats_.data() &&
+         &seat < collector_seats_.data() + collector_seats_.size();
 }
 
 ProcessRoles::Seat ProcessRoles::CollectorSeat(std::size_t index) {
@@ -70,6 +82,7 @@ ProcessRoles::Seat ProcessRoles::CollectorSeat(std::size_t index) {
 
 std::vector<ProcessRoles::Seat*> ProcessRoles::Seats() {
   std::vector<Seat*> seats = {&replay_seat_, &learner_seat_};
+  if (inference_seat_) seats.push_back(&*inference_seat_);
   for (Seat& seat : collector_seats_) seats.push_back(&seat);
   return seats;
 }
@@ -77,7 +90,7 @@ std::vector<ProcessRoles::Seat*> ProcessRoles::Seats() {
 // ---- Making them
 
 void ProcessRoles::Begin(const PipelineStart& start) {
-  counts_.steps = start.steps;
+  run_.counts.steps = start.steps;
   attempt_ = start.attempt;
   incarnation_ = algorithm_.publication().Latest()->version().incarnation;
   if (start.checkpoint != nullptr) {
@@ -118,6 +131,10 @@ void ProcessRoles::MakeCollector(std::size_t index) {
   collectors_[index] = runtime_->CreateActor<CollectorActor>({.name = shares_[index].name}, spec);
 }
 
+void ProcessRoles::MakeInference() {
+  inference_ = runtime_->CreateActor<InferenceActor>({.name = "inference"}, Spec());
+}
+
 // ---- Looking after them
 
 PipelineNews ProcessRoles::Look(std::chrono::nanoseconds time) {
@@ -125,11 +142,12 @@ PipelineNews ProcessRoles::Look(std::chrono::nanoseconds time) {
   const TableInfo table = news_.table;
   PipelineNews news = std::exchange(news_, {.table = table});
   news.metrics = metrics_.TakeMeans();
-  news.steps = counts_.steps;
+  news.steps = run_.counts.steps;
   news.updates = learner_seat_.done_before + learner_seat_.status.done;
   news.learner = StatusOf(learner_seat_);
   for (const Seat& seat : collector_seats_) news.collectors.push_back(StatusOf(seat));
   news.others = {StatusOf(replay_seat_)};
+  if (inference_seat_) news.others.push_back(StatusOf(*inference_seat_));
   news.attempt = attempt_;
   news.failed = failed_ != nullptr;
   return news;
@@ -182,7 +200,9 @@ void ProcessRoles::Fail(Seat& seat, const Error& error) {
   if (seat.resting) return;  // It was to save, and can go on.
   seat.done = true;
   seat.status.ended = true;
-  if (failed_ == nullptr) failed_ = &seat;
+  // Where inference fails, those who ask it fail, too.
+  const bool is_cause = inference_seat_ && &seat == &*inference_seat_;
+  if (failed_ == nullptr || (is_cause && failed_ != &learner_seat_)) failed_ = &seat;
 }
 
 // Those that meet it notice, and go on when it is back.
@@ -253,6 +273,7 @@ std::shared_ptr<const ParameterBlob> ProcessRoles::Save(ArchiveWriter& archive, 
 
 void ProcessRoles::Stop() {
   for (Seat* seat : Seats()) seat->resting = true;
+  if (inference_seat_) inference_seat_->resting = false;  // Until nobody asks it any more.
   // A collector that hangs is left alone.
   const Deadline soon = Deadline::After(kRestTime);
   const Deadline end = Deadline::After(kPatience);
@@ -261,6 +282,7 @@ void ProcessRoles::Stop() {
   while (std::ranges::any_of(collector_seats_, is_called) && !soon.expired()) {
     Tend(Deadline::After(kSlice), kSlice);
   }
+  if (inference_seat_) inference_seat_->resting = true;
   // What replay holds now, as nobody writes or draws any more.
   while (replay_seat_.call && !soon.expired()) Tend(Deadline::After(kSlice), kSlice);
   if (!replay_seat_.call && !replay_seat_.done) replay_seat_.call = replay_seat_.advance({});

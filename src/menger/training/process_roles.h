@@ -59,11 +59,10 @@ class ProcessRoles final : public PipelineRoles {
   void MakeLearner();
   void MakeReplay();
   void MakeCollector(std::size_t index);
+  void MakeInference();
   Seat CollectorSeat(std::size_t index);
   std::vector<Seat*> Seats();
-  bool IsCollector(const Seat& seat) const {
-    return &seat != &learner_seat_ && &seat != &replay_seat_;
-  }
+  bool IsCollector(const Seat& seat) const;
   // Advances who does not rest, for a slice, and hears what they tell, until then.
   void Tend(const Deadline& end, std::chrono::nanoseconds slice);
   void Hear(Seat& seat);
@@ -80,7 +79,7 @@ class ProcessRoles final : public PipelineRoles {
   SharedPublication publication_;
   const std::unique_ptr<SharedParameters> parameters_;
   const std::unique_ptr<SharedMemory> memory_;
-  RunCounts& counts_;
+  RunMemory& run_;
   const DescriptorServer shared_;
 
   std::int64_t attempt_ = 0;
@@ -92,11 +91,13 @@ class ProcessRoles final : public PipelineRoles {
 
   const std::vector<CollectorShare> shares_;
   Seat learner_seat_, replay_seat_;
-  std::vector<Seat> collector_seats_;  // By share; these two are not resized.
-  std::unique_ptr<Runtime> runtime_;   // Last but those who live in it.
+  std::optional<Seat> inference_seat_;  // Where it is apart.
+  std::vector<Seat> collector_seats_;   // By share; these two are not resized.
+  std::unique_ptr<Runtime> runtime_;    // Last but those who live in it.
   ActorRef<ReplayActor> replay_;
   ActorRef<LearnerActor> learner_;
   std::vector<ActorRef<CollectorActor>> collectors_;
+  ActorRef<InferenceActor> inference_;
 };
 
 }  // namespace menger

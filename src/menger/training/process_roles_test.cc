@@ -140,6 +140,29 @@ TEST_F(ProcessRolesTest, SavingSurvivesTheDeathOfThoseWhoSave) {
   roles_->Stop();
 }
 
+TEST_F(ProcessRolesTest, WhenItsProcessIsKilledAnotherInfers) {
+  experiment_.topology.inference = "apart";
+  roles_ = std::make_unique<ProcessRoles>(
+      experiment_, static_cast<ReplayAlgorithm&>(*parts_.algorithm), *parts_.update);
+  roles_->Begin({});
+  const PipelineNews before = UntilItLearns();
+  ASSERT_EQ(before.others[1].name, "inference");
+  Send(SIGKILL, before.others[1]);
+  const PipelineNews after = Until([&](const PipelineNews& news) {
+    const RoleStatus& inference = news.others[1];
+    return inference.process != 0 && inference.process != before.others[1].process &&
+           inference.done > 1'000;
+  });
+  // And one of those who ask it.
+  Send(SIGKILL, after.collectors[0]);
+  Until([&](const PipelineNews& news) {
+    const RoleStatus& collector = news.collectors[0];
+    return collector.process != 0 && collector.process != after.collectors[0].process &&
+           collector.done > 1'000;
+  });
+  roles_->Stop();
+}
+
 TEST_F(ProcessRolesTest, OneThatHangsIsSeenToDoNothing) {
   roles_->Begin({});
   const PipelineNews before = UntilItLearns();

@@ -21,6 +21,22 @@ void CheckShares(const Experiment& experiment) {
       collectors, environments);
 }
 
+// A collector that asks for its actions has one thread that does, and, where its environments go
+// round, two groups: while one is acted on, the other is simulated.
+void ResolveKindOfAsking(Experiment& experiment, std::int64_t environments) {
+  CollectorOptions& collector = experiment.collector;
+  if (collector.kind == "local") {
+    throw InvalidArgument(
+        "collector.kind = local with topology.inference = apart: its workers act each for itself; "
+        "choose alternating, synchronous or serial");
+  }
+  if (collector.kind != "auto") return;
+  const std::int64_t workers = collector.workers.is_auto ? 1 : collector.workers.value;
+  const bool halves = environments % (collector.groups * workers) == 0;
+  collector.kind = halves ? "alternating" : "synchronous";
+  experiment.NoteChosen("collector", "kind");
+}
+
 void ResolvePipeline(Experiment& experiment, const EnvironmentEntry& environment) {
   AutoInt& collectors = experiment.topology.collectors;
   const int learner_threads = static_cast<int>(experiment.learner_threads.value);
@@ -28,8 +44,12 @@ void ResolvePipeline(Experiment& experiment, const EnvironmentEntry& environment
   const auto for_collectors = [&](std::int64_t count) {
     return static_cast<int>(std::max<std::int64_t>(1, (cpus - learner_threads) / count));
   };
+  if (!collectors.is_auto) CheckShares(experiment);
+  if (experiment.topology.infers_apart()) {
+    ResolveKindOfAsking(experiment, experiment.collector.environments /
+                                        (collectors.is_auto ? 1 : collectors.value));
+  }
   if (!collectors.is_auto) {
-    CheckShares(experiment);
     return ResolveCollector(experiment, environment,
                             experiment.collector.environments / collectors.value,
                             for_collectors(collectors.value));

@@ -16,17 +16,18 @@
 namespace menger {
 namespace {
 
-constexpr std::chrono::seconds kMeetingTime{60};  // For others to begin, or to come back.
+constexpr std::chrono::milliseconds kSlabTime{500};  // For a collector that lives.
+constexpr std::chrono::seconds kMeetingTime{60};     // For others to begin, or to come back.
 
 ServedReplayOptions ReplayIn(const std::string& folder) {
   return {.socket = ReplaySocketIn(folder), .patience = kMeetingTime};
 }
 
-std::unique_ptr<SharedMemory> CountsIn(const std::vector<FileDescriptor>& shared) {
-  return MapSharedMemory(shared.at(1).get(), sizeof(RunCounts));
+std::unique_ptr<SharedMemory> MemoryIn(const std::vector<FileDescriptor>& shared) {
+  return MapSharedMemory(shared.at(1).get(), sizeof(RunMemory));
 }
 
-RunCounts& CountsOf(SharedMemory& memory) { return *reinterpret_cast<RunCounts*>(memory.data()); }
+RunMemory& RunOf(SharedMemory& memory) { return *reinterpret_cast<RunMemory*>(memory.data()); }
 
 RoleReport ReportOf(const Role& role, const RoleMeter& meter) {
   RoleReport report{.status = meter.StatusOf(role)};
@@ -52,6 +53,9 @@ RoleReport AdvanceFor(std::chrono::nanoseconds slice, Role& role, RoleMeter& met
 }  // namespace
 
 std::string ReplaySocketIn(const std::string& folder) { return folder + "/replay"; }
+std::string SlabSocketIn(const std::string& folder, int collector, std::uint32_t number) {
+  return fmt::format("{}/slab-{}-{}", folder, collector, number);
+}
 std::string MemorySocketIn(const std::string& folder) { return folder + "/memory"; }
 
 RoleRecipe::RoleRecipe(const RoleSpec& spec)
@@ -102,7 +106,7 @@ LearnerActor::LearnerActor(const RoleSpec& spec)
       algorithm_(static_cast<ReplayAlgorithm&>(*parts_.algorithm)),
       shared_(FetchDescriptors(MemorySocketIn(spec.folder), Deadline::After(kMeetingTime))),
       publication_(shared_.at(0).get()),
-      counts_(CountsIn(shared_)),
+      memory_(MemoryIn(shared_)),
       replay_(ReplayIn(spec.folder)),
       table_(replay_.Find("replay")),
       trainer_(recipe_.experiment.replay, PipelineContext(recipe_.experiment), replay_, table_,
@@ -119,7 +123,7 @@ LearnerActor::LearnerActor(const RoleSpec& spec)
   }
   PublishToAll();
   role_ = MakeLearnerRole(recipe_.experiment, algorithm_, *parts_.update, trainer_, replay_, table_,
-                          CountsOf(*counts_), [this] { PublishToAll(); });
+                          RunOf(*memory_).counts, [this] { PublishToAll(); });
 }
 
 void LearnerActor::PublishToAll() { publication_.Publish(*algorithm_.publication().Latest()); }
@@ -148,19 +152,68 @@ CollectorActor::CollectorActor(const RoleSpec& spec)
       algorithm_(MakeAlgorithm(recipe_.experiment, recipe_.environment)),
       shared_(FetchDescriptors(MemorySocketIn(spec.folder), Deadline::After(kMeetingTime))),
       parameters_(shared_.at(0).get()),
-      counts_(CountsIn(shared_)),
+      memory_(MemoryIn(shared_)),
       replay_(ReplayIn(spec.folder)),
       role_(MakeCollectorRole(
           recipe_.experiment, recipe_.environment, static_cast<ReplayAlgorithm&>(*algorithm_),
-          parameters_, replay_, replay_.Find("replay"),
-          SharesOf(recipe_.experiment).at(static_cast<std::size_t>(spec.collector)), spec.attempt,
-          CountsOf(*counts_))),
+          {.parameters = parameters_,
+           .replay = replay_,
+           .table = replay_.Find("replay"),
+           .memory = RunOf(*memory_),
+           .show =
+               [this, spec](Slab& slab, std::uint32_t number) {
+                 slab_ = std::make_unique<DescriptorServer>(
+                     SlabSocketIn(spec.folder, spec.collector, number),
+                     std::vector<int>{slab.descriptor()});
+               }},
+          SharesOf(recipe_.experiment).at(static_cast<std::size_t>(spec.collector)), spec.attempt)),
       meter_(role_->name()) {}
 
 RoleReport CollectorActor::Advance(std::chrono::nanoseconds slice) {
   RoleReport report = AdvanceFor(slice, *role_, meter_);
   report.episodes = role_->TakeEpisodes();
   return report;
+}
+
+// ---- Inference
+
+InferenceActor::InferenceActor(const RoleSpec& spec)
+    : recipe_(spec),
+      folder_(spec.folder),
+      algorithm_(MakeAlgorithm(recipe_.experiment, recipe_.environment)),
+      shares_(SharesOf(recipe_.experiment)),
+      shared_(FetchDescriptors(MemorySocketIn(spec.folder), Deadline::After(kMeetingTime))),
+      parameters_(shared_.at(0).get()),
+      memory_(MemoryIn(shared_)),
+      slabs_(shares_.size()),
+      role_(MakeInferenceRole(
+          recipe_.experiment, static_cast<ReplayAlgorithm&>(*algorithm_), parameters_,
+          RunOf(*memory_).inference,
+          [this](int collector, std::uint32_t number) { return Find(collector, number); })),
+      meter_("inference") {}
+
+Slab* InferenceActor::Find(int collector, std::uint32_t number) {
+  const auto index = static_cast<std::size_t>(collector);
+  Mapped& mapped = slabs_[index];
+  if (mapped.number == number) return &*mapped.slab;
+  try {
+    const std::vector<FileDescriptor> found =
+        FetchDescriptors(SlabSocketIn(folder_, collector, number), Deadline::After(kSlabTime));
+    const CollectorPlan plan =
+        PlanOf(recipe_.experiment, recipe_.environment, static_cast<ReplayAlgorithm&>(*algorithm_),
+               shares_[index], /*attempt=*/0);
+    const SlabSpec spec = SlabSpecOf(plan, recipe_.environment.spec, algorithm_->policies().spec());
+    mapped.slab.emplace(spec, MapSharedMemory(found.at(0).get(), Slab::BytesNeeded(spec)));
+    mapped.number = number;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    return nullptr;  // Its collector has died.
+  }
+  return &*mapped.slab;
+}
+
+RoleReport InferenceActor::Advance(std::chrono::nanoseconds slice) {
+  return AdvanceFor(slice, *role_, meter_);
 }
 
 }  // namespace menger

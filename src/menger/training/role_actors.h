@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "menger/base/files.h"
+#include "menger/base/sharing/descriptor_server.h"
 #include "menger/parameters/shared_parameters.h"
 #include "menger/replay/client/served_replay.h"
 #include "menger/replay/replay_store.h"
@@ -37,6 +39,7 @@ struct RoleSpec {
 };
 
 // Sockets in the folder where roles meet.
+std::string SlabSocketIn(const std::string& folder, int collector, std::uint32_t number);
 std::string ReplaySocketIn(const std::string& folder);
 std::string MemorySocketIn(const std::string& folder);  // Hands out SharedRun's descriptors.
 
@@ -100,7 +103,7 @@ class LearnerActor {
   ReplayAlgorithm& algorithm_;
   std::vector<FileDescriptor> shared_;
   SharedPublication publication_;
-  const std::unique_ptr<SharedMemory> counts_;
+  const std::unique_ptr<SharedMemory> memory_;
   ServedReplay replay_;
   const int table_;
   ReplayTrainer trainer_;
@@ -120,9 +123,37 @@ class CollectorActor {
   const std::unique_ptr<Algorithm> algorithm_;  // Says what policies and items are; learns nothing.
   std::vector<FileDescriptor> shared_;
   const SharedParameters parameters_;
-  const std::unique_ptr<SharedMemory> counts_;
+  const std::unique_ptr<SharedMemory> memory_;
   ServedReplay replay_;
+  std::unique_ptr<DescriptorServer> slab_;  // Hands out its slab, where inference is apart.
   std::unique_ptr<CollectorRole> role_;
+  RoleMeter meter_;
+};
+
+// Acts for the collectors, on slabs that it maps.
+class InferenceActor {
+ public:
+  explicit InferenceActor(const RoleSpec& spec);
+
+  RoleReport Advance(std::chrono::nanoseconds slice);
+
+ private:
+  struct Mapped {
+    std::uint32_t number = 0;  // 0: none.
+    std::optional<Slab> slab;
+  };
+
+  Slab* Find(int collector, std::uint32_t number);
+
+  const RoleRecipe recipe_;
+  const std::string folder_;
+  const std::unique_ptr<Algorithm> algorithm_;  // Says what policies are; learns nothing.
+  const std::vector<CollectorShare> shares_;
+  std::vector<FileDescriptor> shared_;
+  const SharedParameters parameters_;
+  const std::unique_ptr<SharedMemory> memory_;
+  std::vector<Mapped> slabs_;  // By collector.
+  std::unique_ptr<InferenceRole> role_;
   RoleMeter meter_;
 };
 

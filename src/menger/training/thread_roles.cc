@@ -20,7 +20,8 @@ ThreadRoles::ThreadRoles(const Experiment& experiment, const EnvironmentEntry& e
       update_(update),
       replay_(PipelineStore(experiment, algorithm)),
       trainer_(experiment.replay, PipelineContext(experiment), replay_.client(), replay_.table(),
-               algorithm) {}
+               algorithm),
+      slabs_(static_cast<std::size_t>(experiment.topology.collectors.value)) {}
 
 void ThreadRoles::Begin(const PipelineStart& start) {
   if (start.checkpoint != nullptr) {
@@ -30,16 +31,29 @@ void ThreadRoles::Begin(const PipelineStart& start) {
   counts_.steps = start.steps;
   attempt_ = start.attempt;
   for (const CollectorShare& share : SharesOf(experiment_)) {
-    collectors_.push_back(MakeCollectorRole(experiment_, environment_, algorithm_,
-                                            algorithm_.publication(), replay_.client(),
-                                            replay_.table(), share, start.attempt, counts_));
+    std::atomic<Slab*>& shown = slabs_[collectors_.size()];
+    collectors_.push_back(MakeCollectorRole(
+        experiment_, environment_, algorithm_,
+        {.parameters = algorithm_.publication(),
+         .replay = replay_.client(),
+         .table = replay_.table(),
+         .memory = *memory_,
+         .show = [&shown](Slab& slab, std::uint32_t /*number*/) { shown = &slab; }},
+        share, start.attempt));
+  }
+  if (experiment_.topology.infers_apart()) {
+    inference_ =
+        MakeInferenceRole(experiment_, algorithm_, algorithm_.publication(), memory_->inference,
+                          [this](int collector, std::uint32_t /*number*/) {
+                            return slabs_[static_cast<std::size_t>(collector)].load();
+                          });
   }
   learner_ = MakeLearnerRole(experiment_, algorithm_, update_, trainer_, replay_.client(),
                              replay_.table(), counts_, [] {});
 }
 
 PipelineNews ThreadRoles::Look(std::chrono::nanoseconds time) {
-  if (!threads_) threads_.emplace(*learner_, collectors_);
+  if (!threads_) threads_.emplace(*learner_, collectors_, inference_.get());
   std::this_thread::sleep_for(time);
   PipelineNews news{.steps = counts_.steps,
                     .updates = learner_->done(),
@@ -54,10 +68,11 @@ PipelineNews ThreadRoles::Look(std::chrono::nanoseconds time) {
   if (news.updates > updates_seen_) news.metrics = learner_->TakeMetrics();
   updates_seen_ = news.updates;
   news.attempt = attempt_;
+  if (threads_->inference) news.others.push_back(threads_->inference->status());
   // A learner that ended has failed, too, where it was not done; Stop tells.
-  news.failed =
-      news.steps < experiment_.steps &&
-      std::ranges::any_of(news.collectors, [](const RoleStatus& role) { return role.ended; });
+  const auto ended = [](const RoleStatus& role) { return role.ended; };
+  news.failed = std::ranges::any_of(news.others, ended) ||
+                (news.steps < experiment_.steps && std::ranges::any_of(news.collectors, ended));
   return news;
 }
 
@@ -87,11 +102,20 @@ void ThreadRoles::Stop() {
   } catch (const Error& error) {
     throw RoleFailed(error, /*learner=*/true);
   }
-  JoinCollectors();
+  std::optional<RoleFailed> failed = JoinCollectors();
+  if (threads_->inference) {
+    threads_->inference->Stop();
+    try {
+      threads_->inference->Join();
+    } catch (const Error& error) {  // Which is why those who ask it have failed, too.
+      failed.emplace(error, /*learner=*/false);
+    }
+  }
+  if (failed) throw RoleFailed(*failed);
 }
 
-void ThreadRoles::JoinCollectors() {
-  std::optional<RoleFailed> failed;  // The first.
+std::optional<RoleFailed> ThreadRoles::JoinCollectors() {
+  std::optional<RoleFailed> failed;
   for (std::size_t i = 0; i < collectors_.size(); ++i) {
     try {
       threads_->collectors[i]->Join();
@@ -101,7 +125,7 @@ void ThreadRoles::JoinCollectors() {
       if (!failed) failed.emplace(error, /*learner=*/false);
     }
   }
-  if (failed) throw RoleFailed(*failed);
+  return failed;
 }
 
 }  // namespace menger

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -26,15 +27,18 @@ class ThreadRoles final : public PipelineRoles {
 
  private:
   struct Threads {
-    Threads(LearnerRole& learns, const std::vector<std::unique_ptr<CollectorRole>>& collect)
+    Threads(LearnerRole& learns, const std::vector<std::unique_ptr<CollectorRole>>& collect,
+            InferenceRole* infers)
         : learner(learns) {
+      if (infers != nullptr) inference.emplace(*infers);
       for (const auto& role : collect) collectors.push_back(std::make_unique<RoleThread>(*role));
     }
     RoleThread learner;
+    std::optional<RoleThread> inference;  // After those who ask have gone.
     std::vector<std::unique_ptr<RoleThread>> collectors;
   };
 
-  void JoinCollectors();
+  std::optional<RoleFailed> JoinCollectors();  // What the first one has thrown.
 
   const Experiment& experiment_;
   const EnvironmentEntry& environment_;
@@ -42,7 +46,10 @@ class ThreadRoles final : public PipelineRoles {
   UpdateRule& update_;
   RunReplay replay_;
   ReplayTrainer trainer_;
-  RunCounts counts_;
+  const std::unique_ptr<RunMemory> memory_ = std::make_unique<RunMemory>();
+  RunCounts& counts_ = memory_->counts;
+  std::vector<std::atomic<Slab*>> slabs_;     // By collector, where inference is apart.
+  std::unique_ptr<InferenceRole> inference_;  // Null where it is not.
   std::vector<std::unique_ptr<CollectorRole>> collectors_;
   std::unique_ptr<LearnerRole> learner_;
   std::int64_t attempt_ = 0;

@@ -20,6 +20,24 @@ void TopologyOptions::Declare(Options& options) {
                       "of collector.environments and collector.workers threads; auto: as "
                       "many as keep the learner busy, measured at the start. What is "
                       "learned does not depend on it but by chance"});
+  options.Add(
+      "inference", &inference,
+      {.choices = {"local", "apart"},
+       .consequence = "of threads and processes: local: each collector acts by a network of "
+                      "its own; apart: one inference role acts for all of them, on all "
+                      "groups of environments that are ready, as one batch: for large "
+                      "networks, devices, and many collectors"});
+  options.Add("inference_batch", &inference_batch,
+              {.minimum = 0,
+               .unit = "environments",
+               .consequence = "inference apart: as many at most are acted on at once; 0: all that "
+                              "are ready"});
+  options.Add("inference_wait", &inference_wait,
+              {.minimum = 0,
+               .maximum = 10,
+               .unit = "seconds",
+               .consequence = "inference apart: how long a batch waits for more once one is ready; "
+                              "0 acts at once, and what comes meanwhile is the next batch"});
   options.Add("staleness_max", &staleness_max,
               {.minimum = 0,
                .consequence = "of threads and processes: steps that were taken by parameters of "
