@@ -111,6 +111,28 @@ TEST_P(PipelineLoopTest, WhatIsLearnedOfAStepCollectedIsWhatTheRecipeSays) {
   EXPECT_LE(static_cast<double>(table.samples), owed + pace.buffer);
 }
 
+class TurnsTest : public PipelineLoopTest {
+ protected:
+  std::vector<float> Trained(const std::vector<std::string>& settings) {
+    std::filesystem::remove_all(run());
+    EXPECT_EQ(Start(settings).end, LoopEnd::kCompleted);
+    const auto blob = LoadRun(run(), "newest", catalog_).algorithm->publication().Latest();
+    return {blob->values().begin(), blob->values().end()};
+  }
+};
+
+// With a checkpoint whenever there is time for one, which changes nothing.
+TEST_P(TurnsTest, TheSameSeedGivesTheSameBits) {
+  for (const std::string inference : {"topology.inference=local", "topology.inference=apart"}) {
+    const std::vector<float> first = Trained({inference});
+    EXPECT_EQ(Trained({inference, "checkpoint.seconds=0.01"}), first);
+    EXPECT_NE(Trained({inference, "seed=3"}), first);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TurnsTest, testing::Values("turns"),
+                         [](const auto& info) { return std::string(info.param); });
+
 TEST_P(PipelineLoopTest, InferenceMayBeApart) {
   const RunOutcome outcome =
       Start({"topology.inference=apart", "collector.environments=8", "topology.collectors=4"});
@@ -188,7 +210,7 @@ TEST_P(PipelineLoopTest, WhatItCannotDoYetIsRefusedBeforeAnythingIsMade) {
   EXPECT_FALSE(std::filesystem::exists(run()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, PipelineLoopTest, testing::Values("threads", "processes"),
+INSTANTIATE_TEST_SUITE_P(Kinds, PipelineLoopTest, testing::Values("threads", "processes", "turns"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -130,7 +130,7 @@ std::unique_ptr<CollectorRole> MakeCollectorRole(
   const auto policies = [&]() -> std::unique_ptr<Policy> {
     if (experiment.topology.infers_apart()) {
       return std::make_unique<RemotePolicy>(algorithm.policies().spec(), context.memory.inference,
-                                            share.index, context.show);
+                                            share.index, context.show, context.while_asking);
     }
     return algorithm.policies().Make(context.parameters, PolicyMode::kSample, plan.seed);
   };

@@ -59,7 +59,9 @@ struct CollectorContext {
   ReplayClient& replay;
   int table = 0;
   RunMemory& memory;
-  RemotePolicy::ShowSlab show = {};  // Where inference is apart.
+  // Where inference is apart; see RemotePolicy.
+  RemotePolicy::ShowSlab show = {};
+  std::function<void()> while_asking = {};
 };
 
 // One that plays by versions of the parameters, or as inference acts for it, until all have

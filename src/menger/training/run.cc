@@ -20,6 +20,7 @@
 #include "menger/training/replay_learner.h"
 #include "menger/training/resolve.h"
 #include "menger/training/thread_roles.h"
+#include "menger/training/turn_roles.h"
 
 namespace menger {
 namespace {
@@ -180,6 +181,9 @@ std::unique_ptr<PipelineRoles> MakeRoles(const Experiment& experiment,
   auto& algorithm = static_cast<ReplayAlgorithm&>(*parts.algorithm);
   if (experiment.topology.kind == "processes") {
     return std::make_unique<ProcessRoles>(experiment, algorithm, *parts.update);
+  }
+  if (experiment.topology.kind == "turns") {
+    return std::make_unique<TurnRoles>(experiment, environment, algorithm, *parts.update);
   }
   return std::make_unique<ThreadRoles>(experiment, environment, algorithm, *parts.update);
 }

@@ -7,11 +7,12 @@ namespace menger {
 void TopologyOptions::Declare(Options& options) {
   options.Add(
       "kind", &kind,
-      {.choices = {"synchronous", "threads", "processes"},
+      {.choices = {"synchronous", "turns", "threads", "processes"},
        .consequence =
-           "synchronous collects and learns in turns, with the same bits for the "
-           "same seed; threads collects and learns at the same time; processes, too, with a "
-           "process for each part, where others go on when one dies"});
+           "synchronous collects a slab and learns from it, with the same bits for the same seed; "
+           "threads collects and learns at the same time; processes, too, with a process for each "
+           "part, where others go on when one dies; turns does what they do in one thread, in an "
+           "order that the seed draws, with the same bits again: to look into it"});
   options.Add(
       "collectors", &collectors,
       {.minimum = 1,

@@ -10,7 +10,7 @@ namespace menger {
 // Options of section [topology], of algorithms that learn from batches: where the parts of a run
 // go on.
 struct TopologyOptions {
-  std::string kind = "synchronous";  // synchronous, threads or processes.
+  std::string kind = "synchronous";  // synchronous, turns, threads or processes.
   AutoInt collectors;                // Of a pipeline; auto: measured.
   std::string inference = "local";   // local or apart.
   std::int64_t inference_batch = 0;  // Positions; 0: all that ask.

@@ -14,11 +14,12 @@ constexpr std::chrono::seconds kLook{1};
 }  // namespace
 
 RemotePolicy::RemotePolicy(const PolicySpec& spec, InferenceBoard& board, int collector,
-                           ShowSlab show)
+                           ShowSlab show, std::function<void()> while_asking)
     : spec_(spec),
       board_(board),
       desk_(board.desks.at(static_cast<std::size_t>(collector))),
-      show_(std::move(show)) {
+      show_(std::move(show)),
+      while_asking_(std::move(while_asking)) {
   spec_.waits_for_device = true;  // It leaves its core to others meanwhile.
   AwaitAnswer();
 }
@@ -48,7 +49,9 @@ void RemotePolicy::Ask(const ActSlice& slice) {
 void RemotePolicy::AwaitAnswer() {
   const std::uint32_t asked = desk_.asked.value();
   const Deadline deadline = Deadline::After(kPatience);
-  while (!desk_.answered.TryWaitFor(asked, kLook)) {
+  const std::chrono::nanoseconds look = while_asking_ ? std::chrono::nanoseconds(0) : kLook;
+  while (!desk_.answered.TryWaitFor(asked, look)) {
+    if (while_asking_) while_asking_();
     if (board_.closed) throw Unavailable("inference has ended: nobody acts for this collector");
     if (deadline.expired()) {
       throw DeadlineExceeded("inference has not acted for this collector in {} s",

@@ -18,9 +18,11 @@ class RemotePolicy final : public Policy {
   // before the first request for it.
   using ShowSlab = std::function<void(Slab& slab, std::uint32_t number)>;
 
-  // `spec`: that of the policies that act. Throws DeadlineExceeded where a predecessor's last
-  // request stays unanswered.
-  RemotePolicy(const PolicySpec& spec, InferenceBoard& board, int collector, ShowSlab show);
+  // `spec`: that of the policies that act. `while_asking` is called again and again while a request
+  // is open, where there is one: to let the role act whom nobody else advances. Throws
+  // DeadlineExceeded where a predecessor's last request stays unanswered.
+  RemotePolicy(const PolicySpec& spec, InferenceBoard& board, int collector, ShowSlab show,
+               std::function<void()> while_asking = {});
 
   const PolicySpec& spec() const override { return spec_; }
   void Refresh() override {}  // Who acts does.
@@ -37,6 +39,7 @@ class RemotePolicy final : public Policy {
   InferenceBoard& board_;
   InferenceDesk& desk_;
   const ShowSlab show_;
+  const std::function<void()> while_asking_;
   const Slab* shown_ = nullptr;
 };
 
