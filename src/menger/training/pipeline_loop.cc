@@ -59,11 +59,13 @@ PipelineLoop::PipelineLoop(const Experiment& experiment, EnvironmentEntry evalua
       stop_requested_(std::move(stop_requested)),
       record_(experiment, evaluation_.spec, folder, algorithm_.metric_names(),
               PipelineRow().Columns()),
+      roles_table_(folder.file("roles.csv")),
       pace_(PaceFor(experiment, algorithm_)) {}
 
 void PipelineLoop::Restore(ArchiveReader checkpoint) {
   LoadLearningParts(experiment_.algorithm, algorithm_, *parts_.update, checkpoint);
   record_.Load(checkpoint);
+  roles_table_.DropAfter(record_.counters().steps, record_.counters().training_seconds);
   ++record_.counters().attempt;  // Environments begin anew.
   training_seconds_before_ = record_.counters().training_seconds;
   restored_ = std::move(checkpoint);
@@ -126,8 +128,14 @@ bool PipelineLoop::Watch() {
       if (record_.solved()) return true;
     }
     if (record_.CheckpointIsDue(saved_at_)) SaveCheckpoint();
-    progress_.Update(record_.Progress());
+    progress_.Update(Progress());
   }
+}
+
+ProgressState PipelineLoop::Progress() {
+  ProgressState state = record_.Progress();
+  state.roles = busy_.Of(sitting_.seconds(), news_);
+  return state;
 }
 
 void PipelineLoop::Look(std::chrono::nanoseconds time) {
@@ -189,6 +197,7 @@ void PipelineLoop::WriteRow() {
                         .seconds = since,
                         .restarts = static_cast<double>(restarts - reported_.restarts)};
   record_.WriteRow(std::exchange(told_, {}), row.Columns());
+  roles_table_.Write(news_.steps, record_.counters().training_seconds, news_);
   reported_ = {.updates = news_.updates, .restarts = restarts, .seconds = seconds};
 }
 

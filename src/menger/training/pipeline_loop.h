@@ -15,6 +15,7 @@
 #include "menger/training/pipeline_parts.h"
 #include "menger/training/pipeline_roles.h"
 #include "menger/training/progress.h"
+#include "menger/training/role_table.h"
 #include "menger/training/run_folder.h"
 #include "menger/training/run_record.h"
 #include "menger/training/training_loop.h"
@@ -48,6 +49,7 @@ class PipelineLoop final : public TrainingLoop {
   bool Train();  // Until all is over, or has failed; false if it was stopped.
   bool Watch();
   void Look(std::chrono::nanoseconds time);
+  ProgressState Progress();
   void NameStall(const RoleStatus& status);
   void WriteRow();
   bool Evaluate();  // False if it was stopped.
@@ -69,6 +71,8 @@ class PipelineLoop final : public TrainingLoop {
   std::optional<PinnedParameters> pinned_;       // From the beginning on.
   std::vector<std::unique_ptr<Policy>> greedy_;  // One a thread that evaluates.
   RunRecord record_;
+  RoleTable roles_table_;
+  BusyText busy_;
   const PipelinePace pace_;
 
   std::optional<ArchiveReader> restored_;  // Where it was resumed, until it begins.

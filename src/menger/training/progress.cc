@@ -30,6 +30,7 @@ double Share(const ProgressState& state) {
 
 // What may be left out.
 struct Shown {
+  bool roles = false;
   bool evaluation = false;
   bool rate = false;
   bool steps = false;
@@ -47,6 +48,7 @@ std::string TextWith(const ProgressState& state, const Shown& shown) {
   if (shown.evaluation && !std::isnan(state.evaluation_mean)) {
     text += ", evaluation " + NumberText(state.evaluation_mean);
   }
+  if (shown.roles && !state.roles.empty()) text += ", " + state.roles;
   if (!std::isnan(state.seconds_left)) {
     text += fmt::format(", {} left", DurationText(state.seconds_left));
   }
@@ -76,12 +78,13 @@ std::string DurationText(double seconds) {
 }
 
 std::string ProgressText(const ProgressState& state) {
-  return TextWith(state, {.evaluation = true, .rate = true, .steps = true});
+  return TextWith(state, {.roles = true, .evaluation = true, .rate = true, .steps = true});
 }
 
 std::string ProgressBar(const ProgressState& state, int width) {
   std::string text;
-  for (const Shown& shown : {Shown{.evaluation = true, .rate = true, .steps = true},
+  for (const Shown& shown : {Shown{.roles = true, .evaluation = true, .rate = true, .steps = true},
+                             Shown{.evaluation = true, .rate = true, .steps = true},
                              Shown{.rate = true, .steps = true}, Shown{.steps = true}, Shown{}}) {
     text = TextWith(state, shown);
     if (static_cast<int>(text.size()) + kBarCellsMin + kBarEnds <= width) break;

@@ -17,15 +17,16 @@ struct ProgressState {
   double steps_per_second = std::numeric_limits<double>::quiet_NaN();
   double return_mean = std::numeric_limits<double>::quiet_NaN();
   double evaluation_mean = std::numeric_limits<double>::quiet_NaN();  // Of the last evaluation.
+  std::string roles = {};  // How those of a pipeline fare; empty: there are none.
 };
 
 // "steps 61440/100000 (61%), 182k steps/s, return 312.4, evaluation 500.0, 0:12 left"; what is not
-// known yet is left out.
+// known yet is left out. Roles stand before the time.
 std::string ProgressText(const ProgressState& state);
 
 // The same behind a bar, in `width` characters: where that is less than all takes, the bar becomes
-// shorter, then what matters least is left out: the evaluation, the rate, the steps. The return and
-// the time left stay.
+// shorter, then what matters least is left out: roles, the evaluation, the rate, the steps. The
+// return and the time left stay.
 std::string ProgressBar(const ProgressState& state, int width);
 
 // A number with enough digits to tell it from others of the size of `scale`: four of them, and one

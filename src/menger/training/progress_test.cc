@@ -23,6 +23,13 @@ TEST(ProgressTest, EverythingKnownIsInOneLine) {
             "steps 61440/100000 (61%), 182k steps/s, return 312.4, evaluation 500.0, 0:12 left");
 }
 
+TEST(ProgressTest, RolesAreShownWhereThereIsRoom) {
+  const ProgressState state = {.steps = 50, .steps_total = 100, .roles = "busy: learner 97%"};
+  EXPECT_EQ(ProgressText(state), "steps 50/100 (50%), busy: learner 97%");
+  EXPECT_THAT(ProgressBar(state, 60), HasSubstr("busy: learner 97%"));
+  EXPECT_THAT(ProgressBar(state, 40), testing::Not(HasSubstr("busy")));
+}
+
 TEST(ProgressTest, TheBarFillsAndFitsTheTerminal) {
   EXPECT_EQ(ProgressBar({.steps = 50, .steps_total = 100}, 200),
             "[############............] steps 50/100 (50%)");
