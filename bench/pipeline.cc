@@ -1,13 +1,19 @@
-// How much faster does a run train whose collector and learner go on at the same time?
+// How much faster does a run train whose collectors and learner go on at the same time?
 //
-// LunarLander with DQN as the recipe of that name has it, by the synchronous loop and by the
-// pipeline in threads, taking turns, with simulators that sleep so long a step: real ones wait for
-// something else than this machine's processors. What could be gained at most is (c + l) / max(c,
-// l), by the seconds that the synchronous loop collects and learns.
+// A recipe (experiments/lunarlander_dqn.toml, where nothing else is said) by the synchronous loop,
+// and by pipelines in threads and in processes, taking turns, with simulators that sleep so long a
+// step: real ones wait for something else than this machine's processors. What could be gained at
+// most by one collector is (c + l) / max(c, l), by the seconds that the synchronous loop collects
+// and learns; several collectors also sleep at the same time.
+//
+// A way is a kind of topology, the number of collectors behind a colon (else it is measured), and
+// "+" where one role infers for all of them: threads:4, processes:2+.
 //
 // With --folder the runs stay there: `menger plot FOLDER/*` draws their returns over seconds.
 //
-//   bench_pipeline RECIPE [--sleep-ms 0 1 10] [--steps 20000] [--seeds 2 3 4] [--folder F] [--json]
+//   bench_pipeline RECIPE [--ways synchronous threads processes] [--sleep-ms 0 1 10] [--steps
+//   20000]
+//                  [--seeds 2 3 4] [--folder F] [--json]
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,6 +23,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -29,14 +36,20 @@
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/environments/catalog.h"
+#include "menger/runtime/worker_main.h"
+#include "menger/training/program_environments.h"
 #include "menger/training/run.h"
 #include "program.h"
 
 namespace menger::bench {
 namespace {
 
+// Milliseconds that a step sleeps: the processes of a run have it from who started them.
+constexpr const char* kSleepVariable = "MENGER_BENCH_SLEEP_MS";
+
 struct Settings {
   std::string recipe;
+  std::vector<std::string> ways = {"synchronous", "threads", "processes"};
   std::vector<double> sleep_ms = {0, 1, 10};
   std::int64_t steps = 20'000;
   std::vector<std::int64_t> seeds = {2, 3, 4};
@@ -70,9 +83,11 @@ class Sleeping final : public EnvironmentGroup {
   const std::chrono::nanoseconds time_;
 };
 
-// All native environments, whose steps take so long more. The columns of a group are stepped one
-// after the other.
-EnvironmentCatalog SleepyEnvironments(double milliseconds) {
+// All native environments, whose steps take as long more as the variable says. The columns of a
+// group are stepped one after the other.
+EnvironmentCatalog SleepyEnvironments() {
+  const char* const text = std::getenv(kSleepVariable);
+  const double milliseconds = text == nullptr ? 0 : std::stod(text);
   EnvironmentCatalog catalog;
   const EnvironmentCatalog native = NativeEnvironments();
   for (EnvironmentEntry entry : native.entries()) {
@@ -91,6 +106,7 @@ struct Measured {
   double collecting = 0;  // Seconds, of all rows.
   double learning = 0;
   double learner_waited = 0;  // Of its time.
+  std::int64_t collectors = 1;
 };
 
 // Sums of columns of progress.csv.
@@ -114,13 +130,25 @@ double SumOf(const std::string& path, const std::string& column) {
   return sum;
 }
 
-Measured Train(const Settings& settings, const std::string& kind, double sleep_ms,
-               std::int64_t seed, const std::string& folder) {
+std::vector<Assignment> SettingsOf(const std::string& way) {
+  const bool apart = way.ends_with('+');
+  const std::string plain = way.substr(0, way.size() - (apart ? 1 : 0));
+  const std::size_t colon = plain.find(':');
+  std::vector<Assignment> settings = {Assignment::Parse("topology.kind=" + plain.substr(0, colon))};
+  if (colon != std::string::npos) {
+    settings.push_back(Assignment::Parse("topology.collectors=" + plain.substr(colon + 1)));
+  }
+  if (apart) settings.push_back(Assignment::Parse("topology.inference=apart"));
+  return settings;
+}
+
+Measured Train(const Settings& settings, const std::string& way, std::int64_t seed,
+               const std::string& folder) {
   std::vector<Assignment> assignments = {Assignment::Parse(fmt::format("steps={}", settings.steps)),
-                                         Assignment::Parse(fmt::format("seed={}", seed)),
-                                         Assignment::Parse("topology.kind=" + kind)};
+                                         Assignment::Parse(fmt::format("seed={}", seed))};
+  for (Assignment& setting : SettingsOf(way)) assignments.push_back(std::move(setting));
   for (const std::string& setting : settings.set) assignments.push_back(Assignment::Parse(setting));
-  const EnvironmentCatalog catalog = SleepyEnvironments(sleep_ms);
+  const EnvironmentCatalog catalog = ProgramEnvironments();
   Experiment experiment(ReadFile(settings.recipe), settings.recipe, assignments, AllAlgorithms(),
                         catalog);
   ProgressReporter progress = ProgressReporter::Silent();
@@ -132,9 +160,10 @@ Measured Train(const Settings& settings, const std::string& kind, double sleep_m
                                         outcome.counters.training_seconds,
                     .collecting = SumOf(table, "collecting_seconds"),
                     .learning = SumOf(table, "learning_seconds")};
-  if (kind != "synchronous") {
+  if (way != "synchronous") {
     const double waited = SumOf(table, "learner_waiting_seconds");
     measured.learner_waited = waited / (waited + measured.learning);
+    measured.collectors = experiment.topology.collectors.value;
   }
   return measured;
 }
@@ -144,33 +173,44 @@ double MedianOf(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// What of one way was measured, a number a seed.
+struct Series {
+  std::vector<double> steps_per_second, gains, waits;
+  std::int64_t collectors = 1;
+};
+
 void Compare(const Settings& settings, double sleep_ms, const std::string& place) {
-  std::vector<double> synchronous, threads, gains, shares, ideals, waits;
+  setenv(kSleepVariable, fmt::format("{}", sleep_ms).c_str(), /*overwrite=*/1);
+  std::vector<Series> all(settings.ways.size());
+  std::vector<double> ideals;
   for (const std::int64_t seed : settings.seeds) {
-    const auto folder = [&](const char* kind) {
-      return fmt::format("{}/{}-{:g}ms-{}", place, kind, sleep_ms, seed);
-    };
-    const Measured in_turns = Train(settings, "synchronous", sleep_ms, seed, folder("synchronous"));
-    const Measured at_once = Train(settings, "threads", sleep_ms, seed, folder("threads"));
-    const double most = (in_turns.collecting + in_turns.learning) /
-                        std::max(in_turns.collecting, in_turns.learning);
-    synchronous.push_back(in_turns.steps_per_second);
-    threads.push_back(at_once.steps_per_second);
-    gains.push_back(at_once.steps_per_second / in_turns.steps_per_second);
-    ideals.push_back(most);
-    shares.push_back(gains.back() / most);
-    waits.push_back(at_once.learner_waited);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Measured measured =
+          Train(settings, settings.ways[i], seed,
+                fmt::format("{}/{}-{:g}ms-{}", place, settings.ways[i], sleep_ms, seed));
+      if (i == 0) {
+        ideals.push_back((measured.collecting + measured.learning) /
+                         std::max(measured.collecting, measured.learning));
+      }
+      all[i].steps_per_second.push_back(measured.steps_per_second);
+      all[i].gains.push_back(measured.steps_per_second / all[0].steps_per_second.back());
+      all[i].waits.push_back(measured.learner_waited);
+      all[i].collectors = measured.collectors;
+    }
   }
-  fmt::print("{:>9g}{:>13.0f}{:>13.0f}{:>9.2f}{:>9.2f}{:>9.2f}{:>9.3f}\n", sleep_ms,
-             MedianOf(synchronous), MedianOf(threads), MedianOf(gains), MedianOf(ideals),
-             MedianOf(shares), MedianOf(waits));
-  if (settings.json) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double speed = MedianOf(all[i].steps_per_second);
+    const double gain = MedianOf(all[i].gains);
+    fmt::print("{:>9g}  {:<14}{:>11}{:>10.0f}{:>8.2f}{:>9.2f}{:>9.3f}\n", sleep_ms,
+               settings.ways[i], all[i].collectors, speed, gain, MedianOf(ideals),
+               MedianOf(all[i].waits));
+    if (!settings.json) continue;
     fmt::print(
-        "RESULT {{\"sleep_ms\": {}, \"synchronous\": {:.1f}, \"threads\": {:.1f}, \"gain\": "
-        "{:.3f}, "
-        "\"most\": {:.3f}, \"share\": {:.3f}, \"learner_waited\": {:.4f}}}\n",
-        sleep_ms, MedianOf(synchronous), MedianOf(threads), MedianOf(gains), MedianOf(ideals),
-        MedianOf(shares), MedianOf(waits));
+        "RESULT {{\"sleep_ms\": {}, \"way\": \"{}\", \"collectors\": {}, \"steps_per_second\": "
+        "{:.1f}, "
+        "\"gain\": {:.3f}, \"most_by_one\": {:.3f}, \"learner_waited\": {:.4f}}}\n",
+        sleep_ms, settings.ways[i], all[i].collectors, speed, gain, MedianOf(ideals),
+        MedianOf(all[i].waits));
   }
   std::fflush(stdout);
 }
@@ -180,6 +220,7 @@ int Run(int argc, char** argv) {
   CLI::App app("Measures collecting and learning at the same time beside taking turns.");
   app.add_option("recipe", settings.recipe, "a recipe of an algorithm that learns from batches")
       ->required();
+  app.add_option("--ways", settings.ways, "what is compared; the first is what gains are of");
   app.add_option("--sleep-ms", settings.sleep_ms, "of a step of a simulator")
       ->check(CLI::Range(0., 1000.));
   app.add_option("--steps", settings.steps, "of a run")->check(CLI::Range(1'000, 100'000'000));
@@ -193,8 +234,8 @@ int Run(int argc, char** argv) {
       keeps ? settings.folder
             : (std::filesystem::temp_directory_path() / fmt::format("menger-bench-{}", getpid()))
                   .string();
-  fmt::print("{:>9}{:>13}{:>13}{:>9}{:>9}{:>9}{:>9}\n", "sleep ms", "in turns/s", "at once/s",
-             "gain", "at most", "share", "waited");
+  fmt::print("{:>9}  {:<14}{:>11}{:>10}{:>8}{:>9}{:>9}\n", "sleep ms", "way", "collectors",
+             "steps/s", "gain", "at most", "waited");
   for (const double sleep_ms : settings.sleep_ms) Compare(settings, sleep_ms, place);
   if (!keeps) std::filesystem::remove_all(place);
   return 0;
@@ -203,6 +244,13 @@ int Run(int argc, char** argv) {
 }  // namespace
 }  // namespace menger::bench
 
+// In place of the program's own (training/program_environments.h): what roles in processes of their
+// own know by name sleeps, too.
+menger::EnvironmentCatalog menger::ProgramEnvironments() {
+  return menger::bench::SleepyEnvironments();
+}
+
 int main(int argc, char** argv) {
+  if (menger::IsWorker()) return menger::WorkerMain();
   return menger::bench::RunProgram("bench_pipeline", menger::bench::Run, argc, argv);
 }
