@@ -30,6 +30,13 @@ void PublishedModel::Observe(std::span<const float> raw_rows, std::span<const fl
 
 void PublishedModel::Observe(const Slab& slab, UpdateRule& update) {
   if (!normaliser_) return;
+  BatchMoments moments = MomentsOf(slab);
+  BatchMoments::Reduce({&moments, 1}, update);
+  normaliser_->Merge(moments);
+}
+
+BatchMoments PublishedModel::MomentsOf(const Slab& slab) const {
+  if (!normaliser_) return {};
   const ObservationEncoder& encoder = model_.encoder();
   const auto positions = static_cast<std::size_t>(slab.positions());
   std::vector<float> rows(positions * slab.horizon() * encoder.numbers());
@@ -39,7 +46,11 @@ void PublishedModel::Observe(const Slab& slab, UpdateRule& update) {
     encoder.Encode(slab, row, /*position=*/0, slab.positions(), {.numbers = to});
     weights.insert(weights.end(), slab.valid(row), slab.valid(row) + positions);
   }
-  normaliser_->Update(rows, weights, update);
+  return BatchMoments::Of(rows, weights, encoder.numbers());
+}
+
+void PublishedModel::ObserveMoments(const BatchMoments& moments) {
+  if (normaliser_) normaliser_->Merge(moments);
 }
 
 void PublishedModel::Observe(std::span<const double> sums, std::span<const double> squares,

@@ -42,6 +42,9 @@ class PublishedModel {
   // [rows, elements], of which those of weight 0 are left out; the valid rows of a slab; or sums.
   void Observe(std::span<const float> raw_rows, std::span<const float> weights, UpdateRule& update);
   void Observe(const Slab& slab, UpdateRule& update);
+  // The last in two steps, of which another process can take the first. Nothing without statistics.
+  BatchMoments MomentsOf(const Slab& slab) const;
+  void ObserveMoments(const BatchMoments& moments);
   void Observe(std::span<const double> sums, std::span<const double> squares, double count);
 
   void Save(ArchiveWriter archive) const;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "menger/algorithms/algorithm.h"
+#include "menger/algorithms/transforms.h"
 #include "menger/base/archive.h"
 #include "menger/base/clock.h"
 #include "menger/parameters/parameter_source.h"
@@ -80,6 +81,11 @@ class ReplayAlgorithm : public Algorithm {
   // Called once a slab, after it was learned from: its observations enter the statistics that
   // normalise them, if there are any.
   virtual void Observe(const Slab& slab, UpdateRule& update) = 0;
+
+  // The same where others see the slabs than the learner: what its statistics need of one, by
+  // another algorithm of the same recipe in any process, and their merge.
+  virtual BatchMoments MomentsOf(const Slab& /*slab*/) const { return {}; }
+  virtual void ObserveMoments(const BatchMoments& /*moments*/) {}
 
   // Memory for the batches of Learn.
   virtual std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const {

@@ -49,6 +49,41 @@ bool TransformOptions::Has(const std::string& name) const {
 RunningMoments::RunningMoments(int elements) : mean_(elements, 0.0), squared_(elements, 0.0) {}
 
 // Counts and means first: deviations are from the common mean.
+BatchMoments BatchMoments::Of(std::span<const float> rows, std::span<const float> weights,
+                              int elements) {
+  const auto width = static_cast<std::size_t>(elements);
+  BatchMoments batch{.mean = std::vector(width, 0.0), .squared = std::vector(width, 0.0)};
+  for (std::size_t row = 0; row < weights.size(); ++row) {
+    if (weights[row] == 0.0F) continue;
+    ++batch.count;
+    for (std::size_t i = 0; i < width; ++i) batch.mean[i] += rows[row * width + i];
+  }
+  for (double& value : batch.mean) value /= std::max(1.0, batch.count);
+  for (std::size_t row = 0; row < weights.size(); ++row) {
+    if (weights[row] == 0.0F) continue;
+    for (std::size_t i = 0; i < width; ++i) {
+      const double deviation = rows[row * width + i] - batch.mean[i];
+      batch.squared[i] += deviation * deviation;
+    }
+  }
+  return batch;
+}
+
+void BatchMoments::Add(const BatchMoments& other) {
+  if (other.count <= 0) return;
+  if (count <= 0) {
+    *this = other;
+    return;
+  }
+  const double total = count + other.count;
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const double delta = other.mean[i] - mean[i];
+    mean[i] += delta * other.count / total;
+    squared[i] += other.squared[i] + delta * delta * count * other.count / total;
+  }
+  count = total;
+}
+
 void BatchMoments::Reduce(std::span<BatchMoments> batches, UpdateRule& update) {
   if (update.learners() == 1) return;
   std::vector<double> sums;
@@ -103,21 +138,7 @@ void RunningMoments::Load(ArchiveReader archive) {
 
 void ObservationNormaliser::Update(std::span<const float> observations,
                                    std::span<const float> weights, UpdateRule& update) {
-  const std::size_t elements = moments_.elements();
-  BatchMoments batch{.mean = std::vector(elements, 0.0), .squared = std::vector(elements, 0.0)};
-  for (std::size_t row = 0; row < weights.size(); ++row) {
-    if (weights[row] == 0.0F) continue;
-    ++batch.count;
-    for (std::size_t i = 0; i < elements; ++i) batch.mean[i] += observations[row * elements + i];
-  }
-  for (double& value : batch.mean) value /= std::max(1.0, batch.count);
-  for (std::size_t row = 0; row < weights.size(); ++row) {
-    if (weights[row] == 0.0F) continue;
-    for (std::size_t i = 0; i < elements; ++i) {
-      const double deviation = observations[row * elements + i] - batch.mean[i];
-      batch.squared[i] += deviation * deviation;
-    }
-  }
+  BatchMoments batch = BatchMoments::Of(observations, weights, moments_.elements());
   BatchMoments::Reduce({&batch, 1}, update);
   moments_.Merge(batch);
 }

@@ -33,8 +33,19 @@ struct BatchMoments {
   std::vector<double> mean;
   std::vector<double> squared;
 
+  // Of rows [rows, elements]; those of weight 0 are left out.
+  static BatchMoments Of(std::span<const float> rows, std::span<const float> weights, int elements);
+
+  // Those of both together (Chan et al. 1979). One without elements is of nothing.
+  void Add(const BatchMoments& other);
+
   // Makes each of them that of the batches of all learners together.
   static void Reduce(std::span<BatchMoments> batches, UpdateRule& update);
+
+  template <typename Archive>
+  void Serialize(Archive& archive) {
+    archive(count, mean, squared);
+  }
 };
 
 // Running mean and variance of each element over everything seen (Chan et al. 1979, parallel
@@ -71,6 +82,9 @@ class ObservationNormaliser {
   // out.
   void Update(std::span<const float> observations, std::span<const float> weights,
               UpdateRule& update);
+
+  // Merges observations by their moments.
+  void Merge(const BatchMoments& batch) { moments_.Merge(batch); }
 
   // Merges `count` observations by their sums and the sums of their squares, element by element.
   void Merge(std::span<const double> sums, std::span<const double> squares, double count);

@@ -22,13 +22,6 @@ void CheckPipeline(const Experiment& experiment) {
         "topology.kind = {} with replay.address: a pipeline has replay in its own process",
         experiment.topology.kind);
   }
-  const std::vector<std::string>& apply = experiment.transforms.apply;
-  if (std::ranges::find(apply, "normalise_observation") != apply.end()) {
-    throw InvalidArgument(
-        "topology.kind = {} with normalise_observation: what collectors see does not reach the "
-        "statistics of a pipeline's learner yet",
-        experiment.topology.kind);
-  }
 }
 
 ReplayLearnerContext PipelineContext(const Experiment& experiment) {
@@ -136,6 +129,10 @@ std::unique_ptr<CollectorRole> MakeCollectorRole(
   };
   const int all = static_cast<int>(experiment.collector.environments);
   const ReplayOptions& replay = experiment.replay;
+  CollectorRole::MomentsOf moments_of;
+  if (experiment.transforms.Has("normalise_observation")) {
+    moments_of = [&algorithm](const Slab& slab) { return algorithm.MomentsOf(slab); };
+  }
   return std::make_unique<CollectorRole>(
       share, MakeCollector(plan, environment, policies),
       algorithm.MakeWriter(
@@ -146,7 +143,7 @@ std::unique_ptr<CollectorRole> MakeCollectorRole(
            .compression =
                replay.compression == "automatic" ? Compression::kAutomatic : Compression::kNone,
            .own_errors_by = replay.initial_priority == "error" ? &context.parameters : nullptr}),
-      context.memory.counts, experiment.steps);
+      context.memory.counts, experiment.steps, moments_of);
 }
 
 std::unique_ptr<InferenceRole> MakeInferenceRole(const Experiment& experiment,

@@ -33,8 +33,7 @@ struct PipelinePace {
 };
 PipelinePace PaceFor(const Experiment& experiment, const ReplayAlgorithm& algorithm);
 
-// Throws InvalidArgument for what a pipeline cannot do yet: normalised observations, a replay
-// server.
+// Throws InvalidArgument for what a pipeline cannot do yet: a replay server.
 void CheckPipeline(const Experiment& experiment);
 
 ReplayLearnerContext PipelineContext(const Experiment& experiment);

@@ -54,7 +54,8 @@ ProcessRoles::ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algori
                    .make = [this] { MakeLearner(); },
                    .advance =
                        [this](std::chrono::nanoseconds slice) {
-                         return learner_.Call<&LearnerActor::Advance>(slice);
+                         return learner_.Call<&LearnerActor::Advance>(slice,
+                                                                      std::exchange(observed_, {}));
                        }};
   for (std::size_t i = 0; i < shares_.size(); ++i) collector_seats_.push_back(CollectorSeat(i));
   if (!experiment.topology.infers_apart()) return;
@@ -190,6 +191,7 @@ void ProcessRoles::Hear(Seat& seat) {
   seat.saved = report.saved;
   if (&seat == &replay_seat_) news_.table = report.table;
   news_.episodes.Add(report.episodes);
+  observed_.Add(report.moments);
   news_.lag.Add(report.lag);
 }
 

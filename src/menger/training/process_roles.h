@@ -87,6 +87,7 @@ class ProcessRoles final : public PipelineRoles {
   std::string replay_saved_;  // Where replay's content was saved last; empty: nowhere.
   PipelineNews news_;         // That nobody has looked at,
   MetricMeans metrics_;       // and of updates among it.
+  BatchMoments observed_;     // By collectors, and not told the learner yet.
   const Seat* failed_ = nullptr;
 
   const std::vector<CollectorShare> shares_;

@@ -128,7 +128,8 @@ LearnerActor::LearnerActor(const RoleSpec& spec)
 
 void LearnerActor::PublishToAll() { publication_.Publish(*algorithm_.publication().Latest()); }
 
-RoleReport LearnerActor::Advance(std::chrono::nanoseconds slice) {
+RoleReport LearnerActor::Advance(std::chrono::nanoseconds slice, const BatchMoments& observed) {
+  role_->AddMoments(observed);
   RoleReport report = AdvanceFor(slice, *role_, meter_);
   report.metrics = role_->TakeMetrics();
   report.lag = role_->TakeLag();
@@ -172,6 +173,7 @@ CollectorActor::CollectorActor(const RoleSpec& spec)
 RoleReport CollectorActor::Advance(std::chrono::nanoseconds slice) {
   RoleReport report = AdvanceFor(slice, *role_, meter_);
   report.episodes = role_->TakeEpisodes();
+  report.moments = role_->TakeMoments();
   return report;
 }
 

@@ -53,10 +53,11 @@ struct RoleReport {
   Metrics metrics;
   VersionLag lag;
   TableInfo table;
+  BatchMoments moments;
 
   template <typename Archive>
   void Serialize(Archive& archive) {
-    archive(status, done, saved, episodes, metrics, lag, table);
+    archive(status, done, saved, episodes, metrics, lag, table, moments);
   }
 };
 
@@ -91,7 +92,8 @@ class LearnerActor {
  public:
   explicit LearnerActor(const RoleSpec& spec);
 
-  RoleReport Advance(std::chrono::nanoseconds slice);
+  // `observed`: by collectors.
+  RoleReport Advance(std::chrono::nanoseconds slice, const BatchMoments& observed);
   // Publishes, and writes an archive of what was learned.
   RoleReport Save(const std::string& path);
 

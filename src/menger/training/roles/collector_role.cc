@@ -24,11 +24,12 @@ void EndedEpisodes::Add(const EndedEpisodes& others) {
 
 CollectorRole::CollectorRole(CollectorShare share, std::unique_ptr<Collector> collector,
                              std::unique_ptr<SlabWriter> writer, RunCounts& counts,
-                             std::int64_t steps_max)
+                             std::int64_t steps_max, MomentsOf moments_of)
     : share_(std::move(share)),
       counts_(counts),
       under_way_(counts.under_way.at(share_.index)),
       steps_max_(steps_max),
+      moments_of_(std::move(moments_of)),
       writer_(std::move(writer)),
       collector_(std::move(collector)) {
   under_way_ = 0;
@@ -51,6 +52,11 @@ Advanced CollectorRole::Advance(const Deadline& deadline) {
   under_way_ = rows * share_.environments;
   slab_ = &collector_->Collect(static_cast<int>(rows));
   CountEpisodes();
+  if (moments_of_) {
+    const BatchMoments moments = moments_of_(*slab_);
+    const std::lock_guard lock(mutex_);
+    moments_.Add(moments);
+  }
   Write(Deadline::After({}));
   return Advanced::Worked();
 }
@@ -75,6 +81,11 @@ void CollectorRole::CountEpisodes() {
   const std::lock_guard lock(mutex_);
   episodes_.Add(
       {.count = std::ssize(ended), .last = {ended.begin(), ended.end()}, .metrics = told});
+}
+
+BatchMoments CollectorRole::TakeMoments() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(moments_, {});
 }
 
 EndedEpisodes CollectorRole::TakeEpisodes() {

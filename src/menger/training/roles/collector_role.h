@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -47,10 +48,14 @@ struct CollectorShare {
 // waits, and so do the environments.
 class CollectorRole final : public Role {
  public:
+  // What a learner's statistics need of a slab: see ReplayAlgorithm.
+  using MomentsOf = std::function<BatchMoments(const Slab& slab)>;
+
   // It is done once the run has `steps_max` steps, and what completes a step of all its
   // environments. Adds to the counts, which outlive it.
   CollectorRole(CollectorShare share, std::unique_ptr<Collector> collector,
-                std::unique_ptr<SlabWriter> writer, RunCounts& counts, std::int64_t steps_max);
+                std::unique_ptr<SlabWriter> writer, RunCounts& counts, std::int64_t steps_max,
+                MomentsOf moments_of = {});
 
   const std::string& name() const override { return share_.name; }
   // One slab, of which is written what replay has room for; or a wait for room for the rest, or
@@ -58,7 +63,8 @@ class CollectorRole final : public Role {
   Advanced Advance(const Deadline& deadline) override;
   std::int64_t done() const override { return written_; }
 
-  EndedEpisodes TakeEpisodes();  // Any thread.
+  EndedEpisodes TakeEpisodes();  // These two: any thread; since they were called last.
+  BatchMoments TakeMoments();
 
  private:
   void CountEpisodes();
@@ -68,13 +74,15 @@ class CollectorRole final : public Role {
   RunCounts& counts_;
   std::atomic<std::int64_t>& under_way_;  // Its own, among those.
   const std::int64_t steps_max_;
+  const MomentsOf moments_of_;
   const std::unique_ptr<SlabWriter> writer_;
   const std::unique_ptr<Collector> collector_;
   Slab* slab_ = nullptr;  // Collected, and not wholly written.
   std::atomic<std::int64_t> written_{0};
 
   std::mutex mutex_;
-  EndedEpisodes episodes_;  // Guarded by mutex_.
+  EndedEpisodes episodes_;  // These two: guarded by mutex_.
+  BatchMoments moments_;
 };
 
 }  // namespace menger

@@ -46,7 +46,18 @@ void LearnerRole::PublishIfDue(const Pace& pace) {
   published_at_ = pace.steps;
 }
 
+void LearnerRole::AddMoments(const BatchMoments& moments) {
+  const std::lock_guard lock(mutex_);
+  moments_.Add(moments);
+}
+
 void LearnerRole::Publish() {
+  BatchMoments moments;
+  {
+    const std::lock_guard lock(mutex_);
+    moments = std::exchange(moments_, {});
+  }
+  if (moments.count > 0) algorithm_.ObserveMoments(moments);
   algorithm_.Publish();
   published_();
 }

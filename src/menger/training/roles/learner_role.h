@@ -42,6 +42,8 @@ class LearnerRole final : public Role {
   std::int64_t done() const override { return updates_; }
 
   void Publish();  // Between two calls of Advance.
+  // What collectors saw: enters the statistics with the next version. Any thread.
+  void AddMoments(const BatchMoments& moments);
   // Of updates since somebody asked; their means, by the algorithm's names. Any thread.
   Metrics TakeMetrics();
   VersionLag TakeLag();  // Likewise, of the items of all batches.
@@ -60,7 +62,8 @@ class LearnerRole final : public Role {
   std::atomic<std::int64_t> updates_{0};
 
   std::mutex mutex_;
-  MetricMeans metrics_;  // These two: guarded by mutex_.
+  MetricMeans metrics_;  // These three: guarded by mutex_.
+  BatchMoments moments_;
   VersionLag lag_;
 };
 
