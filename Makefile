@@ -54,7 +54,7 @@ setup:  ## Install everything that building and testing need, and build nothing
 	@tools/setup.sh python test
 	@echo "Everything is there: make train, make test."
 
-ladder: mujoco  ## Train the longer learning tiers and print a table (three hours; ARGS="--only cartpole" for some)
+ladder: atari mujoco  ## Train the longer learning tiers and print a table (three hours; ARGS="--only cartpole" for some)
 	@tools/setup.sh python test
 	@tests/ladder/run.sh $(ARGS)
 
