@@ -29,6 +29,7 @@ RUNGS = [
     ("cartpole_apex topology.kind=processes", 3, 100, 475, "Gymnasium's threshold"),
     ("cartpole_es", 3, 100, 475, "Gymnasium's threshold"),
     ("cartpole_masked_ppo_lstm", 2, 50, 475, "Gymnasium's threshold, velocities hidden"),
+    ("cartpole_masked_r2d2", 3, 100, 475, "Gymnasium's threshold, velocities hidden"),
     ("acrobot_ppo", 3, 100, -100, "Gymnasium's threshold"),
     ("mountain_car_continuous_ppo", 3, 100, 90, "Gymnasium's threshold"),
     ("pendulum_ppo", 3, 100, -200, "usual threshold of the field; none is defined"),

@@ -177,7 +177,7 @@ std::vector<OptionDefault> ValueDefaults(const EnvironmentSpec& environment, std
 }
 
 // The paper's for frames, but for the size of the memory (nobody has trained with them here yet);
-// for numbers those of cartpole_masked_r2d2, with half its rate of learning.
+// for numbers those that cartpole_masked_r2d2 began with, at half the rate of learning.
 std::vector<OptionDefault> SequenceDefaults(const EnvironmentSpec& environment,
                                             std::int64_t steps) {
   std::vector<OptionDefault> defaults = Collection(8, 16, steps);

@@ -90,6 +90,7 @@ std::vector<CollectorShare> SharesOf(const Experiment& experiment) {
   for (int i = 0; i < count; ++i) {
     CollectorShare share{.name = count == 1 ? "collector" : fmt::format("collector {}", i),
                          .index = i,
+                         .collectors = count,
                          .environments = environments,
                          .first_environment = i * environments,
                          .horizon = static_cast<int>(experiment.collector.horizon)};

@@ -40,7 +40,8 @@ Advanced CollectorRole::Advance(const Deadline& deadline) {
     Write(deadline);
     return Advanced::WaitingFor("room in replay");
   }
-  const std::int64_t others = counts_.under_way_but_for(share_.index);  // First: they become steps.
+  // Before the steps are looked at, which they become.
+  const std::int64_t others = counts_.under_way_but_for(share_.index, share_.collectors);
   const std::int64_t left = steps_max_ - counts_.steps;
   if (left <= 0) return Advanced::Done();
   if (left <= others) {

@@ -16,9 +16,10 @@ struct RunCounts {
   // which its successor, who begins with none, takes back.
   std::array<std::atomic<std::int64_t>, kCollectorsMax> under_way{};
 
-  std::int64_t under_way_but_for(int collector) const {
+  // By the others of so many.
+  std::int64_t under_way_but_for(int collector, int collectors) const {
     std::int64_t steps = 0;
-    for (int i = 0; i < kCollectorsMax; ++i) {
+    for (int i = 0; i < collectors; ++i) {
       if (i != collector) steps += under_way[i].load(std::memory_order_relaxed);
     }
     return steps;
