@@ -34,7 +34,7 @@ struct EndedEpisodes {
 // Which of a run's collectors one is.
 struct CollectorShare {
   std::string name = "collector";
-  int index = 0;         // Of so many collectors, at most RunCounts::kCollectorsMax.
+  int index = 0;  // Of so many collectors, at most RunCounts::kCollectorsMax.
   int collectors = 1;
   int environments = 1;  // Of the run's: first_environment and those after it.
   int first_environment = 0;
