@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 
-ROLES = ("collector", "learner", "replay")
+ROLES = ("collector", "inference", "learner", "replay")
 
 
 def options():
@@ -58,7 +58,7 @@ def main():
                 with contextlib.suppress(OSError, IndexError):  # It ends, or has not begun.
                     os.kill(draws.choice(children(training.pid)), signal.SIGKILL)
         reader.join()
-        died = [role for line in lines for role in re.findall(r"the (\w+) process has died", line)]
+        died = [role for line in lines for role in re.findall(r"the (\w+)[ \d]* process has died", line)]
         print(", ".join(f"{role} {died.count(role)}" for role in ROLES), "killed")
         if training.returncode != 0:
             print(f"the run ended with {training.returncode}:\n{''.join(lines[-20:])}")

@@ -23,15 +23,16 @@ void LocalRoles::Begin(const PipelineStart& start) {
   attempt_ = start.attempt;
   for (const CollectorShare& share : SharesOf(experiment_)) {
     std::atomic<Slab*>& shown = slabs_[collectors_.size()];
-    collectors_.push_back(MakeCollectorRole(
-        experiment_, environment_, algorithm_,
-        {.parameters = algorithm_.publication(),
-         .replay = replay_.client(),
-         .table = replay_.table(),
-         .memory = *memory_,
-         .show = [&shown](Slab& slab, std::uint32_t /*number*/) { shown = &slab; },
-         .while_asking = WhileAsking()},
-        share, start.attempt));
+    CollectorContext context{.parameters = algorithm_.publication(),
+                             .replay = replay_.client(),
+                             .table = replay_.table(),
+                             .memory = *memory_};
+    if (experiment_.topology.infers_apart()) {
+      context.show = [&shown](Slab& slab, std::uint32_t /*number*/) { shown = &slab; };
+      context.while_asking = WhileAsking();
+    }
+    collectors_.push_back(
+        MakeCollectorRole(experiment_, environment_, algorithm_, context, share, start.attempt));
   }
   if (experiment_.topology.infers_apart()) {
     inference_ =

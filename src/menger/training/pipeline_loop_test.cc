@@ -134,12 +134,15 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TurnsTest, testing::Values("turns"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(PipelineLoopTest, InferenceMayBeApart) {
-  const RunOutcome outcome =
-      Start({"topology.inference=apart", "collector.environments=8", "topology.collectors=4"});
-  EXPECT_EQ(outcome.end, LoopEnd::kCompleted);
-  EXPECT_GE(outcome.counters.steps, 6'000);
-  EXPECT_LT(outcome.counters.steps, 6'000 + 8);
-  EXPECT_GT(outcome.counters.episodes, 50);
+  for (const std::string collectors : {"4", "auto"}) {
+    std::filesystem::remove_all(run());
+    const RunOutcome outcome = Start({"topology.inference=apart", "collector.environments=8",
+                                      "topology.collectors=" + collectors});
+    EXPECT_EQ(outcome.end, LoopEnd::kCompleted);
+    EXPECT_GE(outcome.counters.steps, 6'000);
+    EXPECT_LT(outcome.counters.steps, 6'000 + 8);
+    EXPECT_GT(outcome.counters.episodes, 50);
+  }
 }
 
 TEST_P(PipelineLoopTest, WhatCollectorsSeeNormalisesWhatIsLearned) {

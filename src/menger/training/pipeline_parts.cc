@@ -122,7 +122,7 @@ std::unique_ptr<CollectorRole> MakeCollectorRole(
     const CollectorContext& context, const CollectorShare& share, std::int64_t attempt) {
   const CollectorPlan plan = PlanOf(experiment, environment, algorithm, share, attempt);
   const auto policies = [&]() -> std::unique_ptr<Policy> {
-    if (experiment.topology.infers_apart()) {
+    if (context.show) {
       return std::make_unique<RemotePolicy>(algorithm.policies().spec(), context.memory.inference,
                                             share.index, context.show, context.while_asking);
     }

@@ -58,7 +58,7 @@ struct CollectorContext {
   ReplayClient& replay;
   int table = 0;
   RunMemory& memory;
-  // Where inference is apart; see RemotePolicy.
+  // Where another role acts for it; see RemotePolicy.
   RemotePolicy::ShowSlab show = {};
   std::function<void()> while_asking = {};
 };

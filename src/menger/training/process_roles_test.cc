@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -53,8 +54,10 @@ class ProcessRolesTest : public testing::Test {
   }
   PipelineNews UntilItLearns() {
     return Until([](const PipelineNews& news) {
-      return news.updates > 50 && news.learner.process > 0 && news.collectors[0].process > 0 &&
-             news.others[0].process > 0;
+      const auto is_there = [](const RoleStatus& role) { return role.process > 0; };
+      return news.updates > 50 && is_there(news.learner) &&
+             std::ranges::all_of(news.collectors, is_there) &&
+             std::ranges::all_of(news.others, is_there);
     });
   }
 

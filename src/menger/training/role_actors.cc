@@ -161,14 +161,18 @@ CollectorActor::CollectorActor(const RoleSpec& spec)
            .replay = replay_,
            .table = replay_.Find("replay"),
            .memory = RunOf(*memory_),
-           .show =
-               [this, spec](Slab& slab, std::uint32_t number) {
-                 slab_ = std::make_unique<DescriptorServer>(
-                     SlabSocketIn(spec.folder, spec.collector, number),
-                     std::vector<int>{slab.descriptor()});
-               }},
+           .show = ShowSlabs(spec)},
           SharesOf(recipe_.experiment).at(static_cast<std::size_t>(spec.collector)), spec.attempt)),
       meter_(role_->name()) {}
+
+RemotePolicy::ShowSlab CollectorActor::ShowSlabs(const RoleSpec& spec) {
+  if (!recipe_.experiment.topology.infers_apart()) return {};
+  return
+      [this, folder = spec.folder, collector = spec.collector](Slab& slab, std::uint32_t number) {
+        slab_ = std::make_unique<DescriptorServer>(SlabSocketIn(folder, collector, number),
+                                                   std::vector<int>{slab.descriptor()});
+      };
+}
 
 RoleReport CollectorActor::Advance(std::chrono::nanoseconds slice) {
   RoleReport report = AdvanceFor(slice, *role_, meter_);

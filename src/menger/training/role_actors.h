@@ -121,6 +121,8 @@ class CollectorActor {
   RoleReport Advance(std::chrono::nanoseconds slice);
 
  private:
+  RemotePolicy::ShowSlab ShowSlabs(const RoleSpec& spec);  // Empty where it acts itself.
+
   const RoleRecipe recipe_;
   const std::unique_ptr<Algorithm> algorithm_;  // Says what policies and items are; learns nothing.
   std::vector<FileDescriptor> shared_;
