@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -263,50 +262,6 @@ TEST(CollectorTest, AllNativeEnvironmentsGoOnBitIdenticallyAfterSaving) {
     resumed->Load(archive);
     for (int slab = 0; slab < 2; ++slab) {
       EXPECT_TRUE(CollectContent(*straight) == CollectContent(*resumed)) << environment.spec.name;
-    }
-  }
-}
-
-// Of some environments, as one of several: what the collector of all has in their columns.
-TEST(CollectorTest, CollectorsThatShareEnvironmentsCollectWhatOneOfAllDoes) {
-  constexpr int kShare = 36;
-  for (CollectorPlan plan : AllPlans()) {
-    plan.environments = 2 * kShare;
-    plan.decorrelation_steps = 9;
-    const auto whole = MakeCollector(plan, FakeEnvironment(), MakeTestPolicy);
-    std::vector<std::unique_ptr<Collector>> shares;
-    CollectorPlan part = plan;
-    part.environments = kShare;
-    for (; part.first_environment < plan.environments; part.first_environment += kShare) {
-      shares.push_back(MakeCollector(part, FakeEnvironment(), MakeTestPolicy));
-    }
-    for (int slab = 0; slab < 4; ++slab) {
-      const Slab& all = whole->Collect();
-      std::int64_t episodes = 0;
-      for (std::size_t i = 0; i < shares.size(); ++i) {
-        const Slab& some = shares[i]->Collect();
-        for (int row = 0; row < plan.horizon; ++row) {
-          for (int column = 0; column < kShare; ++column) {
-            const int of_some = some.columns().PositionOf(column);
-            const int of_all = all.columns().PositionOf(static_cast<int>(i) * kShare + column);
-            ASSERT_EQ(some.columns().EnvironmentAt(of_some), all.columns().EnvironmentAt(of_all));
-            ASSERT_EQ(*some.observation<float>(0, row, of_some),
-                      *all.observation<float>(0, row, of_all))
-                << Describe(plan) << ", slab " << slab << ", row " << row;
-            ASSERT_EQ(*some.action<std::int64_t>(0, row, of_some),
-                      *all.action<std::int64_t>(0, row, of_all));
-          }
-        }
-        const auto has = [&](const EpisodeResult& episode) {
-          return std::ranges::any_of(whole->episodes(), [&](const EpisodeResult& other) {
-            return other.environment == episode.environment && other.length == episode.length &&
-                   other.episode_return == episode.episode_return;
-          });
-        };
-        EXPECT_TRUE(std::ranges::all_of(shares[i]->episodes(), has)) << Describe(plan);
-        episodes += std::ssize(shares[i]->episodes());
-      }
-      EXPECT_EQ(episodes, std::ssize(whole->episodes()));
     }
   }
 }
