@@ -53,7 +53,8 @@ std::vector<int> DrawRandomSteps(const CollectorPlan& plan) {
   const CounterRandom random(plan.seed, kDecorrelationStream);
   std::vector<int> steps(plan.environments, 0);
   for (int i = 0; i < plan.environments; ++i) {
-    const auto environment = static_cast<std::uint64_t>(plan.first_environment + i);
+    const auto environment =
+        static_cast<std::uint64_t>(plan.first_environment) + static_cast<std::uint64_t>(i);
     const std::uint64_t word = random.Draw(environment, 0)[0];
     steps[i] =
         static_cast<int>((word * (static_cast<std::uint64_t>(plan.decorrelation_steps) + 1)) >> 32);

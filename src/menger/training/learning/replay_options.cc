@@ -33,6 +33,11 @@ void ReplayOptions::Declare(Options& options) {
                .maximum = 1e6,
                .consequence = "how often each collected step is learned from on average: updates x "
                               "batch_size (x sequence_length) / steps, held exactly"});
+  DeclareDraws(options);
+  DeclareMemory(options);
+}
+
+void ReplayOptions::DeclareDraws(Options& options) {
   options.Add("sampler", &sampler,
               {.choices = {"uniform", "prioritised"},
                .consequence = "prioritised: steps with large errors are drawn more often"});
@@ -54,6 +59,9 @@ void ReplayOptions::Declare(Options& options) {
                .consequence = "copy the next batch together while this one is learned from; a "
                               "prioritised one is then drawn before this one's errors are known. "
                               "auto: where it changes no draw and a CPU is free"});
+}
+
+void ReplayOptions::DeclareMemory(Options& options) {
   options.Add("chunk_steps", &chunk_steps,
               {.minimum = 1,
                .maximum = kChunkRowsMax,

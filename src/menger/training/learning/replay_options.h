@@ -31,6 +31,10 @@ struct ReplayOptions {
   // Throws InvalidArgument if min_size is beyond the capacity, or items without priorities are to
   // begin with one.
   void Check() const;
+
+ private:
+  void DeclareDraws(Options& options);
+  void DeclareMemory(Options& options);
 };
 
 }  // namespace menger
