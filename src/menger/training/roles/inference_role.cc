@@ -17,21 +17,26 @@ InferenceRole::InferenceRole(const InferenceRoleOptions& options, std::unique_pt
 }
 
 Advanced InferenceRole::Advance(const Deadline& deadline) {
-  std::uint32_t rung = board_.bell.value();  // Before the look: who asks after it rings again.
-  TakeReady();
-  if (askers_.empty()) {
-    board_.bell.TryWaitFor(rung + 1, deadline.remaining());
-    return Advanced::WaitingFor("groups to act on");
-  }
-  const Deadline more = Deadline::After(options_.wait);
-  while (options_.wait.count() > 0 && std::ssize(askers_) < options_.collectors &&
-         (options_.positions_max == 0 || taken_ < options_.positions_max) && !more.expired()) {
-    rung = board_.bell.value();
+  while (true) {
+    const std::uint32_t rung = board_.bell.value();  // Before the look: who asks later rings again.
     TakeReady();
-    board_.bell.TryWaitFor(rung + 1, more.remaining());
+    if (askers_.empty()) {
+      board_.bell.TryWaitFor(rung + 1, deadline.remaining());
+      return Advanced::WaitingFor("groups to act on");
+    }
+    if (!more_until_) more_until_ = Deadline::After(options_.wait);
+    if (IsFull() || more_until_->expired()) break;
+    if (deadline.expired()) return Advanced::WaitingFor("more groups for a batch");
+    board_.bell.TryWaitFor(rung + 1, std::min(deadline.remaining(), more_until_->remaining()));
   }
+  more_until_.reset();
   Answer();
   return Advanced::Worked();
+}
+
+bool InferenceRole::IsFull() const {
+  return std::ssize(askers_) == options_.collectors ||
+         (options_.positions_max > 0 && taken_ >= options_.positions_max);
 }
 
 void InferenceRole::TakeReady() {
@@ -64,11 +69,11 @@ void InferenceRole::Answer() {
     }
     ++batches_;
   }
+  positions_ += taken_;  // Before those who asked look.
   for (const int collector : askers_) {
     is_taken_[static_cast<std::size_t>(collector)] = 0;
     board_.desks[static_cast<std::size_t>(collector)].answered.Advance();
   }
-  positions_ += taken_;
   askers_.clear();
   slices_.clear();
   taken_ = 0;

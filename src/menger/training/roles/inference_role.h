@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ class InferenceRole final : public Role {
   std::int64_t batches() const { return batches_; }
 
  private:
-  void TakeReady();  // Until there are as many positions as a batch may have.
+  void TakeReady();     // Until there are as many positions as a batch may have.
+  bool IsFull() const;  // Nobody else can come into the batch.
   void Answer();
 
   const std::string name_ = "inference";
@@ -51,6 +53,7 @@ class InferenceRole final : public Role {
 
   int next_ = 0;  // Whose turn it is first.
   // Of the batch in hand.
+  std::optional<Deadline> more_until_;  // Once somebody asks.
   std::vector<int> askers_;             // Those without a slab among them.
   std::vector<std::uint8_t> is_taken_;  // By collector.
   std::vector<ActSlice> slices_;

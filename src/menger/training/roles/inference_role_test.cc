@@ -131,6 +131,29 @@ TEST_F(InferenceRoleTest, ItActsOnAllThatIsReadyUpToABatch) {
   for (Thread& thread : threads) thread.Join();
 }
 
+// Not when the wait ends, which is never.
+TEST_F(InferenceRoleTest, ABatchThatWaitsIsActedOnOnceAllHaveAsked) {
+  const auto role = MakeRole({.collectors = kCollectors, .wait = std::chrono::hours(1)});
+  std::vector<Thread> threads;
+  for (int i = 0; i < kCollectors; ++i) {
+    if (i == kCollectors - 1) {  // The others are not enough, and do not keep who advances it.
+      const Deadline end = Deadline::After(std::chrono::minutes(1));
+      while (role->Advance(Deadline::After({})).waits_for != "more groups for a batch") {
+        ASSERT_FALSE(end.expired());
+      }
+      EXPECT_EQ(role->batches(), 0);
+    }
+    threads.emplace_back(ThreadOptions{.name = "collector"}, [&, i] {
+      MakeAsking(PlanOf(CollectorKind::kSerial, 1, i), i)->Collect();
+    });
+  }
+  {
+    RoleThread infers(*role);
+    for (Thread& thread : threads) thread.Join();
+  }
+  EXPECT_EQ(role->batches(), 9);  // A row of all of them each.
+}
+
 TEST_F(InferenceRoleTest, ARequestOfACollectorThatHasGoneIsDroppedAndItsSuccessorServed) {
   board_.desks[1].asked.Advance();  // And died before anybody acted.
   board_.desks[1].slab = 7;
