@@ -50,8 +50,9 @@ void InferenceRole::TakeReady() {
     askers_.push_back(collector);
     Slab* const slab = find_(collector, desk.slab);
     if (slab == nullptr) continue;
-    slab->set_horizon(desk.horizon);
-    slab->set_first_step(desk.first_step);
+    // Where it is the asker's own, its workers read these meanwhile.
+    if (slab->horizon() != desk.horizon) slab->set_horizon(desk.horizon);
+    if (slab->first_step() != desk.first_step) slab->set_first_step(desk.first_step);
     slices_.push_back({.slab = slab, .row = desk.row, .positions = desk.positions});
     taken_ += desk.positions.count;
   }
