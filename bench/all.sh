@@ -79,6 +79,7 @@ wanted continuous && run 1200 "SAC and TD3: steps per second" "" bench/continuou
 wanted hosting && run 300 "Python environments: the cost of hosting" "" bench/hosting.py
 if wanted runtime; then
   run 1500 "The runtime beside Ray" "" bench/runtime.py
+  run 600 "Whole programs beside Ray" "" bench/runtime_programs.py
   run 300 "The runtime: failures" "" bench/runtime_failures.py
 fi
 exit $failed

@@ -1,7 +1,6 @@
 // What does the runtime pay to remember? Operations a second of the embedded control store, in
-// memory and with its log; nanoseconds for a specification that dies before lineage is flushed, and
-// for an event; and whether memory and files stay flat over 10^7 short lives: of keys put and
-// deleted with ten alive, and of specifications with a thousand alive.
+// memory and with its log; nanoseconds for an event; and whether memory and files stay flat over
+// 10^7 short lives of keys, put and deleted with ten alive.
 //
 //   bench_control_state [--lives 10000000] [--folder FOLDER] [--json]
 
@@ -12,10 +11,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -23,10 +20,9 @@
 #include <vector>
 
 #include "menger/base/clock.h"
-#include "menger/runtime/embedded_store.h"
-#include "menger/runtime/lineage_log.h"
-#include "menger/runtime/node_events.h"
-#include "menger/runtime/timeline.h"
+#include "menger/runtime/control/embedded_store.h"
+#include "menger/runtime/watching/node_events.h"
+#include "menger/runtime/watching/timeline.h"
 #include "program.h"
 
 namespace menger::bench {
@@ -36,7 +32,6 @@ namespace fs = std::filesystem;
 using Operation = StoreOperation;
 
 constexpr StoreTable kTable = StoreTable::kObjects;
-constexpr std::size_t kSpecificationBytes = 192;
 
 struct Settings {
   std::int64_t lives = 10'000'000;
@@ -156,51 +151,6 @@ void ShortLivedKeys(const Settings& settings, Report& report) {
   flatness.Tell(report, "keys put and deleted");
 }
 
-// Nanoseconds a specification that is appended and forgotten, `alive` of them at a time; a flush
-// every `flush_every`.
-double LineageNanoseconds(LineageLog& log, std::int64_t lives, std::size_t alive,
-                          std::int64_t flush_every, const std::function<void(double)>& look) {
-  const std::vector<std::byte> bytes(kSpecificationBytes);
-  std::vector<LineageEntry> ring(alive);
-  const Stopwatch watch;
-  for (std::int64_t i = 0; i < lives; ++i) {
-    LineageEntry& place = ring[static_cast<std::size_t>(i) % alive];
-    if (i >= std::ssize(ring)) log.Forget(place);
-    place = log.Append({.high = 1, .low = static_cast<std::uint64_t>(i)}, bytes);
-    if (flush_every == 0 || i % flush_every != 0) continue;
-    log.Flush();
-    if (i % (lives / 100) == 0) look(static_cast<double>(i) / static_cast<double>(lives));
-  }
-  return static_cast<double>(watch.nanoseconds()) / static_cast<double>(lives);
-}
-
-void Lineage(const Settings& settings, Report& report) {
-  for (const std::size_t alive : {1, 1000, 100'000}) {
-    EmbeddedStore store;
-    LineageLog log(store, {.prefix = "n/"});
-    report.Add(fmt::format("lineage that dies before a flush, {} alive", alive),
-               LineageNanoseconds(log, 5'000'000, alive, 0, {}), "ns");
-  }
-  EmbeddedStore store(Logged(settings, std::chrono::milliseconds(100)));
-  LineageLog log(store, {.prefix = "n/"});
-  Flatness flatness(settings.folder);
-  double stored = 0;
-  report.Add("lineage, 1000 alive, a flush every 10,000",
-             LineageNanoseconds(log, settings.lives, 1000, 10'000,
-                                [&](double progress) {
-                                  flatness.Look(progress);
-                                  stored = std::max(stored,
-                                                    static_cast<double>(log.counts().stored_bytes));
-                                }),
-             "ns");
-  flatness.Tell(report, "lineage");
-  report.Add("lineage: most bytes in the store", stored * 1e-6, "MB");
-  report.Add("lineage: bytes written over bytes appended",
-             static_cast<double>(log.counts().written_bytes) / static_cast<double>(settings.lives) /
-                 kSpecificationBytes,
-             "");
-}
-
 void Events(Report& report) {
   constexpr int kEvents = 20'000'000;
   NodeEvents events;
@@ -229,7 +179,7 @@ void Events(Report& report) {
 int Main(int argc, char** argv) {
   Settings settings;
   CLI::App app("Measures what the runtime pays to remember.");
-  app.add_option("--lives", settings.lives, "Keys and specifications that come and go")
+  app.add_option("--lives", settings.lives, "Keys that come and go")
       ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1'000'000'000}));
   app.add_option("--folder", settings.folder, "For the log: made anew, and removed at the end");
   app.add_flag("--json", settings.json, "One line of JSON");
@@ -238,7 +188,6 @@ int Main(int argc, char** argv) {
   Events(report);
   StoreRates(settings, report);
   ShortLivedKeys(settings, report);
-  Lineage(settings, report);
   fs::remove_all(settings.folder);
   return 0;
 }

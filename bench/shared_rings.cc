@@ -28,7 +28,7 @@
 #include "menger/base/error.h"
 #include "menger/base/sharing/ring.h"
 #include "menger/base/thread.h"
-#include "menger/runtime/doorbell.h"
+#include "menger/runtime/channel/doorbell.h"
 #include "menger/tensor/memory.h"
 #include "program.h"
 

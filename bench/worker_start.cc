@@ -16,8 +16,8 @@
 
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
-#include "menger/runtime/worker_identity.h"
-#include "menger/runtime/worker_process.h"
+#include "menger/runtime/calls/worker_identity.h"
+#include "menger/runtime/driver/worker_process.h"
 #include "program.h"
 
 namespace menger::bench {

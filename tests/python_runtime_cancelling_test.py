@@ -1,5 +1,6 @@
 """Tasks of menger.runtime that are cancelled: before they run, while they do, and while they wait."""
 
+import asyncio
 import os
 import pathlib
 import tempfile
@@ -34,7 +35,68 @@ def sleep(seconds, path=None):
     return seconds
 
 
+@ray.remote
+class Sleeper:
+    def __init__(self):
+        self.begun = self.cancelled = 0
+
+    async def sleep(self, goes_on=False):
+        self.begun += 1
+        try:
+            await asyncio.sleep(PATIENCE_S)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            if not goes_on:
+                raise
+
+    async def seen(self):
+        return self.begun, self.cancelled
+
+
+@ray.remote(max_concurrency=2)
+class Asker:
+    def __init__(self):
+        self.begun = False
+
+    def run(self):
+        self.begun = True
+        end = time.monotonic() + PATIENCE_S
+        while not ray.get_runtime_context().is_canceled() and time.monotonic() < end:
+            time.sleep(0.01)
+        self.ended = time.monotonic() < end
+
+    def seen(self):
+        return self.begun, getattr(self, "ended", None)
+
+
+def wait_for(method, expected):
+    end = time.monotonic() + PATIENCE_S
+    while get(method.remote()) != expected:
+        if time.monotonic() > end:
+            raise AssertionError(f"it never was {expected}")
+        time.sleep(0.01)
+
+
 class Cancelling(unittest.TestCase):
+    def test_a_coroutine_is_cancelled_and_no_other(self):
+        actor = Sleeper.remote()
+        one, other, stubborn = actor.sleep.remote(), actor.sleep.remote(), actor.sleep.remote(goes_on=True)
+        wait_for(actor.seen, (3, 0))
+        ray.cancel(one)
+        ray.cancel(stubborn)
+        for cancelled in (one, stubborn):
+            with self.assertRaises(ray.exceptions.TaskCancelledError):
+                get(cancelled)
+        wait_for(actor.seen, (3, 2))
+        self.assertEqual(ray.wait([other], timeout=0.3)[0], [])
+
+    def test_a_method_beside_others_may_ask(self):
+        actor = Asker.remote()
+        reference = actor.run.remote()
+        wait_for(actor.seen, (True, None))
+        ray.cancel(reference)
+        wait_for(actor.seen, (True, True))
+
     def test_what_runs_is_interrupted(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "told")

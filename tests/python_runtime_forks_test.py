@@ -1,6 +1,7 @@
 """Forks of Python programs that have a runtime, and what is left of a runtime that was shut down."""
 
 import asyncio
+import gc
 import math
 import multiprocessing
 import os
@@ -295,6 +296,7 @@ class AfterShutdown(unittest.TestCase):
             lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
             return sum("menger-values" in line for line in lines)
 
+        gc.collect()  # What other tests have left in circles.
         before = shared_segments()
         self.assertGreater(before, 0)  # Of the array.
         for _ in range(3):
@@ -302,7 +304,7 @@ class AfterShutdown(unittest.TestCase):
             array, number = get(ray.put(np.ones(100_000))), ray.put(1)
             ray.shutdown()
             del array, number
-        self.assertEqual(shared_segments(), before)
+        self.assertLessEqual(shared_segments(), before)  # Threads of other tests may have ended meanwhile.
 
 
 async def _value(reference):

@@ -43,6 +43,33 @@ def twice_in(group, x):
     return ray.get(twice.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group)).remote(x))
 
 
+@ray.remote(num_cpus=0)
+def where():
+    return ray.get_runtime_context().get_placement_group_id()
+
+
+@ray.remote(num_cpus=0)
+def ask():
+    return ray.get(where.remote())
+
+
+def asked():
+    """Where this runs, and what it calls: outside of groups, twice, and where it is told nothing."""
+    outside = where.options(placement_group=None), where.options(scheduling_strategy="DEFAULT")
+    return [ray.get_runtime_context().get_placement_group_id(), *ray.get([each.remote() for each in outside]), ray.get(ask.remote())]
+
+
+@ray.remote
+def ask_around():
+    return asked()
+
+
+@ray.remote
+class Asks:
+    def ask(self):
+        return asked()
+
+
 class Groups(unittest.TestCase):
     def test_tasks_and_actors_run_in_them(self):
         group = placement_group([{"CPU": 1}, {"CPU": 1, "rocket": 1}], strategy="STRICT_PACK", name="pair")
@@ -94,8 +121,16 @@ class Groups(unittest.TestCase):
             placement_group([{}])
         with self.assertRaisesRegex(ValueError, "strategy is 'NEAR'"):
             placement_group([{"CPU": 1}], strategy="NEAR")
+        never = placement_group([{"CPU": 3}])
+        with self.assertWarnsRegex(UserWarning, "cpu: needs 3, there is 2"):
+            self.assertFalse(never.wait(PATIENCE_S))
         with self.assertRaisesRegex(ray.exceptions.RayError, "cpu: needs 3, there is 2"):
-            placement_group([{"CPU": 3}]).wait(PATIENCE_S)
+            get(never.ready())
+        with self.assertRaisesRegex(ValueError, r"bundles\['CPU'\] is nan; it must be a number"):
+            placement_group([{"CPU": float("nan")}])
+        for wrong in ({"placement_group": 5}, {"placement_group_bundle_index": 1}):
+            with self.assertRaisesRegex(ValueError, "placement_group"):
+                twice.options(**wrong)
         with self.assertRaisesRegex(ray.exceptions.RayError, "each on a node of its own"):
             get(placement_group([{"CPU": 1}, {"CPU": 1}], strategy="STRICT_SPREAD").ready())
         group = placement_group([{"CPU": 1}])
@@ -111,7 +146,25 @@ class Groups(unittest.TestCase):
         with self.assertRaisesRegex(ray.exceptions.RayError, "cpu: needs 2, there is 1"):
             get(twice.options(num_cpus=2, scheduling_strategy=strategy).remote(1))
         self.assertIs(type(group), PlacementGroup)
-        self.assertIn(group.id, repr(group))
+        self.assertIn(group.id.hex(), repr(group))
+
+    def test_may_be_named_by_options_of_their_own(self):
+        group = placement_group([{"CPU": 1}, {"CPU": 1}])
+        self.assertEqual(get(where.options(placement_group=group, placement_group_bundle_index=1).remote()), group.id.hex())
+        asks = Asks.options(placement_group=group).remote()
+        self.assertEqual(get(asks.ask.remote()), [group.id.hex(), None, None, None])
+        self.assertIsNone(get(where.options(placement_group="default", num_cpus=0).remote()))
+
+    def test_capture_what_is_called_in_them_if_they_are_told_to(self):
+        group = placement_group([{"CPU": 1}])
+        captured = {"placement_group": group, "placement_group_capture_child_tasks": True}
+        # What is told where to run runs there; all else in the group, also what a task calls in turn.
+        self.assertEqual(get(ask_around.options(**captured).remote()), [group.id.hex(), None, None, group.id.hex()])
+        strategy = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
+        asks = Asks.options(scheduling_strategy=strategy).remote()
+        self.assertEqual(get(asks.ask.remote()), [group.id.hex(), None, None, group.id.hex()])
+        # The worker calls the same functions for others afterwards.
+        self.assertEqual(get(ask_around.options(placement_group=group).remote()), [group.id.hex(), None, None, None])
 
     def test_workers_of_a_group_are_processes_like_others(self):
         group = placement_group([{"CPU": 1}])

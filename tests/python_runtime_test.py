@@ -263,6 +263,28 @@ class Waiting(unittest.TestCase):
 
         asyncio.run(main())
 
+    def test_of_several_that_are_awaited_some_fail(self):
+        async def main():
+            calls = [fail.remote() if i % 7 == 3 else add.remote(i) for i in range(50)]
+            results = await asyncio.gather(*calls, *calls[:10], return_exceptions=True)
+            for i, result in zip([*range(50), *range(10)], results, strict=True):
+                if i % 7 == 3:
+                    self.assertIsInstance(result, ValueError)
+                else:
+                    self.assertEqual(result, i + 1)
+
+        asyncio.run(main())
+
+    def test_a_loop_may_end_while_it_waits(self):
+        async def main():
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(slow, 0.01)
+
+        slow = sleep.remote(0.2)
+        asyncio.run(main())
+        get(slow)
+        self.assertEqual(add.remote(1).future().result(PATIENCE_S), 2)  # The thread that waits goes on.
+
     def test_future(self):
         self.assertEqual(add.remote(1).future().result(PATIENCE_S), 2)
 

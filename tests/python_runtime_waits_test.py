@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import time
 import unittest
 
@@ -57,7 +58,91 @@ class Signal:
         self.sent.set()
 
 
+def on_threads(count, work):
+    """Runs `work` on threads of the call and gives what each of them got."""
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(work())) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+@ray.remote
+def outer_on_threads(count):
+    return on_threads(count, lambda: ray.get(process.remote()))
+
+
+@ray.remote
+def waits_on_threads(count):
+    def work():
+        ready, _ = ray.wait([process.remote()], timeout=PATIENCE_S)
+        return len(ready)
+
+    return sum(on_threads(count, work))
+
+
+@ray.remote
+async def awaits():
+    import asyncio
+
+    await asyncio.sleep(0.01)
+    return await process.remote()
+
+
+@ray.remote
+def waits_for_futures():
+    import concurrent.futures
+
+    futures = [process.remote().future() for _ in range(3)]
+    return len(concurrent.futures.wait(futures).done)
+
+
+@ray.remote
+async def awaits_for_ever(signal):
+    await signal[0]
+
+
+@ray.remote
+def leaves_a_thread(signal):
+    threading.Thread(target=lambda: ray.get(signal[0]), daemon=True).start()
+    time.sleep(0.5)  # Until the wait has lent what the call has.
+    return os.getpid()
+
+
 class Waits(unittest.TestCase):
+    def test_a_call_whose_threads_wait_lends_its_cpu(self):
+        # All CPUs have such calls: what they wait for ran never.
+        for results in get([outer_on_threads.remote(2) for _ in range(4)]):
+            self.assertEqual(len(results), 2)
+        self.assertEqual(get([waits_on_threads.remote(3) for _ in range(4)]), [3] * 4)
+
+    def test_a_call_that_awaits_lends_its_cpu(self):
+        self.assertEqual(len(get([awaits.remote() for _ in range(6)])), 6)
+        self.assertEqual(get([waits_for_futures.remote() for _ in range(6)]), [3] * 6)
+
+    def test_futures_of_a_process_whose_call_was_cancelled_go_on(self):
+        signal = Signal.remote()
+        sent = signal.wait.remote()
+        waiting = [awaits_for_ever.remote([sent]) for _ in range(2)]
+        time.sleep(1)
+        for each in waiting:
+            ray.cancel(each)
+        for each in waiting:
+            self.assertRaises(ray.exceptions.TaskCancelledError, get, each)
+        self.assertEqual(len(get([awaits.remote() for _ in range(6)])), 6)
+        get(signal.send.remote())
+
+    def test_a_thread_that_outlives_its_call_keeps_no_worker(self):
+        signal = Signal.remote()
+        sent = signal.wait.remote()
+        left = get([leaves_a_thread.remote([sent]) for _ in range(4)])
+        self.assertEqual(len(left), 4)
+        both = get([sleep.remote(0.1) for _ in range(4)])
+        self.assertEqual(len(both), 4)
+        get(signal.send.remote())
+
     def test_a_flat_fan_out_ends_with_few_processes(self):
         processes = set().union(*get([outer.remote() for _ in range(300)]))
         self.assertLess(len(processes), 20)

@@ -41,26 +41,14 @@ Episode Play(int number) { return {.number = number}; }
 int learned = 0;
 void Learn(const Episode& episode) { learned += episode.number; }
 
-#include "blocks/runtime/streams_and_coroutines_1.declarations.inc"
+#include "blocks/runtime/streams_1.declarations.inc"
 
 void Run(menger::Runtime& runtime) {
-#include "blocks/runtime/streams_and_coroutines_1.statements.inc"
+#include "blocks/runtime/streams_1.statements.inc"
   Expect(learned == 99 * 100 / 2, "a hundred episodes are learned from");
 }
 
 }  // namespace streams
-
-namespace coroutines {
-
-int Square(int x) { return x * x; }
-
-#include "blocks/runtime/streams_and_coroutines_2.declarations.inc"
-
-void Run(menger::Runtime& runtime) {
-  Expect(runtime.Get(runtime.Call<SquareTwice>(3)) == 81, "a coroutine is called like a function");
-}
-
-}  // namespace coroutines
 
 namespace checkpoints {
 
@@ -94,6 +82,5 @@ int main() {
   menger::Runtime runtime;
   values::Run(runtime);
   streams::Run(runtime);
-  coroutines::Run(runtime);
   checkpoints::Run(runtime);
 }

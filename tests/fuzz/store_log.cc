@@ -1,7 +1,7 @@
 // The log of the control store. The input is a list of frames (kind, length, payload) that are
 // written with right checksums; one whose first byte is 255 is the file itself.
 
-#include "menger/runtime/store_log.h"
+#include "menger/runtime/control/store_log.h"
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 
 #include "fuzz.h"
 #include "menger/base/frame_file.h"
-#include "menger/runtime/embedded_store.h"
+#include "menger/runtime/control/embedded_store.h"
 
 namespace menger::fuzz {
 namespace {

@@ -1,6 +1,6 @@
 // Specifications of calls, as a worker sends them.
 
-#include "menger/runtime/task_spec.h"
+#include "menger/runtime/calls/task_spec.h"
 
 #include <array>
 #include <cstring>

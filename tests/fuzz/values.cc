@@ -10,8 +10,8 @@
 
 #include "fuzz.h"
 #include "menger/base/error.h"
-#include "menger/runtime/serialise.h"
-#include "menger/runtime/task_error.h"
+#include "menger/runtime/values/serialise.h"
+#include "menger/runtime/values/task_error.h"
 
 namespace menger::fuzz {
 namespace {

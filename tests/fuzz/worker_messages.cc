@@ -2,15 +2,15 @@
 // made a few calls that the worker may have finished, or not. The input is a list of messages: a
 // 16-byte head with the length, then the message.
 
-#include "menger/runtime/worker_messages.h"
+#include "menger/runtime/channel/worker_messages.h"
 
 #include <array>
 #include <cstring>
 
 #include "fuzz.h"
 #include "menger/base/error.h"
-#include "menger/runtime/node_machine.h"
-#include "menger/runtime/process_worker.h"
+#include "menger/runtime/driver/process_worker.h"
+#include "menger/runtime/node/node_machine.h"
 #include "menger/tensor/memory.h"
 
 namespace menger::fuzz {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "menger/base/error.h"
-#include "menger/runtime/job_socket.h"
 #include "menger/runtime/runtime.h"
+#include "menger/runtime/watching/job_socket.h"
 #include "menger/runtime/worker_main.h"
 
 namespace menger {

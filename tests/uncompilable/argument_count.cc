@@ -1,5 +1,5 @@
 // error: the number of arguments (Args, below) is not that of the parameters
-#include "menger/runtime/call.h"
+#include "menger/runtime/calls/call.h"
 
 int Run(int a, int b) { return a + b; }
 

@@ -1,5 +1,5 @@
 // error: cannot be converted to the type of the parameter
-#include "menger/runtime/call.h"
+#include "menger/runtime/calls/call.h"
 
 int Run(int a, const std::string& b) { return a + static_cast<int>(b.size()); }
 

@@ -1,5 +1,5 @@
 // error: Pointers, references, and lambdas with captures cannot be sent
-#include "menger/runtime/serialise.h"
+#include "menger/runtime/values/serialise.h"
 
 std::size_t Size(int number) {
   return menger::EncodedSize([&number] { return number; });

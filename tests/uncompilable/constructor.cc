@@ -1,5 +1,5 @@
 // error: the actor's class (below) has no constructor for these arguments
-#include "menger/runtime/call.h"
+#include "menger/runtime/calls/call.h"
 
 class Actor {
  public:

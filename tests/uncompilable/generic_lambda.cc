@@ -1,5 +1,5 @@
 // error: name one of several overloads by static_cast, and give parameters of lambdas a type
-#include "menger/runtime/call.h"
+#include "menger/runtime/calls/call.h"
 
 const menger::Function& function =
     menger::FunctionOf<menger::FunctionCall<[](auto number) { return number; }>>();

@@ -1,5 +1,5 @@
 // error: a parameter cannot be a reference to something that is not const
-#include "menger/runtime/call.h"
+#include "menger/runtime/calls/call.h"
 
 void Run(std::vector<int>& numbers) { numbers.clear(); }
 

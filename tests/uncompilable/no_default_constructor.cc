@@ -1,5 +1,5 @@
 // error: it needs a default constructor
-#include "menger/runtime/call.h"
+#include "menger/runtime/calls/call.h"
 
 class Task {
  public:

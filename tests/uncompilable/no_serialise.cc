@@ -1,7 +1,7 @@
 // error: Give it `template <class Archive> void Serialize(Archive& archive, T& value)
 #include <map>
 
-#include "menger/runtime/serialise.h"
+#include "menger/runtime/values/serialise.h"
 
 struct Task {
   std::map<int, int> numbers;

@@ -1,5 +1,5 @@
 // error: a reference is not converted: X must be the parameter's type
-#include "menger/runtime/call.h"
+#include "menger/runtime/calls/call.h"
 
 int Run(double a) { return static_cast<int>(a); }
 

@@ -1,5 +1,5 @@
 // error: a value of this type (T, below) cannot be sent
-#include "menger/runtime/call.h"
+#include "menger/runtime/calls/call.h"
 
 struct Task {
   std::vector<int> numbers;

@@ -5,15 +5,36 @@ import ctypes
 import os
 import sys
 
-from menger.runtime import current, exceptions, library, session
+from menger.runtime import accelerators, cluster, current, environments, library, options, session
 from menger.runtime.output import Lines
 
 PATH_VARIABLE = "MENGER_RUNTIME_PYTHON_PATH"
-NAME_VARIABLE = "MENGER_RUNTIME_NAME"
-ENVIRONMENT_OPTIONS = ("env_vars", "working_dir")
+# What a worker's session begins with: its name, the namespace, the driver's process.
+SESSION_VARIABLES = ("MENGER_RUNTIME_NAME", "MENGER_RUNTIME_NAMESPACE", "MENGER_RUNTIME_DRIVER")
+
+class Context(dict):
+    """What init returns: the resources, for a `with` that shuts down at its end."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        self.disconnect()
+
+    def disconnect(self):
+        shutdown()
+
+    @property
+    def address_info(self):
+        """Of what a cluster has there is only the node: no address by which others could join."""
+        opened = current.opened()
+        if opened is None:
+            return {}
+        return {"node_id": opened.name, "node_ip_address": cluster.get_node_ip_address(), "namespace": opened.namespace}
 
 
 def init(
+    address=None,
     *,
     num_cpus=None,
     num_gpus=None,
@@ -22,83 +43,97 @@ def init(
     runtime_env=None,
     log_to_driver=True,
     ignore_reinit_error=False,
+    namespace=None,
+    object_spilling_directory=None,
     worker_memory=None,
     **ignored,
 ):
     """Starts the node and its workers inside of this process.
 
     num_cpus: as many workers at once (one a CPU). resources: further ones, {name: amount}. object_store_memory: bytes (30% of
-    the memory). runtime_env: {"env_vars": {...}, "working_dir": folder} of the workers. worker_memory: bytes that one worker may
-    use. Options that only a cluster of Ray's knows (address, include_dashboard, namespace, logging_level ...) have no effect.
+    the memory). object_spilling_directory: where values go that do not fit. runtime_env: {"env_vars": {...}, "working_dir":
+    folder, "py_modules": folders, "worker_process_setup_hook": function} of the workers. namespace: of the names of actors. worker_memory: bytes that one worker may
+    use. Options that only a cluster of Ray's knows (address, include_dashboard, logging_level, labels ...) have no effect.
     """
     unknown = set(ignored) - _WITHOUT_EFFECT
     if unknown:
         raise TypeError(f"init knows no option '{sorted(unknown)[0]}'")
     if current.opened() is not None:
         if ignore_reinit_error or current.opened().in_worker:
-            return current.opened().resources
+            return Context(current.opened().resources)
         raise RuntimeError("the runtime is open already; shutdown() closes it, init(ignore_reinit_error=True) goes on")
-    if num_cpus is not None and num_cpus < 0:
-        raise ValueError(f"num_cpus is {num_cpus}; it must not be negative")
+    options.check({"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": resources}, options.FUNCTION_OPTIONS)
+    options.check({"runtime_env": runtime_env, "namespace": namespace}, {**options.FUNCTION_OPTIONS, **options.ACTOR_OPTIONS})
+    for bytes_name, size in (("object_store_memory", object_store_memory), ("worker_memory", worker_memory)):
+        if size is not None:
+            options.check_number(bytes_name, size)
+    if object_spilling_directory is not None and not isinstance(object_spilling_directory, (str, os.PathLike)):
+        raise TypeError(f"object_spilling_directory is {object_spilling_directory!r}; it must be the path of a folder")
     functions = library.load()
     variables, folder = _environment(runtime_env or {}, functions)
-    name = variables[NAME_VARIABLE] = os.urandom(16).hex()
+    name, driver = os.urandom(16).hex(), os.getpid()
+    gpus = accelerators.make_file(num_gpus)
+    if gpus is not None:
+        variables[accelerators.FILE_VARIABLE] = gpus
+    variables |= zip(SESSION_VARIABLES, (name, namespace or "", driver))
     cpus = num_cpus if num_cpus is not None else len(os.sched_getaffinity(0))
     lines = Lines(shown=log_to_driver)
-    options = library.RuntimeOptions(
+    wanted = library.RuntimeOptions(
         workers=max(1, int(cpus)),
         workers_ahead=1,
         cpus=cpus,
         gpus=num_gpus or 0,
-        resources=" ".join(f"{name}={float(amount)!r}" for name, amount in (resources or {}).items()).encode(),
+        resources=options.amounts(resources),
         store_bytes_max=int(object_store_memory or 0),
         program=library.strings([sys.executable, "-m", "menger.runtime.worker"]),
         variables=library.strings([f"{name}={value}" for name, value in variables.items()]),
         folder=folder.encode(),
         memory_bytes_max=int(worker_memory or 0),
+        spill_folder=os.fsencode(object_spilling_directory or ""),
         on_line=lines.callback,
     )
-    runtime = functions.open(ctypes.byref(options))
+    runtime = functions.open(ctypes.byref(wanted))
     if not runtime:
+        accelerators.drop_file(gpus)
         raise functions.failure()
-    opened = session.Session(functions, runtime, name)
+    opened = session.Session(functions, runtime, name, namespace, driver)
+    opened.gpus = gpus
     opened.lines = lines  # What C calls must live as long as it may.
     opened.resources = {"CPU": float(cpus), "GPU": float(num_gpus or 0), **(resources or {})}
     current.set_session(opened)
-    return opened.resources
+    return Context(opened.resources)
 
 
 _WITHOUT_EFFECT = frozenset(
     {
-        "address",
+        "_metrics_export_port",
+        "_node_ip_address",
+        "_node_name",
+        "_system_config",
+        "_temp_dir",
         "configure_logging",
         "dashboard_host",
         "dashboard_port",
         "include_dashboard",
         "job_config",
+        "labels",
+        "local_mode",
+        "logging_config",
         "logging_format",
         "logging_level",
-        "log_to_driver",
-        "namespace",
     }
 )
 
 
 def _environment(runtime_env, functions):
     """The variables and the folder of workers."""
-    for name in runtime_env:
-        if name not in ENVIRONMENT_OPTIONS:
-            raise ValueError(f"runtime_env has '{name}'; there are: {', '.join(ENVIRONMENT_OPTIONS)}")
-    folder = runtime_env.get("working_dir") or ""
-    if folder and not os.path.isdir(folder):
-        raise exceptions.RuntimeEnvSetupError(f"working_dir is '{folder}', which is no folder")
-    path = [os.path.abspath(each) for each in sys.path]
-    if folder:
-        path.insert(0, os.path.abspath(folder))
+    path = environments.folders_of_modules(runtime_env) + [os.path.abspath(each) for each in sys.path]
     package = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
-    before = os.environ.get("PYTHONPATH")
+    before, given, folder = os.environ.get("PYTHONPATH"), runtime_env.get("env_vars") or {}, runtime_env.get("working_dir")
     return {
-        **{str(name): str(value) for name, value in runtime_env.get("env_vars", {}).items()},
+        **environments.variables_of_threads(given),
+        **environments.variables_of_hook(runtime_env.get("worker_process_setup_hook")),
+        **given,
         "PYTHONPATH": package + (os.pathsep + before if before else ""),
         PATH_VARIABLE: os.pathsep.join(path),
         library.LIBRARY_VARIABLE: os.path.abspath(functions.file),
@@ -112,6 +147,7 @@ def shutdown(_exiting_interpreter=False):
         return
     current.set_session(None)
     opened.close()
+    accelerators.drop_file(opened.gpus)
 
 
 def is_initialized():

@@ -1,6 +1,7 @@
 """The C functions of libmenger_runtime.so (src/menger/runtime/library/menger_runtime.h)."""
 
 import ctypes
+import functools
 import os
 
 from menger.runtime import exceptions
@@ -39,6 +40,7 @@ class RuntimeOptions(ctypes.Structure):
         ("variables", ctypes.POINTER(ctypes.c_char_p)),
         ("folder", ctypes.c_char_p),
         ("memory_bytes_max", ctypes.c_uint64),
+        ("spill_folder", ctypes.c_char_p),
         ("on_line", OnLine),
     ]
 
@@ -63,7 +65,24 @@ class CallOptions(ctypes.Structure):
         ("group", ctypes.c_void_p),
         ("group_bundles", ctypes.c_int32),
         ("bundle", ctypes.c_int32),
+        ("stream_ahead", ctypes.c_int32),
     ]
+
+
+class CallAbout(ctypes.Structure):
+    _fields_ = [
+        ("task", Id),
+        ("parent", Id),
+        ("actor", Id),
+        ("actor_object", Id),
+        ("group", Id),
+        ("name", Bytes),
+        ("resources", Bytes),
+        ("is_further_run", ctypes.c_int32),
+    ]
+
+
+Take = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
 
 
 DoCall = ctypes.CFUNCTYPE(
@@ -81,6 +100,12 @@ DropActor = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
 
 class WorkerHooks(ctypes.Structure):
     _fields_ = [("call", DoCall), ("drop_actor", DropActor)]
+
+
+@functools.lru_cache(maxsize=100)
+def array_of(kind, count):
+    """The type; one that nobody keeps is made anew, and left to the collector, for each value."""
+    return kind * count
 
 
 def strings(texts):
@@ -115,29 +140,37 @@ def load():
 
 
 class Library:
-    """Each call lets go of the interpreter's lock while it lasts."""
+    """A call lets go of the interpreter's lock while it lasts, unless it is short, waits for nothing and calls nothing back: where other
+    threads are busy, one that lets go of the lock has it back late."""
 
     def __init__(self, file):
         self.file = file
         self.when_cancelled = None  # In a worker: the exception of a call that was cancelled while it waited.
-        self._library = library = ctypes.CDLL(file)
+        self._library = ctypes.CDLL(file)
+        self._short = ctypes.PyDLL(file)
         pointer, count, number, text = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32, ctypes.c_char_p
 
-        def declare(name, result, *arguments):
-            function = getattr(library, name)
+        def declare(name, result, *arguments, of=self._library, known_as=None):
+            function = getattr(of, name)
             function.restype = result
             function.argtypes = arguments
-            setattr(self, name.removeprefix("menger_runtime_").removeprefix("menger_"), function)
+            setattr(self, known_as or name.removeprefix("menger_runtime_").removeprefix("menger_"), function)
+
+        def declare_short(name, result, *arguments, known_as=None):
+            declare(name, result, *arguments, of=self._short, known_as=known_as)
 
         value = (text, count, pointer, count, pointer, count)
         declare("menger_runtime_error", text)
-        declare("menger_runtime_error_code", number)
+        declare_short("menger_runtime_error_code", number)
         declare("menger_runtime_open", pointer, ctypes.POINTER(RuntimeOptions))
         declare("menger_runtime_close", None, pointer)
         declare("menger_runtime_callable", pointer, pointer, ctypes.POINTER(CallOptions))
         declare("menger_runtime_drop_callable", None, pointer)
         declare("menger_runtime_call", pointer, pointer, pointer, text, count, pointer, count, pointer)
         declare("menger_runtime_create", pointer, pointer, pointer, text, count, pointer, count, ctypes.POINTER(Id))
+        declare("menger_runtime_stream", pointer, pointer, pointer, text, count, pointer, count, ctypes.POINTER(Id))
+        declare("menger_runtime_item", pointer, pointer, text, count)
+        declare("menger_runtime_take", None, pointer, text, count)
         declare("menger_runtime_put", pointer, pointer, *value)
         declare("menger_runtime_define", pointer, pointer, *value)
         declare("menger_runtime_reserve", pointer, pointer, pointer, count, number, text)
@@ -146,21 +179,27 @@ class Library:
         declare("menger_runtime_unpin", None, pointer)
         declare("menger_runtime_drop_batch", None, pointer)
         declare("menger_runtime_wait", number, pointer, pointer, count, count, ctypes.c_double, pointer)
-        declare("menger_runtime_drop", None, pointer)
-        declare("menger_runtime_id", None, pointer, ctypes.POINTER(Id))
+        declare_short("menger_runtime_drop", None, pointer)
+        declare_short("menger_runtime_id", None, pointer, ctypes.POINTER(Id))
         declare("menger_runtime_adopt_all", number, pointer, text, count, pointer)
         declare("menger_runtime_adopt", pointer, pointer, text)
         declare("menger_runtime_cancel", number, pointer, pointer, number, number)
         declare("menger_runtime_kill", number, pointer, text, number)
         declare("menger_runtime_find", pointer, pointer, text, ctypes.POINTER(Id))
+        declare("menger_runtime_ask", number, text, text, ctypes.c_double, Take)
         declare("menger_runtime_serve", number, ctypes.POINTER(WorkerHooks))
         declare("menger_runtime_is_cancelled", number, pointer)
+        declare("menger_runtime_leave", None, pointer)
         declare("menger_frame_result", number, pointer, number, *value)
-        declare("menger_frame_begun", None, pointer, number)
-        declare("menger_frame_leave", None, pointer)
-        declare("menger_frame_actor", None, pointer, count)
+        declare_short("menger_frame_result", number, pointer, number, *value, known_as="frame_short_result")
+        declare("menger_frame_emit", number, pointer, *value)
+        declare_short("menger_frame_is_cancelled", number, pointer)
+        declare_short("menger_frame_about", None, pointer, ctypes.POINTER(CallAbout))
+        declare_short("menger_frame_begun", None, pointer, number)
+        declare_short("menger_frame_leave", None, pointer)
+        declare_short("menger_frame_actor", None, pointer, count)
         declare("menger_frame_fail", None, pointer, text, text, ctypes.POINTER(Bytes), number)
-        declare("menger_frame_object", number, pointer, count, ctypes.POINTER(Id))
+        declare_short("menger_frame_object", number, pointer, count, ctypes.POINTER(Id))
 
     def failure(self):
         """What the last function that failed on this thread says."""

@@ -1,11 +1,24 @@
 """What a call of a function or the making of an actor is told of where it shall run."""
 
+ANY_GROUP = "default"  # As placement_group: that of the caller, if it captures what it calls; None: no group.
+
+
+class Anywhere:
+    """What says of the nodes of a cluster which it may be: here there is one."""
+
+    def check(self, node):
+        """Raises what is wrong with it for the node of that id."""
+
 
 class Placement:
-    """In a placement group: it takes what it needs of one bundle, or with -1 of any."""
+    """In a placement group: it takes what it needs of one bundle, or with -1 of any.
 
-    def __init__(self, group, bundle=-1):
+    `captures`: what the call calls, or the actor's methods call, runs in the group, too, where it is told nothing else.
+    """
+
+    def __init__(self, group, bundle=-1, captures=False):
         self.placement_group, self.placement_group_bundle_index = group, bundle
+        self.placement_group_capture_child_tasks = captures
 
     def call_options(self):
         """As library.CallOptions says it."""
@@ -15,3 +28,16 @@ class Placement:
             "group_bundles": group.bundle_count,
             "bundle": self.placement_group_bundle_index,
         }
+
+
+def of(told, captured, node):
+    """The Placement that options ask for. `captured`: where the calls of whoever asks go if they say nothing; `node`: the one here."""
+    strategy, group = told["scheduling_strategy"], told["placement_group"]
+    index, captures = told["placement_group_bundle_index"], told["placement_group_capture_child_tasks"]
+    if isinstance(strategy, Anywhere):
+        strategy.check(node)
+    if strategy is not None or group is None:
+        return strategy if isinstance(strategy, Placement) else None
+    if group == ANY_GROUP:
+        return captured
+    return group.placement(index, bool(captures))

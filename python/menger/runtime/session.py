@@ -1,12 +1,16 @@
 """This process's way to its node: the driver's, which embeds the node, or a worker's."""
 
 import array
+import copy
 import ctypes
+import json
 import struct
 import threading
 import time
+import types
+import weakref
 
-from menger.runtime import current, exceptions, library, values
+from menger.runtime import current, exceptions, identities, library, values
 
 # A driver's waits are cut into slices, between which signals are heard. Those of a call are not: the library ends them when it
 # is cancelled, and the node has to know for how long a call may wait.
@@ -18,16 +22,23 @@ INLINE_BYTES_MAX = 48 * 1024
 
 BY_REFERENCE = b"\x02"  # Instead of the arguments: they are the value of the first reference.
 
+DROPPED = 2**64 - 1  # Instead of a number of items of a stream: no more are wanted.
+
+_ASK_SECONDS = 10.0
+
 _ENTRY = struct.Struct("=QQII")
 
 
 class ObjectRef:
     """A value that is there or will be. It keeps its object; equal to every other reference on the same."""
 
-    __slots__ = ("_id", "_session", "__weakref__", "handle")
+    __slots__ = ("_id", "_session", "__weakref__", "handle", "of_actor", "place")
+
+    __class_getitem__ = classmethod(types.GenericAlias)  # ObjectRef[int], in annotations.
 
     def __init__(self, handle, session):
         self.handle, self._session, self._id = handle, session, None
+        self.of_actor = False  # It is known to be what a method gives.
 
     def __del__(self):
         self._session.drop(self.handle)
@@ -39,6 +50,16 @@ class ObjectRef:
 
     def hex(self):
         return self.binary().hex()
+
+    def is_nil(self):
+        return False
+
+    def task_id(self):
+        """The call whose result this is; of what was put, and of one of several results elsewhere than where it was called, no call."""
+        return identities.task_of(self.binary(), getattr(self, "place", 0))
+
+    def job_id(self):
+        return identities.Identity.fromhex(self._session.name[:8])
 
     def __hash__(self):
         return hash(self.binary())
@@ -62,10 +83,20 @@ class ObjectRef:
 
         return waiting.future(self, self._session)
 
-    def __await__(self):
+    def _on_completed(self, call):
+        """Calls it with the value, or with what getting that raises, on a thread of its own once that is there."""
+        self.future().add_done_callback(lambda done: call(done.exception() or done.result()))
+
+    def as_future(self, _internal=False):
+        """An asyncio.Future of the value, of the loop that runs."""
         import asyncio
 
-        return asyncio.wrap_future(self.future()).__await__()
+        from menger.runtime import waiting
+
+        return waiting.future_of_loop(self, self._session, asyncio.get_event_loop())
+
+    def __await__(self):
+        return self.as_future().__await__()
 
 
 def _adopt(identity, name):
@@ -78,14 +109,20 @@ def _adopt(identity, name):
 class Session:
     """One open runtime, in all its processes of the same name. Of a closed one nothing can be asked; what it gave can be dropped."""
 
-    def __init__(self, functions, runtime, name, in_worker=False):
+    def __init__(self, functions, runtime, name, namespace, driver, in_worker=False):
         self.in_worker = in_worker
+        self.namespace = namespace or name  # Of actors' names where none is said.
+        self.driver = driver  # Its process.
+        self.actor = None  # The runtime_context.Actor that lives in this worker.
         self.library, self.runtime, self.name = functions, runtime, name
         self.drop, self.unpin = functions.drop, functions.unpin
         self.drop_callable = functions.drop_callable
         self._call, self._get = functions.call, functions.get
         self.kept = []  # References that live as long as this.
         self.resources = {}
+        self.captured = None  # The Placement of calls that are told none,
+        self.environment = {}  # and the runtime_env: that of the call which makes them.
+        self.groups = weakref.WeakValueDictionary()  # Placement groups that this process has made, by their ids.
         self.waiter = None  # Who waits for futures.
         self._closing = False
         self._waiting = set()  # The threads that wait inside of the library.
@@ -105,6 +142,19 @@ class Session:
         """In a fork, which has none but the one that made it: the library says to whatever is asked for that it is one."""
         self.waiter = None
         self._waiting = set()
+
+    def within(self, captured, environment):
+        """This session for a call, or an actor, of whose options something goes to what it calls. Who has it leaves it at the end."""
+        made = copy.copy(self)
+        made.captured, made.environment, made.waiter = captured, environment, None
+        return made
+
+    def leave(self):
+        """Functions that were called by it remember it: it must not keep a group."""
+        self.captured = None
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            waiter.stop()
 
     def _wait_inside(self, wait, *arguments):
         """Calls a function of the library that waits for a slice."""
@@ -159,7 +209,7 @@ class Session:
         batch = self._fetch([reference.handle for reference in references], timeout)
         try:
             table = ctypes.string_at(batch, _ENTRY.size * len(references))
-            return [self._value(batch, i, *entry) for i, entry in enumerate(_ENTRY.iter_unpack(table))]
+            return [self.read_value(batch, i, *entry) for i, entry in enumerate(_ENTRY.iter_unpack(table))]
         finally:
             self.library.drop_batch(batch)
 
@@ -177,14 +227,18 @@ class Session:
             if end is not None and time.monotonic() >= end:
                 raise exceptions.GetTimeoutError(f"get timed out: {count} objects were not all ready in {timeout} s")
 
-    def _value(self, batch, index, address, size, failed, shared):
+    def read_value(self, batch, index, address, size, failed, shared):
         if failed:
             raise exceptions.failure(ctypes.string_at(address, size), values.loads)
         if not shared:
-            return _loads(ctypes.string_at(address, size), index)
+            return _loads(values.copied(address, size), index)
         memory = values.shared_bytes(address, size)
         memory.pin = values.Pin(self, self.library.pin(batch, index))
         return _loads(values.read_only(memory), index)
+
+    def fetch(self, references):
+        """The values of references, to be read later and by whichever thread."""
+        return Fetched(self, self._fetch([reference.handle for reference in references], None), len(references))
 
     def pin(self, reference):
         """Keeps the value of a reference where it is, for as long as what this gives lives."""
@@ -197,15 +251,24 @@ class Session:
     def wait(self, handles, wanted, timeout):
         """Which are ready, of an array of handles, once `wanted` are or the time has passed: a byte each. No more is looked at than that takes."""
         address, count = handles.buffer_info()
-        ready = ctypes.create_string_buffer(count)
+        ready = array.array("B", bytes(count))
+        flags_at = ready.buffer_info()[0]
         end = time.monotonic() + (_FOREVER if timeout is None else timeout)
         while True:
             left = max(0.0, end - time.monotonic())
-            if self._wait_inside(self.library.wait, address, count, wanted, min(left, self._slice), ready) != 0:
+            if self._wait_inside(self.library.wait, address, count, wanted, min(left, self._slice), flags_at) != 0:
                 raise self.library.failure()
-            flags = ready.raw
+            flags = ready.tobytes()
             if left == 0 or count - flags.count(0) >= wanted:
                 return flags
+
+    def has_failed(self, reference):
+        """Whether what a reference that is ready stands for has failed."""
+        batch = self._fetch([reference.handle], None)
+        try:
+            return bool(_ENTRY.unpack(ctypes.string_at(batch, _ENTRY.size))[2])
+        finally:
+            self.library.drop_batch(batch)
 
     def raise_failure(self, reference):
         """Raises what a reference that is ready failed with, if it did; its value is not looked at."""
@@ -231,10 +294,13 @@ class Session:
         address, count = handles.buffer_info() if handles else (None, 0)
         if results == 1:
             return self._reference(self._call(self.runtime, made, payload, len(payload), address, count, None))
-        several = (ctypes.c_void_p * results)()
+        several = library.array_of(ctypes.c_void_p, results)()
         if not self._call(self.runtime, made, payload, len(payload), address, count, several):
             raise self.library.failure()
-        return [ObjectRef(handle, self) for handle in several]
+        made = [ObjectRef(handle, self) for handle in several]
+        for place, reference in enumerate(made):
+            reference.place = place  # Of those that have none it is 0.
+        return made
 
     def create(self, made, arguments, keywords):
         """Makes an actor: its id, and a reference that keeps it."""
@@ -243,6 +309,21 @@ class Session:
         actor = library.Id()
         handle = self.library.create(self.runtime, made, payload, len(payload), address, count, ctypes.byref(actor))
         return bytes(actor), self._reference(handle)
+
+    def stream(self, made, arguments, keywords):
+        """Calls what gives its results one by one: the call's id, and the reference of its end."""
+        payload, handles, _kept = self._encode_arguments(arguments, keywords)
+        address, count = handles.buffer_info() if handles else (None, 0)
+        call = library.Id()
+        end = self.library.stream(self.runtime, made, payload, len(payload), address, count, ctypes.byref(call))
+        return bytes(call), self._reference(end)
+
+    def item(self, call, index):
+        return self._reference(self.library.item(self.runtime, call, index))
+
+    def take(self, call, count):
+        """The first `count` items are held; DROPPED: no more are wanted."""
+        self.library.take(self.runtime, call, count)
 
     def _encode_arguments(self, arguments, keywords):
         """The arguments as bytes, the references among them, and what must live until they are passed on."""
@@ -277,6 +358,14 @@ class Session:
 
     # ---- The rest.
 
+    def ask(self, question):
+        """What the node says of itself: "status" or "timeline", as JSON has it."""
+        pieces = []
+        take = library.Take(lambda address, size: pieces.append(ctypes.string_at(address, size)))
+        if self.library.ask(str(self.driver).encode(), question.encode(), _ASK_SECONDS, take) != 0:
+            raise self.library.failure()
+        return json.loads(b"".join(pieces))
+
     def cancel(self, reference, force, recursive=True):
         if self.library.cancel(self.runtime, reference.handle, int(force), int(recursive)) != 0:
             raise self.library.failure()
@@ -294,14 +383,37 @@ class Session:
         return bytes(actor), self._reference(handle)
 
 
+class Fetched:
+    """What a get gave. If one of several has failed it has no more than that failure."""
+
+    def __init__(self, session, batch, count):
+        self._session, self._batch = session, batch
+        self._entries = list(_ENTRY.iter_unpack(ctypes.string_at(batch, _ENTRY.size * count)))
+        self.has_failed = any(failed for _, _, failed, _ in self._entries)
+
+    def value(self, index):
+        """Raises the failure; each once."""
+        return self._session.read_value(self._batch, index, *self._entries[index])
+
+    def __del__(self):
+        self._session.library.drop_batch(self._batch)
+
+
 def _loads(data, index):
     """Value `index` of those that were asked for."""
     try:
-        return values.loads(data)
+        return checked(values.loads(data))
     except exceptions.RayError:
         raise
     except Exception as error:
         raise exceptions.RaySystemError(f"value {index} of those that get was asked for cannot be unpickled: {error!r}") from error
+
+
+def checked(value):
+    """A value that was read, unless it stands for an error."""
+    if type(value) is exceptions.Failed:
+        raise value.error(values.loads)
+    return value
 
 
 def c_value(encoded):
@@ -309,7 +421,7 @@ def c_value(encoded):
     head, buffers, references = encoded.head, encoded.buffers, encoded.references
     table, handles = None, None
     if buffers:
-        table = (library.Bytes * len(buffers))(*[(values.address_of(buffer), buffer.nbytes) for buffer in buffers])
+        table = library.array_of(library.Bytes, len(buffers))(*[(values.address_of(buffer), buffer.nbytes) for buffer in buffers])
     if references:
-        handles = (ctypes.c_void_p * len(references))(*[reference.handle for reference in references])
+        handles = library.array_of(ctypes.c_void_p, len(references))(*[reference.handle for reference in references])
     return encoded, (head, len(head), table, len(buffers), handles, len(references))

@@ -11,6 +11,7 @@ from menger.runtime import current
 
 _PLAIN = {int, float, str, bytes, bool, type(None), complex}
 _CONTAINERS = {tuple, list}
+_ALIGNMENT = 64
 _DEEP = 3  # So deep containers are looked into.
 
 _collecting = threading.local()
@@ -36,8 +37,8 @@ class Encoded:
         parts = [struct.pack(f"=IIQ{len(sizes)}Q", 1, len(sizes), len(self.head), *sizes), self.head]
         at = sum(map(len, parts))
         for buffer in self.buffers:
-            parts += (bytes(-at % 64), buffer)
-            at += -at % 64 + buffer.nbytes
+            parts += (bytes(-at % _ALIGNMENT), buffer)
+            at += -at % _ALIGNMENT + buffer.nbytes
         return b"".join(parts)
 
 
@@ -116,7 +117,7 @@ def loads(view):
     at += head_size
     buffers = []
     for size in sizes:
-        at += -at % 64
+        at += -at % _ALIGNMENT
         buffers.append(view[at : at + size])
         at += size
     return pickle.loads(head, buffers=buffers)
@@ -132,6 +133,18 @@ class Pin:
 
     def __del__(self):
         self._session.unpin(self._pin)
+
+
+def copied(address, size):
+    """The bytes there, of a value that lies in a message; where arrays belong to it, they lie at multiples of 64."""
+    data = ctypes.string_at(address, size)
+    if not data or data[0] == 0x80:
+        return data
+    room = (ctypes.c_ubyte * (size + _ALIGNMENT))()
+    begin = -ctypes.addressof(room) % _ALIGNMENT
+    view = memoryview(room).cast("B")[begin : begin + size]
+    view[:] = data
+    return view.toreadonly()
 
 
 def shared_bytes(address, size):

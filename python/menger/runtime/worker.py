@@ -1,21 +1,43 @@
 """A worker process, as the runtime starts it: `python -m menger.runtime.worker`, never by hand."""
 
+import atexit
+import contextlib
 import ctypes
 import faulthandler
+import functools
+import itertools
 import os
 import signal
 import struct
 import sys
 import threading
 import time
-import traceback
 import types
 import weakref
 
-from menger.runtime import current, driver, exceptions, library, output, remoting, session, values
+from menger.runtime import actor as actors
+from menger.runtime import (
+    accelerators,
+    current,
+    definitions,
+    driver,
+    environments,
+    exceptions,
+    failures,
+    generators,
+    library,
+    output,
+    remoting,
+    runtime_context,
+    session,
+    values,
+)
+from menger.runtime.util.placement_group import capture
 
+_GENERATORS = (types.GeneratorType, types.AsyncGeneratorType)
 _DEFINITIONS_MAX = 10_000
-_FAILURE_BYTES_MAX = 256 * 1024
+_SURROUNDINGS = {"environment", "gpus", "captures", "calls"}  # Told of tasks before which something is changed, and after which it is as before.
+_SHORT_BYTES_MAX = 16 * 1024  # Of a value that needs no room in the store.
 _LOOK_SECONDS = 0.1  # Between two looks at whether the call was cancelled.
 
 
@@ -25,9 +47,12 @@ class Worker:
     def __init__(self, functions):
         self._library = functions
         self._session = None
-        self._definitions = {}  # (what was loaded, what it is retried for, its reference) by what the call says it is.
-        self._retried = None  # The exceptions for which the call that runs is run again; None: as it was made.
+        self._definitions = {}  # (what was loaded, what else it is told, its reference) by what the call says it is.
         self._actors, self._made = {}, 0
+        self._methods = {}  # What calls of a method say, read once: by the actor's class and that.
+        self._threads = 1  # For numerical libraries.
+        self._held = contextlib.ExitStack()
+        self._groups = None  # Of the calls of an actor with concurrency_groups.
         self._loop = None
         self._coroutines = None  # Of an actor that has some.
         self._main = threading.get_ident()
@@ -36,6 +61,8 @@ class Worker:
         self.outputs = ()
         self._calls, self._running = 0, False
         self._told = 0  # The last call that was told that it is cancelled.
+        self._watched = {}  # The threads that wait for calls which others run, by these.
+        self._watching = threading.Lock()
         functions.when_cancelled = self._cancelled_while_waiting
         self._hooks = library.WorkerHooks(library.DoCall(self._call), library.DropActor(self._drop_actor))
 
@@ -53,51 +80,103 @@ class Worker:
             # Python would make a thread of this one anew for each call, 8 us each, and forget what it had.
             ctypes.pythonapi.PyGILState_Ensure()
             self._of_thread.stays = True
+        call = runtime_context.Call(self._library, frame)
+        token = runtime_context.running.set(call)
         try:
             if main:
                 self._calls += 1
                 self._running = True
-                self._retried = None
             try:
-                self._do(frame, kind, actor, table, count, results, shared, main)
+                self._do(call, frame, kind, actor, table, count, results, shared, main)
             finally:
                 if main:
                     self._running = False
                 for each in self.outputs:
                     each.end_line()
+        except actors.ActorExit:
+            self._end_actor()
         except SystemExit as error:
             _exit(error)
         except BaseException as error:
-            self._fail(frame, error, main)
+            self._fail(call, frame, error, main)
+        call.end()
+        runtime_context.running.reset(token)
         if shared:
             self._pin_what_is_held(frame, shared)
 
-    def _do(self, frame, kind, actor, table, count, results, shared, main):
+    def _do(self, call, frame, kind, actor, table, count, results, shared, main):
         flat = struct.unpack(f"={2 * count}Q", ctypes.string_at(table, 16 * count))
         prefix = ctypes.string_at(flat[0], flat[1])
         arguments, keywords = (), {}
         if count > 2 or flat[3]:
             arguments, keywords = self._arguments(flat, shared)
         if kind == library.METHOD:
-            method = self._method(actor, prefix.decode())
+            method, group = self._method(call, actor, prefix)
             if main:
                 value = method(*arguments, **keywords)
             else:
-                value = self._do_among_others(frame, method, arguments, keywords)
+                value = self._do_among_others(call, frame, method, group, arguments, keywords)
         else:
-            target, self._retried = self._definition(prefix)
+            target, told = self._definition(prefix)
             self.name = target.__name__
-            value = target(*arguments, **keywords)
+            call.function, call.told, call.retried = target, told, told.get("retried")
+            if told.get("threads", 1) != self._threads:
+                self._threads = told.get("threads", 1)
+                environments.set_threads(self._threads)
+            if kind == library.CONSTRUCT:
+                self._set_actor(call, target, told)
+                value = self._keep(frame, self._construct(target, arguments, keywords, told))
+            elif "surroundings" in told:
+                with self._surroundings(call, told):
+                    value = self._finish(call, target(*arguments, **keywords), main)
+            else:
+                value = target(*arguments, **keywords)
         if type(value) is types.CoroutineType:
             value = self._await(value, main)
-        if kind == library.CONSTRUCT:
-            value = self._keep(frame, target, value)
-        self._give(frame, value, results)
+        if results == 0:
+            self._emit(call, frame, value, main)
+        elif call.told.get("dynamic"):
+            items = self._items_and_error(call, value, main)
+            self._give_one(frame, 0, generators.DynamicObjectRefGenerator(map(self._session.put, items)))
+        else:
+            self._give(call, frame, value, results, main)
 
-    def _give(self, frame, value, results):
-        if results == 1:
+    @contextlib.contextmanager
+    def _surroundings(self, call, told):
+        """What a task needs changed while it runs, or counted."""
+        if "calls" in told:
+            told["calls"] -= 1
+            if told["calls"] == 0:
+                self._library.leave(self._session.runtime)
+        with environments.applied(told.get("environment", {})), accelerators.held(told.get("gpus", 0)) as call.gpus:
+            session = self._session_within(told)
+            current.set_session(session)
+            try:
+                yield
+            finally:
+                current.set_session(self._session)
+                session.leave()
+
+    def _session_within(self, told):
+        """For what is called meanwhile."""
+        return self._session.within(capture() if "captures" in told else None, told.get("environment", {}))
+
+    def _finish(self, call, value, main):
+        """What a call has still to do, of which its value knows."""
+        if type(value) is types.CoroutineType:
+            return self._await(value, main)
+        return list(self._items(call, value, main)) if _is_generator(value) else value
+
+    def _give(self, call, frame, value, results, main):
+        generator = _is_generator(value)
+        if results == 1 and not generator:
             return self._give_one(frame, 0, value)
-        several = list(value)
+        if generator:
+            several = list(itertools.islice(self._items_and_error(call, value, main), results))
+            if several and type(several[-1]) is exceptions.Failed:
+                several += several[-1:] * (results - len(several))
+        else:
+            several = list(value)
         if len(several) != results:
             raise ValueError(f"the call has num_returns={results} and gave {len(several)} values")
         for i, each in enumerate(several):
@@ -107,19 +186,65 @@ class Worker:
     def _give_one(self, frame, index, value):
         encoded = value if type(value) is values.Encoded else values.dumps(value)
         kept, packed = session.c_value(encoded)
-        if self._library.frame_result(frame, index, *packed) != 0:
+        give = self._library.frame_short_result if encoded.size() <= _SHORT_BYTES_MAX else self._library.frame_result
+        if give(frame, index, *packed) != 0:
             raise self._library.failure()
         del kept
 
-    def _fail(self, frame, error, main):
+    def _fail(self, call, frame, error, main):
         if main:
             self._running = False
-        text, cause = _describe(error)
-        _held, packed = remoting.pack_bytes(_pack_exception(cause))
-        final = main and self._retried is not None and not isinstance(error, self._retried)
+        text, cause = failures.describe(error)
+        _held, packed = definitions.pack_bytes(failures.pack(cause))
+        final = call.retried is not None and not issubclass(type(error), call.retried)
         self._library.frame_fail(
-            frame, type(cause).__name__.encode(), text.encode(errors="replace"), ctypes.byref(packed), int(final)
+            frame, type(cause).__name__.encode(), text.replace("\0", "\\0").encode(errors="replace"), ctypes.byref(packed), int(final)
         )
+
+    # ---- Results that come one by one.
+
+    def _emit(self, call, frame, value, main):
+        if not _is_generator(value) and not isinstance(value, list):
+            raise TypeError(f"a call with num_returns='streaming' gave {type(value).__name__}; it must be a generator")
+        count = 0
+        for each in self._items(call, value, main):
+            kept, packed = session.c_value(values.dumps(each))
+            if self._library.frame_emit(frame, *packed) != 0:
+                raise self._library.failure()
+            del kept
+            count += 1
+        self._give_one(frame, 0, count)
+
+    def _items(self, call, value, main):
+        """What a generator yields; each is asked for by whoever runs the call."""
+        if type(value) is types.AsyncGeneratorType:
+            from menger.runtime import coroutines
+
+            pump = coroutines.Pump(value, _END)
+            step, close = pump.next, pump.close
+        elif call.runner is not None and _is_generator(value):
+            step, close = functools.partial(next, value, _END), value.close
+        else:
+            yield from value
+            return
+        try:
+            while (each := self._step(call, step, main)) is not _END:
+                yield each
+        finally:
+            self._step(call, close, main)
+
+    def _step(self, call, step, main):
+        return self._await(step(), main) if call.runner is None else call.runner.run(step, (), {}, _ignore)
+
+    def _items_and_error(self, call, value, main):
+        """The same; if it raises, the last item stands for the error, unless the call shall be run again for that."""
+        try:
+            yield from self._items(call, value, main)
+        except Exception as error:
+            if call.retried is not None and issubclass(type(error), call.retried):
+                raise
+            text, cause = failures.describe(error)
+            yield exceptions.Failed(text, failures.pack(cause))
 
     # ---- What is called, and with what.
 
@@ -129,24 +254,40 @@ class Worker:
             if len(self._definitions) >= _DEFINITIONS_MAX:
                 self._definitions.clear()
             reference = self._session.adopt(prefix[: library.ID_BYTES])
-            target = remoting.load_definition(reference, self._session)
+            target = definitions.load_definition(reference, self._session)
             more = prefix[library.ID_BYTES :]
-            found = self._definitions[prefix] = (target, values.loads(more) if more else None, reference)
+            told = values.loads(more) if more else {}
+            if not _SURROUNDINGS.isdisjoint(told):
+                told["surroundings"] = True
+            found = self._definitions[prefix] = (target, told, reference)
         return found[:2]
 
-    def _method(self, actor, name):
+    def _method(self, call, actor, prefix):
+        """The method, and the name of its concurrency group."""
         instance = self._actors[actor]
-        self.name = type(instance).__name__
-        if name == "__ray_ready__":
-            return lambda: True
+        kind = type(instance)
+        name, group, call.told, call.retried = self._methods.get((kind, prefix)) or self._learn_method(kind, prefix)
+        if name in _OF_ALL_ACTORS:
+            return functools.partial(_OF_ALL_ACTORS[name], instance), ""
         method = getattr(instance, name)
-        if callable(method):
-            return method
-        return getattr(type(instance), name).__get__(instance)  # The actor has an attribute of the method's name.
+        if not callable(method):
+            method = getattr(kind, name).__get__(instance)  # The actor has an attribute of the method's name.
+        call.function = method
+        return method, group
+
+    def _learn_method(self, kind, prefix):
+        name, group, dynamic, retried = actors.split_prefix(prefix)
+        if retried is None:
+            declared = actors.declared_options(getattr(kind, name, None)).get("retry_exceptions")
+            retried = tuple(declared) if isinstance(declared, (list, tuple)) else None
+        if len(self._methods) >= _DEFINITIONS_MAX:
+            self._methods.clear()
+        found = self._methods[kind, prefix] = (name, group, {"dynamic": dynamic}, retried)
+        return found
 
     def _arguments(self, flat, shared):
         """(positional ones, those by name)."""
-        payload, first = ctypes.string_at(flat[2], flat[3]), 2
+        payload, first = values.copied(flat[2], flat[3]), 2
         if payload == session.BY_REFERENCE:
             payload, first = self._view(flat, 2, shared), 3
         encoded = values.loads(payload)
@@ -154,7 +295,7 @@ class Worker:
             return encoded, {}
         arguments, keywords, slots = encoded if encoded is not None else ((), {}, ())
         for index, slot in enumerate(slots, first):
-            value = values.loads(self._view(flat, index, shared))
+            value = session.checked(values.loads(self._view(flat, index, shared)))
             if type(slot) is int:
                 arguments[slot] = value
             else:
@@ -165,7 +306,7 @@ class Worker:
         """The bytes of a value; of a large one, those in shared memory."""
         address, size = flat[2 * index], flat[2 * index + 1]
         if size <= session.INLINE_BYTES_MAX:
-            return ctypes.string_at(address, size)
+            return values.copied(address, size)
         memory = values.shared_bytes(address, size)
         shared.append((weakref.ref(memory), index))
         return values.read_only(memory)
@@ -180,26 +321,71 @@ class Worker:
 
     # ---- Actors.
 
-    def _keep(self, frame, target, instance):
-        self._made += 1
-        self._actors[self._made] = instance
-        if remoting.has_coroutines(target):
+    def _set_actor(self, call, target, told):
+        """This process is the actor's from now on."""
+        about = call.about()
+        self._session.actor = runtime_context.Actor(about, told, actors.describe(target))
+        if "environment" in told:
+            environments.apply(told["environment"])
+        # For as long as the process lives.
+        if not _SURROUNDINGS.isdisjoint(told):
+            self._session = self._session_within(told)
+            current.set_session(self._session)
+        self._session.actor.gpus = self._held.enter_context(accelerators.held(told.get("gpus", 0)))
+
+    def _construct(self, target, arguments, keywords, told):
+        """The actor itself. Of one with coroutines the constructor runs on the loop, too."""
+        make_loop = None
+        if actors.has_coroutines(target):
             from menger.runtime import coroutines  # Takes 20 ms, with asyncio.
 
-            self._coroutines = coroutines.Coroutines()
+            make_loop = functools.partial(coroutines.Coroutines, self._end_actor)
+        if "groups" in told:
+            from menger.runtime import groups  # Likewise.
+
+            self._groups = groups.Groups(told["groups"], told["concurrency"], make_loop)
+        if make_loop is None:
+            return target(*arguments, **keywords)
+        self._coroutines = make_loop() if self._groups is None else self._groups.usual
+        return self._coroutines.run(target, arguments, keywords, _ignore)
+
+    def _keep(self, frame, instance):
+        self._made += 1
+        self._actors[self._made] = instance
         self._library.frame_actor(frame, self._made)
-        return remoting.describe(target)
+        if type(instance).__repr__ is not object.__repr__:
+            self.name = _shown(instance)
+        return self._session.actor.description
 
     def _drop_actor(self, actor):
-        self._actors.pop(actor, None)
+        """Nobody refers to it any longer."""
+        _shut_down(self._actors.pop(actor, None))
 
-    def _do_among_others(self, frame, method, arguments, keywords):
+    def _end_actor(self):
+        """The actor ends of its own will: what it has given before counts, and it is not made again."""
+        for instance in self._actors.values():
+            _shut_down(instance)
+        failures.shown(atexit._run_exitfuncs)
+        for each in self.outputs:
+            each.flush()
+        self._session.kill(self._session.actor.identity, may_restart=False)
+        while True:
+            time.sleep(_LOOK_SECONDS)  # Until the node has ended this process.
+
+    def _do_among_others(self, call, frame, method, group, arguments, keywords):
         """One of several calls of the actor at once."""
-        if self._coroutines is None:
+        call.runner = self._groups.of(method, group) if self._groups is not None else self._coroutines
+        if call.runner is None:
             self._library.frame_begun(frame, 0)
             return method(*arguments, **keywords)
         self._library.frame_leave(frame)
-        return self._coroutines.run(method, arguments, keywords, lambda waits: self._library.frame_begun(frame, waits))
+        with self._watching:
+            self._watched[call] = threading.get_ident()
+        try:
+            return call.runner.run(method, arguments, keywords, lambda waits: self._library.frame_begun(frame, waits))
+        finally:
+            with self._watching:
+                self._watched.pop(call, None)
 
     def _await(self, coroutine, main):
         import asyncio
@@ -214,7 +400,8 @@ class Worker:
     # ---- Being cancelled.
 
     def _begin(self, runtime):
-        self._session = session.Session(self._library, runtime, os.environ.pop(driver.NAME_VARIABLE, ""), in_worker=True)
+        name, namespace, process = (os.environ.pop(each, "") for each in driver.SESSION_VARIABLES)
+        self._session = session.Session(self._library, runtime, name, namespace, process, in_worker=True)
         current.set_session(self._session)
         os.environ.pop("MENGER_WORKER", None)  # What a call starts is no worker.
         signal.signal(signal.SIGINT, self._interrupted)
@@ -232,6 +419,11 @@ class Worker:
             if self._running and self._told != self._calls and self._library.is_cancelled(self._session.runtime):
                 self._told = self._calls
                 signal.pthread_kill(main, signal.SIGINT)
+            with self._watching:
+                cancelled = [(call, thread) for call, thread in self._watched.items() if call.is_cancelled()]
+                for call, thread in cancelled:  # Once: a coroutine may go on.
+                    del self._watched[call]
+                    call.runner.cancel(thread)
 
     def _cancelled_while_waiting(self):
         if threading.get_ident() == self._main:
@@ -243,34 +435,41 @@ class Worker:
             raise KeyboardInterrupt
 
 
-def _describe(error):
-    """The text of an exception for whoever asks for the result, and what it was at first."""
-    text = "".join(traceback.format_exception(type(error), error, _without_own(error.__traceback__)))
-    if len(text) > _FAILURE_BYTES_MAX:
-        text = text[: _FAILURE_BYTES_MAX // 2] + "\n...\n" + text[-_FAILURE_BYTES_MAX // 4 :]
-    cause = error
-    while isinstance(cause, exceptions.RayTaskError) and cause.cause is not None:
-        cause = cause.cause
-    return f"pid={os.getpid()}\n{text}", cause
+_END = object()  # Of what a generator yields.
 
 
-def _pack_exception(cause):
-    """An exception as bytes; of one that cannot travel, a RayError that says why."""
+def _ignore(_waits):
+    pass
+
+
+def _is_generator(value):
+    return type(value) in _GENERATORS
+
+
+def _shown(instance):
+    """How the lines of an actor begin that says so itself."""
     try:
-        packed = values.dumps(cause).joined()
-        if len(packed) <= _FAILURE_BYTES_MAX:
-            return packed
-        why = f"it has {len(packed)} bytes, more than {_FAILURE_BYTES_MAX}"
-    except Exception as error:
-        why = repr(error)
-    return values.dumps(exceptions.RayError(f"a {type(cause).__name__} isn't serializable: {why}")).joined()
+        return repr(instance).replace("\n", " ")
+    except Exception:
+        return type(instance).__name__
 
 
-def _without_own(trace):
-    own = (__file__, os.path.join(os.path.dirname(__file__), "coroutines.py"))
-    while trace is not None and trace.tb_frame.f_code.co_filename in own and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace
+def _exit_actor(_instance):
+    raise actors.ActorExit
+
+
+# Methods that every actor has.
+_OF_ALL_ACTORS = {
+    actors.READY: lambda instance: True,
+    actors.TERMINATE: _exit_actor,
+    actors.CALL: lambda instance, function, *arguments, **keywords: function(instance, *arguments, **keywords),
+}
+
+
+def _shut_down(instance):
+    end = getattr(instance, "__ray_shutdown__", None)
+    if callable(end):
+        failures.shown(end)
 
 
 def _exit(error):
@@ -290,9 +489,12 @@ def main():
     sys.stderr = output.Output(2, "e", lambda: worker.name)
     worker.outputs = (sys.stdout, sys.stderr)
     faulthandler.enable(file=2)
+    environments.run_hook()
     status = worker.serve()
     if status < 0:
         os.write(2, f"{worker._library.failure()}\n".encode())
+    else:
+        failures.shown(atexit._run_exitfuncs)
     sys.stdout.flush()
     os._exit(max(status, 0) if status >= 0 else 1)
 

@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <new>
+#include <optional>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 namespace menger {
 namespace {
@@ -62,6 +66,28 @@ TEST(ErrorTest, EveryExceptionIsTranslatedAtAnEdge) {
   EXPECT_EQ(other.code(), ErrorCode::kInternal);
   EXPECT_STREQ(other.what(), "index 9");
   EXPECT_EQ(Translated([] { throw 3; }).code(), ErrorCode::kInternal);
+}
+
+// ThreadSanitizer says whether it may: nothing but the text's own count orders the two ends.
+TEST(ErrorTest, WhoeverHoldsACopyLastFreesTheText) {
+  std::optional<Error> mine = Internal("x = {}", 1);
+  std::optional<Error> copy = mine;
+  std::atomic<bool> read{false};
+  std::thread reader([&] {
+    EXPECT_STREQ(copy->what(), "x = 1");
+    copy.reset();
+    read.store(true, std::memory_order_relaxed);
+  });
+  while (!read.load(std::memory_order_relaxed)) std::this_thread::yield();
+  mine.reset();
+  reader.join();
+}
+
+TEST(ErrorTest, WhatWasMovedFromKeepsItsText) {
+  Error error = Internal("x = {}", 1);
+  const Error moved = std::move(error);  // NOLINT(performance-move-const-arg): as others may.
+  EXPECT_STREQ(moved.what(), "x = 1");
+  EXPECT_STREQ(error.what(), "x = 1");  // NOLINT(bugprone-use-after-move)
 }
 
 TEST(ErrorTest, TheNearestNameIsOfferedOnlyIfItIsNear) {

@@ -17,7 +17,12 @@ class TemporaryFolder {
   explicit TemporaryFolder(const std::string& purpose) {
     std::error_code error;
     const std::filesystem::path among = std::filesystem::temp_directory_path(error);
-    if (error) throw FromErrno("there is no folder for temporary files (TMPDIR)", error.value());
+    if (error) {
+      const char* const named = std::getenv("TMPDIR");
+      throw FromErrno(std::string("the folder for temporary files, '") +
+                          (named != nullptr ? named : "/tmp") + "' (TMPDIR), is none",
+                      error.value());
+    }
     path_ = (among / ("menger-" + purpose + "-XXXXXX")).string();
     if (mkdtemp(path_.data()) == nullptr) throw FromErrno("cannot make '" + path_ + "'", errno);
   }

@@ -8,7 +8,7 @@
 
 #include "menger/runtime/testing/isolations.h"
 
-// Where actors live, how long, and how they wait for one another; coroutines.
+// Where actors live, how long, and how they wait for one another.
 namespace menger {
 namespace {
 
@@ -134,73 +134,6 @@ TEST(ActorProcessTest, AnswersReachAnActorWhoseQueueIsFull) {
       ASSERT_EQ(length, text.size());
     }
   }
-}
-
-// ---- Coroutines.
-
-int Square(int x) { return x * x; }
-int Throw(int x) { throw std::out_of_range("no " + std::to_string(x)); }
-
-Async<int> SquareTwice(Runtime& runtime, int x) {
-  const int once = co_await runtime.Call<Square>(x);
-  co_return co_await runtime.Call<Square>(once);
-}
-Async<int> SumOfSquares(Runtime& runtime, int count) {
-  std::vector<Async<int>> parts;
-  for (int i = 0; i < count; ++i) parts.push_back(SquareTwice(runtime, i));
-  int sum = 0;
-  for (Async<int>& part : parts) sum += co_await part;
-  co_return sum;
-}
-Async<int> Recover(Runtime& runtime, int x) {
-  try {
-    co_return co_await runtime.Call<Throw>(x);
-  } catch (const TaskError&) {
-  }
-  co_return -x;
-}
-Async<void> Fails(Runtime& runtime) { co_await runtime.Call<Throw>(3); }
-Async<int> Slow(Runtime& runtime) {
-  const ObjectRef<int> slow = runtime.Call<[](int x) {
-    std::this_thread::sleep_for(milliseconds(100));
-    return x;
-  }>(5);
-  co_return co_await slow;
-}
-
-class Summer {
- public:
-  Async<int> Add(Runtime& runtime, int x) {
-    const int square = co_await runtime.Call<Square>(x);
-    co_return sum_ += square;
-  }
-
- private:
-  int sum_ = 0;
-};
-
-TEST_P(ActorsTest, CoroutinesWaitForObjects) {
-  EXPECT_EQ(SquareTwice(runtime, 3).Get(), 81);
-  EXPECT_EQ(SumOfSquares(runtime, 10).Get(), 15333);
-  EXPECT_EQ(Recover(runtime, 7).Get(), -7);
-  EXPECT_THROW(Fails(runtime).Get(), TaskError);
-}
-
-TEST_P(ActorsTest, CallsAreCoroutines) {
-  EXPECT_EQ(runtime.Get(runtime.Call<SumOfSquares>(10)), 15333);
-  EXPECT_THROW(runtime.Get(runtime.Call<Fails>()), TaskError);
-  const ActorRef<Summer> summer = runtime.CreateActor<Summer>({});
-  summer.Call<&Summer::Add>(3);
-  EXPECT_EQ(runtime.Get(summer.Call<&Summer::Add>(4)), 25);
-}
-
-TEST_P(ActorsTest, ACoroutineMayBeLeftAndTakenUpAgain) {
-  Async<int> slow = Slow(runtime);
-  EXPECT_THROW(slow.Get(milliseconds(5)), Error);
-  EXPECT_FALSE(slow.done());
-  EXPECT_EQ(slow.Get(), 5);
-  { const Async<int> dropped = Slow(runtime); }
-  EXPECT_EQ(SquareTwice(runtime, 2).Get(), 16);
 }
 
 }  // namespace

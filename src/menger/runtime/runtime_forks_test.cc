@@ -161,8 +161,6 @@ TEST_P(ForksTest, AForkThatDropsAllThatItHasEndsAndTheProcessDoesNotNotice) {
   EXPECT_EQ(runtime->Pin(room->Seal())->shape[0], 100'000);
 }
 
-Async<int> Value(const ObjectRef<int>& number) { co_return co_await number; }
-
 TEST_P(ForksTest, WhateverAForkAsksForIsRefusedByName) {
   const std::vector<std::function<void()>> all = {
       [&] { runtime->Get(number, 1s); },
@@ -184,7 +182,6 @@ TEST_P(ForksTest, WhateverAForkAsksForIsRefusedByName) {
       [&] { runtime->Cancel(number); },
       [&] { runtime->CreatePlacementGroup({{.cpus = 1}}); },
       [&] { runtime->RemovePlacementGroup(group); },
-      [&] { Value(number).Get(1s); },
   };
   EXPECT_EQ(StatusOfFork([&] { return CountAllowed(all); }), 0);
   ExpectWhole(0);

@@ -1,9 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 
+#include "menger/base/clock.h"
+#include "menger/base/file_testing.h"
 #include "menger/runtime/testing/isolations.h"
 
 // What outlives a runtime, and what ends with its last reference.
@@ -19,12 +25,34 @@ class Counter {
   int value_ = 0;
 };
 
+class Testator {
+ public:
+  explicit Testator(std::string path) : path_(std::move(path)) {}
+  ~Testator() { std::ofstream(path_) << "everything"; }
+  int Ready() { return 1; }
+
+ private:
+  std::string path_;
+};
+
 class LifetimesTest : public testing::TestWithParam<Isolation> {
  protected:
   std::optional<Runtime> runtime{std::in_place,
                                  RuntimeOptions{.workers = 2, .isolation = GetParam()}};
 };
 INSTANTIATE_TEST_SUITE_P(Isolations, LifetimesTest, BothIsolations(), IsolationName);
+
+TEST_P(LifetimesTest, AnActorIsDestroyedWhenNobodyRefersToIt) {
+  const testing_files::Folder folder;
+  const std::string path = folder / "will";
+  ActorRef<Testator> actor = runtime->CreateActor<Testator>({}, path);
+  EXPECT_EQ(runtime->Get(actor.Call<&Testator::Ready>()), 1);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  actor = {};
+  const Deadline end = Deadline::After(std::chrono::minutes(1));
+  while (!std::filesystem::exists(path) && !end.expired()) std::this_thread::yield();
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
 
 TEST_P(LifetimesTest, HandlesOutliveTheirRuntime) {
   ObjectRef<int> number = runtime->Call<Same>(1);

@@ -131,20 +131,6 @@ TEST_P(OwnersTest, WhatAnEndedRuntimeGaveIsRefusedByName) {
                    ErrorCode::kFailedPrecondition, "has ended");
 }
 
-Async<int> Value(const ObjectRef<int>& number) { co_return co_await number; }
-
-TEST_P(OwnersTest, ACoroutineThatAwaitsWhatHasEndedFailsAndOthersGoOn) {
-  std::optional<Runtime> first(Options());
-  const ObjectRef<int> number = first->Put(100);
-  Async<int> late = Value(number);
-  first.reset();
-  Async<int> later = Value(number);
-  Runtime second(Options());
-  EXPECT_THROW(late.Get(5s), Error);
-  EXPECT_THROW(later.Get(5s), Error);
-  EXPECT_EQ(Value(second.Put(7)).Get(5s), 7);
-}
-
 TEST_P(OwnersTest, TwoRuntimesNameNothingAlike) {
   Runtime first(Options());
   Runtime second(Options());

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "menger/runtime/local_node.h"
+#include "menger/runtime/driver/local_node.h"
 #include "menger/runtime/runtime.h"
 #include "menger/runtime/testing/isolations.h"
 

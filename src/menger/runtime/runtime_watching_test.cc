@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "menger/base/file_testing.h"
-#include "menger/runtime/job_socket.h"
 #include "menger/runtime/runtime.h"
+#include "menger/runtime/watching/job_socket.h"
 
 namespace menger {
 namespace {

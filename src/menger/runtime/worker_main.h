@@ -1,11 +1,4 @@
 #pragma once
 
-#include "menger/runtime/worker_identity.h"
-
-namespace menger {
-
-// What a worker process does instead of its program's own main: calls, until its node ends. Returns
-// the exit status.
-int WorkerMain();
-
-}  // namespace menger
+// What turns a process into a worker, for programs: docs/runtime.md.
+#include "menger/runtime/worker/worker_main.h"

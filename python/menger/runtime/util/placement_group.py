@@ -1,39 +1,57 @@
 """Resources that tasks and actors need together, as ray.util.placement_group."""
 
 import array
+import warnings
 
-from menger.runtime import current, remoting
+from menger.runtime import current, exceptions, options, remoting, runtime_context
+from menger.runtime.identities import Identity
 from menger.runtime.placement import Placement
 
 # menger::PlacementStrategy.
-_STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
+VALID_PLACEMENT_GROUP_STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
+_WITHOUT_EFFECT = ("memory", "object_store_memory")  # As the option memory of tasks and actors.
 _NAMES = {"CPU": "cpu", "GPU": "gpu"}
 
 
 class PlacementGroup:
     """Resources that are set aside, all bundles at once. It lives while somebody refers to it, tasks and actors in it too."""
 
-    def __init__(self, reference, bundle_specs):
+    def __init__(self, reference, bundle_specs, name="", strategy=""):
         self.reference, self.bundle_specs = reference, bundle_specs
+        self.name, self.strategy = name, strategy
 
     @property
     def id(self):
-        return self.reference.hex()
+        return Identity(self.reference.binary())
 
     @property
     def bundle_count(self):
         return len(self.bundle_specs)
+
+    def placement(self, bundle=-1, captures=False):
+        """Where what is to run in this group goes."""
+        if not -1 <= bundle < self.bundle_count:
+            raise ValueError(f"placement_group_bundle_index is {bundle}; it must lie between -1 and {self.bundle_count - 1}")
+        return Placement(self, bundle, captures)
+
+    @property
+    def is_empty(self):
+        return False
 
     def ready(self):
         """An ObjectRef of this group, there once its resources are."""
         return remoting.remote(num_cpus=0, scheduling_strategy=Placement(self))(_itself).remote(self)
 
     def wait(self, timeout_seconds=30):
-        """Whether its resources are there in time. Raises what is wrong with a group that can never have them."""
+        """Whether its resources are there in time. Of a group that can never have them a warning says why."""
         owner = current.session()
-        if not owner.wait(array.array("Q", [self.reference.handle]), 1, timeout_seconds)[0]:
+        if not owner.wait(array.array("Q", [self.reference.handle]), 1, options.seconds(timeout_seconds))[0]:
             return False
-        owner.raise_failure(self.reference)
+        try:
+            owner.raise_failure(self.reference)
+        except exceptions.RayError as error:
+            warnings.warn(f"the placement group is not there: {error}", stacklevel=2)
+            return False
         return True
 
     def __eq__(self, other):
@@ -43,10 +61,10 @@ class PlacementGroup:
         return hash(self.reference)
 
     def __repr__(self):
-        return f"PlacementGroup({self.id}, {self.bundle_specs})"
+        return f"PlacementGroup({self.id.hex()}, {self.bundle_specs})"
 
     def __reduce__(self):
-        return (PlacementGroup, (self.reference, self.bundle_specs))
+        return (PlacementGroup, (self.reference, self.bundle_specs, self.name, self.strategy))
 
 
 def _itself(group):
@@ -55,18 +73,20 @@ def _itself(group):
 
 def placement_group(bundles, strategy="PACK", name="", lifetime=None):
     """Asks for resources that are needed together, as [{"CPU": 1}, {"CPU": 1, "GPU": 1}]; returns at once."""
-    if strategy not in _STRATEGIES:
-        raise ValueError(f"strategy is {strategy!r}; it must be one of {', '.join(_STRATEGIES)}")
+    if strategy not in VALID_PLACEMENT_GROUP_STRATEGIES:
+        raise ValueError(f"strategy is {strategy!r}; it must be one of {', '.join(VALID_PLACEMENT_GROUP_STRATEGIES)}")
     if lifetime not in (None, "detached"):
         raise ValueError(f"lifetime is {lifetime!r}; it must be None or 'detached'")
-    if not isinstance(bundles, list) or not bundles or not all(isinstance(bundle, dict) for bundle in bundles):
+    if not isinstance(bundles, (list, tuple)) or not bundles or not all(isinstance(bundle, dict) for bundle in bundles):
         raise ValueError(f"bundles are {bundles!r}; they must be a list of dicts, and not empty")
     owner = current.session()
     texts = [_text_of(bundle) for bundle in bundles]
-    reference = owner.reserve(texts, _STRATEGIES.index(strategy), name or "placement group")
+    reference = owner.reserve(texts, VALID_PLACEMENT_GROUP_STRATEGIES.index(strategy), name or "placement group")
     if lifetime == "detached":
         owner.kept.append(reference)
-    return PlacementGroup(reference, [dict(bundle) for bundle in bundles])
+    made = PlacementGroup(reference, [dict(bundle) for bundle in bundles], name, strategy)
+    owner.groups[made.id] = made
+    return made
 
 
 def remove_placement_group(group):
@@ -76,5 +96,52 @@ def remove_placement_group(group):
     current.session().cancel(group.reference, force=False)
 
 
+def get_placement_group(name):
+    """The group of that name, if this process has made it and still refers to it."""
+    for group in list(current.session().groups.values()):
+        if name and group.name == name and _state(group) != "REMOVED":
+            return group
+    raise ValueError(f"no placement group named '{name}' is here")
+
+
+def get_current_placement_group():
+    """That in which the call or the actor that asks runs; None if in none."""
+    found = runtime_context.current_group()
+    return found and PlacementGroup(*found)
+
+
+def capture():
+    """Where what is called by a call that captures goes: into its own group, and what that calls, too."""
+    return get_current_placement_group().placement(captures=True)
+
+
+def placement_group_table(placement_group=None):
+    """What there is to know of a group, or by their ids of all that this process has made."""
+    if placement_group is not None:
+        return _entry(placement_group)
+    return {group.id.hex(): _entry(group) for group in list(current.session().groups.values())}
+
+
+def _entry(group):
+    state = _state(group)
+    return {
+        "placement_group_id": group.id.hex(),
+        "name": group.name,
+        "bundles": dict(enumerate(group.bundle_specs)),
+        "bundles_to_node_id": dict.fromkeys(range(group.bundle_count), current.session().name if state == "CREATED" else ""),
+        "strategy": group.strategy,
+        "state": state,
+    }
+
+
+def _state(group):
+    owner = current.session()
+    if not owner.wait(array.array("Q", [group.reference.handle]), 1, 0)[0]:
+        return "PENDING"
+    return "REMOVED" if owner.has_failed(group.reference) else "CREATED"
+
+
 def _text_of(bundle):
-    return " ".join(f"{_NAMES.get(name, name)}={float(amount)!r}" for name, amount in bundle.items())
+    for name, amount in bundle.items():
+        options.check_amount(f"bundles[{name!r}]", amount)
+    return " ".join(f"{_NAMES.get(name, name)}={float(amount)!r}" for name, amount in bundle.items() if name not in _WITHOUT_EFFECT)

@@ -1,6 +1,6 @@
 """Where tasks and actors run, as ray.util.scheduling_strategies."""
 
-from menger.runtime.placement import Placement
+from menger.runtime.placement import Anywhere, Placement
 from menger.runtime.util.placement_group import PlacementGroup
 
 
@@ -12,12 +12,47 @@ class PlacementGroupSchedulingStrategy(Placement):
     ):
         if type(placement_group) is not PlacementGroup:
             raise ValueError(f"placement_group is {placement_group!r}; it must be a PlacementGroup")
-        if not -1 <= placement_group_bundle_index < placement_group.bundle_count:
-            raise ValueError(
-                f"placement_group_bundle_index is {placement_group_bundle_index}; it must lie between -1 and"
-                f" {placement_group.bundle_count - 1}"
-            )
-        if placement_group_capture_child_tasks:
-            raise ValueError("placement_group_capture_child_tasks is not supported: name the group in each call")
-        super().__init__(placement_group, placement_group_bundle_index)
-        self.placement_group_capture_child_tasks = False
+        placement_group.placement(placement_group_bundle_index)  # Says what is wrong with the index.
+        super().__init__(placement_group, placement_group_bundle_index, bool(placement_group_capture_child_tasks))
+
+
+class NodeAffinitySchedulingStrategy(Anywhere):
+    """On the node of that id, which get_runtime_context().get_node_id() says; with `soft` on another if that is not there."""
+
+    def __init__(self, node_id, soft, **_without_effect):
+        self.node_id, self.soft = node_id.hex() if isinstance(node_id, bytes) else node_id, soft
+
+    def check(self, node):
+        if self.node_id != node and not self.soft:
+            raise ValueError(f"node_id is {self.node_id!r}; the only node is '{node}', and soft=False asks for no other")
+
+
+class _Condition:
+    def __init__(self, *values):
+        self.values = values
+
+
+class In(_Condition):
+    """Of a label: one of these."""
+
+
+class NotIn(_Condition):
+    """None of these."""
+
+
+class Exists(_Condition):
+    """Any."""
+
+
+class DoesNotExist(_Condition):
+    """None."""
+
+
+class NodeLabelSchedulingStrategy(Anywhere):
+    """On nodes of labels, {name: In(values)}: checked, and without effect."""
+
+    def __init__(self, hard, *, soft=None):
+        for each in (hard, soft or {}):
+            if not isinstance(each, dict) or not all(isinstance(condition, _Condition) for condition in each.values()):
+                raise ValueError(f"labels are {each!r}; they must be a dict of In, NotIn, Exists and DoesNotExist")
+        self.hard, self.soft = hard, soft or {}

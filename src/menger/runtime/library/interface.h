@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,5 +70,20 @@ std::vector<ObjectHandle> OwnHandles(const Client& client,
 
 // Notes the exception that is being handled for menger_runtime_error.
 void NoteError() noexcept;
+
+// Runs it; what it gives, or `failed` with the error noted.
+template <typename Do, typename Result>
+Result Guarded(Result failed, const Do& run) noexcept {
+  try {
+    return run();
+  } catch (...) {
+    NoteError();
+    return failed;
+  }
+}
+
+inline std::chrono::nanoseconds Duration(double seconds) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, 3e7) * 1e9));
+}
 
 }  // namespace menger

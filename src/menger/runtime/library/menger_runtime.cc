@@ -23,19 +23,8 @@ LastError& ThisThreadsError() {
   return error;
 }
 
-// Runs it; what it gives, or `failed` with the error noted.
-template <typename Do, typename Result>
-Result Guarded(Result failed, const Do& run) noexcept {
-  try {
-    return run();
-  } catch (...) {
-    NoteError();
-    return failed;
-  }
-}
-
-std::chrono::nanoseconds Duration(double seconds) {
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, 3e7) * 1e9));
+std::uint16_t CountOf(int32_t value) {
+  return static_cast<std::uint16_t>(std::clamp(value, 0, 65535));
 }
 
 using Amounts = std::vector<std::pair<std::string, double>>;
@@ -53,6 +42,7 @@ RuntimeOptions OptionsOf(const menger_runtime_options& from) {
   RuntimeOptions options{.workers = from.workers,
                          .store_bytes_max = from.store_bytes_max,
                          .workers_ahead = from.workers_ahead};
+  options.spill_folder = from.spill_folder;
   options.resources = Resources::Parse(from.resources);
   if (from.cpus > 0) options.resources.Set("cpu", from.cpus);
   if (from.gpus > 0) options.resources.Set("gpu", from.gpus);
@@ -263,14 +253,17 @@ menger_callable* menger_runtime_callable(menger_runtime* runtime,
       const ObjectHandle home = HandleOf(options->actor_object);
       callable->owner->CheckOwn(home);
       callable->header = {.kind = menger::CallKind::kMethod,
+                          .retry_errors = options->retry_errors != 0,
                           .actor = {{.high = options->actor.high, .low = options->actor.low}},
-                          .home = home.id()};
+                          .home = home.id(),
+                          .retries = menger::CountOf(options->retries)};
     }
     if (options->results < 1 || options->results > 65535) {
       throw menger::InvalidArgument("a call has {} results; it must have 1 to 65535",
                                     options->results);
     }
     callable->header.results = static_cast<std::uint16_t>(options->results);
+    callable->header.stream_ahead = static_cast<std::uint32_t>(std::max(options->stream_ahead, 0));
     callable->header.callee = XXH3_64bits(callable->prefix.data(), callable->prefix.size());
     return callable.release();
   });
@@ -310,6 +303,37 @@ menger_reference* menger_runtime_create(menger_runtime* runtime, const menger_ca
            {&object, 1});
     return Counted(object);
   });
+}
+
+menger_reference* menger_runtime_stream(menger_runtime* runtime, const menger_callable* callable,
+                                        const void* value, uint64_t bytes,
+                                        menger_reference* const* arguments, uint64_t argument_count,
+                                        menger_id* call) {
+  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
+    menger::SpecHeader header = callable->header;
+    if (header.stream_ahead == 0) {
+      throw menger::InvalidArgument("'{}' is called as a stream and is none", callable->name);
+    }
+    header.task = ClientOf(runtime).Caller().NextCall();
+    *call = menger::ToC(header.task);
+    ObjectHandle end;
+    Submit(RuntimeOf(runtime), {*callable, {value, bytes}, {arguments, argument_count}}, header,
+           {&end, 1});
+    return Counted(end);
+  });
+}
+
+menger_reference* menger_runtime_item(menger_runtime* runtime, const menger_id* call,
+                                      uint64_t index) {
+  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
+    const menger::TaskId stream{{.high = call->high, .low = call->low}};
+    return Counted(ClientOf(runtime).Adopt(menger::StreamItem(stream, index)));
+  });
+}
+
+void menger_runtime_take(menger_runtime* runtime, const menger_id* call, uint64_t count) {
+  if (runtime == nullptr) return;
+  ClientOf(runtime).Take({{.high = call->high, .low = call->low}}, count);
 }
 
 menger_reference* menger_runtime_put(menger_runtime* runtime, const void* head, uint64_t bytes,
@@ -423,32 +447,6 @@ int32_t menger_runtime_adopt_all(menger_runtime* runtime, const menger_id* ids, 
       *references++ = Counted(ClientOf(runtime).Adopt(menger::ObjectIdOf(id)));
     }
     return 0;
-  });
-}
-
-int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* reference, int32_t force,
-                              int32_t recursive) {
-  return Guarded<>(-1, [&] {
-    const ObjectHandle object = HandleOf(reference);
-    ClientOf(runtime).CheckOwn(object);
-    ClientOf(runtime).Cancel(object, force != 0, recursive != 0);
-    return 0;
-  });
-}
-
-int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor, int32_t may_restart) {
-  return Guarded<>(-1, [&] {
-    ClientOf(runtime).KillActor({{.high = actor->high, .low = actor->low}}, may_restart != 0);
-    return 0;
-  });
-}
-
-menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor) {
-  return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
-    const auto found = ClientOf(runtime).FindActor(name);
-    if (!found) throw menger::NotFound("no actor named '{}' lives", name);
-    *actor = menger::ToC(found->id);
-    return Counted(found->object);
   });
 }
 

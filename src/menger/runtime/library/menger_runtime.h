@@ -55,6 +55,7 @@ typedef struct {
   const char* const* variables;  // "NAME=VALUE"
   const char* folder;            // That it works in; empty: the driver's.
   uint64_t memory_bytes_max;     // Of one worker; 0: no limit.
+  const char* spill_folder;      // For values beyond the store; empty: that for temporary files.
   // Gets what workers print, line by line, on a thread of the runtime. May be null.
   void (*on_line)(int32_t worker, int32_t process, const char* line, uint64_t bytes);
 } menger_runtime_options;
@@ -77,8 +78,9 @@ typedef struct {
   const char* type;              // Of a construction: what people see if it has no name.
   double cpus, gpus;
   const char* resources;  // As above.
-  int32_t retries;        // Of a construction: those of calls.
-  int32_t restarts;       // Of a construction.
+  // Of a construction: those of calls. Of a method: 0 for what its construction says.
+  int32_t retries;
+  int32_t restarts;  // Of a construction.
   int32_t retry_errors;
   int32_t concurrency;             // Of a construction: calls that the actor does at once.
   menger_id actor;                 // Of a method,
@@ -88,6 +90,8 @@ typedef struct {
   menger_reference* group;
   int32_t group_bundles;
   int32_t bundle;
+  // Of a stream (menger_runtime_stream): items that may wait for the reader, 1 or more; else 0.
+  int32_t stream_ahead;
 } menger_call_options;
 
 // Borrows no reference: the caller keeps `definition`, `actor_object` and `group` for as long as it
@@ -109,6 +113,21 @@ menger_reference* menger_runtime_create(menger_runtime* runtime, const menger_ca
                                         const void* value, uint64_t bytes,
                                         menger_reference* const* arguments, uint64_t argument_count,
                                         menger_id* actor);
+
+// The same for a call that gives its results one by one: a reference that is ready, with the value
+// that the worker gives last, once all items are; it fails where the call does. Also says which
+// call that is.
+menger_reference* menger_runtime_stream(menger_runtime* runtime, const menger_callable* callable,
+                                        const void* value, uint64_t bytes,
+                                        menger_reference* const* arguments, uint64_t argument_count,
+                                        menger_id* call);
+// Item `index` of a stream, ready or not: to be waited for together with the end, as there may be
+// no such item.
+menger_reference* menger_runtime_item(menger_runtime* runtime, const menger_id* call,
+                                      uint64_t index);
+// The reader has references on the first `count` items; UINT64_MAX: it wants no more, which ends
+// the call.
+void menger_runtime_take(menger_runtime* runtime, const menger_id* call, uint64_t count);
 
 menger_reference* menger_runtime_put(menger_runtime* runtime, const void* head, uint64_t bytes,
                                      const menger_bytes* buffers, uint64_t buffer_count,
@@ -163,9 +182,15 @@ int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor, int
 // What the construction of the actor of that name gave; null, with the code of "not found".
 menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor);
 
+// Asks the job of that process ("4711"; "": the only one that runs) for "status" or "timeline";
+// `take` gets the answer, which is JSON, piece by piece.
+int32_t menger_runtime_ask(const char* process, const char* question, double timeout_seconds,
+                           void (*take)(const char* piece, uint64_t bytes));
+
 // ---- A worker's end.
 
 typedef struct {
+  // `results` is 0 where the call is a stream: its items are emitted, then one result is given.
   // Does a call: gives each of the frame's results, or the failure. On the main thread, but for the
   // methods of an actor with concurrency: on any.
   void (*call)(menger_runtime* runtime, menger_frame* frame, int32_t kind, uint64_t actor,
@@ -179,6 +204,31 @@ int32_t menger_runtime_serve(const menger_worker_hooks* hooks);
 
 // Whether the call that the worker does should stop.
 int32_t menger_runtime_is_cancelled(menger_runtime* runtime);
+
+// The same of that call, for any thread while the hook runs.
+int32_t menger_frame_is_cancelled(const menger_frame* frame);
+
+// The process ends after the call that it does.
+void menger_runtime_leave(menger_runtime* runtime);
+
+// What there is to know about a call beside its arguments; the texts are valid while it runs.
+typedef struct {
+  menger_id task, parent;  // The call, and the one that made it.
+  menger_id actor;         // Of a construction or a method, with what stands for it; else 0.
+  menger_id actor_object;
+  menger_id group;         // The placement group of others than methods; else 0.
+  menger_bytes name;       // What people see.
+  menger_bytes resources;  // As "cpu=1.000 gpu=2.000", or empty: one CPU; methods have none.
+  int32_t is_further_run;  // It was run before, or its actor was made before.
+} menger_call_about;
+
+void menger_frame_about(const menger_frame* frame, menger_call_about* about);
+
+// The next item of a stream. On the thread of the call; waits while the reader is too far behind.
+// Fails with the code of what was cancelled where he wants no more.
+int32_t menger_frame_emit(menger_frame* frame, const void* head, uint64_t bytes,
+                          const menger_bytes* buffers, uint64_t buffer_count,
+                          menger_reference* const* references, uint64_t reference_count);
 
 int32_t menger_frame_result(menger_frame* frame, int32_t index, const void* head, uint64_t bytes,
                             const menger_bytes* buffers, uint64_t buffer_count,

@@ -5,6 +5,7 @@
 
 struct menger_frame {
   menger::CallFrame* frame;
+  menger::CallContext* context;  // Of the call, whatever its thread does meanwhile.
   bool failed = false;
   menger::TaskFailure failure;
   std::uint64_t actor = 0;
@@ -48,10 +49,11 @@ void RunForeign(CallFrame& frame) {
   std::vector<menger_bytes> values;
   values.reserve(frame.arguments.size());
   for (const EncodedValue& value : frame.arguments) values.push_back({value.data(), value.size()});
-  menger_frame c_frame{.frame = &frame};
+  menger_frame c_frame{.frame = &frame, .context = ThisCall()};
   const std::uint64_t actor =
       kKind == MENGER_METHOD ? static_cast<ForeignActor*>(frame.actor)->number : 0;
-  hooks->call(served, &c_frame, kKind, actor, values.data(), values.size(), frame.result_count);
+  const int results = frame.spec->header().stream_ahead > 0 ? 0 : frame.result_count;
+  hooks->call(served, &c_frame, kKind, actor, values.data(), values.size(), results);
   if (c_frame.failed) throw ToldFailure{std::move(c_frame.failure)};
   if (c_frame.results != frame.result_count) {
     throw Internal("{} of {} results were given", c_frame.results, frame.result_count);
@@ -90,6 +92,51 @@ int32_t menger_runtime_serve(const menger_worker_hooks* hooks) {
 
 int32_t menger_runtime_is_cancelled(menger_runtime* runtime) {
   return runtime != nullptr && runtime->runtime->IsCancelled() ? 1 : 0;
+}
+
+void menger_runtime_leave(menger_runtime* runtime) { runtime->runtime->client().LeaveAfterCall(); }
+
+int32_t menger_frame_is_cancelled(const menger_frame* frame) {
+  menger::CallContext* const before = std::exchange(menger::ThisCall(), frame->context);
+  const bool cancelled = frame->frame->runtime->client().IsCancelled();
+  menger::ThisCall() = before;
+  return cancelled ? 1 : 0;
+}
+
+void menger_frame_about(const menger_frame* frame, menger_call_about* about) {
+  const menger::TaskSpec& spec = *frame->frame->spec;
+  const menger::SpecHeader& header = spec.header();
+  const bool is_method = header.kind == menger::CallKind::kMethod;
+  *about = {.task = menger::ToC(header.task),
+            .parent = menger::ToC(header.parent),
+            .actor = menger::ToC(header.actor),
+            .actor_object = menger::ToC(is_method              ? header.home
+                                        : header.actor.valid() ? menger::ResultOf(header.task, 0)
+                                                               : menger::ObjectId()),
+            .group = is_method ? menger_id{} : menger::ToC(header.home),
+            .name = {spec.name().data(), spec.name().size()},
+            .resources = {spec.scheduling().data(), spec.scheduling().size()},
+            .is_further_run = frame->context->run == menger::RunOf(header.task, 0) ? 0 : 1};
+}
+
+int32_t menger_frame_emit(menger_frame* frame, const void* head, uint64_t bytes,
+                          const menger_bytes* buffers, uint64_t buffer_count,
+                          menger_reference* const* references, uint64_t reference_count) {
+  menger::CallContext* const before = std::exchange(menger::ThisCall(), frame->context);
+  int32_t status = 0;
+  try {
+    const menger::ForeignValue value{{static_cast<const std::byte*>(head), bytes},
+                                     {buffers, buffer_count},
+                                     {references, reference_count}};
+    const std::vector<menger::ObjectHandle> handles = menger::HandlesOf(value.references);
+    frame->frame->items->Emit(
+        value.size(), [&value](std::span<std::byte> out) { value.Write(out); }, handles);
+  } catch (...) {
+    menger::NoteError();
+    status = -1;
+  }
+  menger::ThisCall() = before;
+  return status;
 }
 
 int32_t menger_frame_result(menger_frame* frame, int32_t index, const void* head, uint64_t bytes,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "menger/runtime/simulation/simulated_values.h"
-#include "menger/runtime/task_error.h"
+#include "menger/runtime/values/task_error.h"
 
 namespace menger::simulation {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "menger/runtime/ids.h"
+#include "menger/runtime/values/ids.h"
 
 namespace menger::simulation {
 

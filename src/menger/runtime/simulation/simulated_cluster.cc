@@ -76,6 +76,7 @@ void SimulatedCluster::StartNode(int number) {
 void SimulatedCluster::KillNode(int number) {
   const auto at = static_cast<std::size_t>(number);
   ++counts_.node_deaths;
+  counts_.states.Add(nodes_[at]->machine_states());
   nodes_[at].reset();
   for (const auto& other : nodes_) {
     if (other == nullptr) continue;
@@ -107,6 +108,7 @@ void SimulatedCluster::Run() {
     counts_.node.rebuilt += counts.rebuilt;
     counts_.node.replayed += counts.replayed;
     counts_.node.checkpoints += counts.checkpoints;
+    counts_.states.Add(node->machine_states());
   }
 }
 

@@ -285,7 +285,7 @@ void SimulatedNode::CheckNothingLeft() {
     throw Internal(
         "in the end there is object {}: state {}, {} referrers, {} holds, {} pins, {} "
         "lineage, kind {}, {} wait",
-        ToString(object.id), static_cast<int>(object.state), object.referrers, object.holds,
+        ToString(object.id), static_cast<int>(object.state.now()), object.referrers, object.holds,
         object.pins, object.lineage, static_cast<int>(object.value.kind), object.waiting.size());
   });
   expect("calls", machine_.live_tasks(), 0);

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "menger/base/random.h"
-#include "menger/runtime/node_machine.h"
-#include "menger/runtime/peer_link.h"
+#include "menger/runtime/node/node_machine.h"
+#include "menger/runtime/node/peer_link.h"
 #include "menger/runtime/simulation/checker.h"
 #include "menger/runtime/simulation/simulated_worker.h"
 
@@ -61,6 +61,7 @@ struct SimulationCounts {
   std::uint64_t fetched = 0;  // and values brought from where they lay.
   std::uint64_t packets = 0;  // That were lost.
   NodeMachine::Counts node;
+  States states;
 };
 
 // One node in one of its lives, its workers and a driver: the real NodeMachine, and around it a
@@ -99,6 +100,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void CheckNothingLeft();
   std::string Describe() const;
   const NodeMachine::Counts& machine_counts() const { return machine_.counts(); }
+  const States& machine_states() const { return machine_.states(); }
 
  private:
   // What the driver refers to.

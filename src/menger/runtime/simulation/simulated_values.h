@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "menger/runtime/object_value.h"
+#include "menger/runtime/calls/task_spec.h"
 #include "menger/runtime/simulation/script.h"
-#include "menger/runtime/task_spec.h"
+#include "menger/runtime/values/object_value.h"
 
 namespace menger::simulation {
 

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "menger/runtime/call_inputs.h"
-#include "menger/runtime/node_machine.h"
+#include "menger/runtime/calls/call_inputs.h"
+#include "menger/runtime/node/node_machine.h"
 #include "menger/runtime/simulation/simulated_values.h"
 
 namespace menger::simulation {

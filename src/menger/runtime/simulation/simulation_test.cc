@@ -5,9 +5,15 @@
 
 #include "menger/base/error.h"
 #include "menger/runtime/simulation/simulated_cluster.h"
+#include "menger/runtime/testing/state_differences.h"
 
 namespace menger::simulation {
 namespace {
+
+// In so many even the rarest change of a state happens. Under a sanitizer each takes ten times as
+// long.
+constexpr std::uint64_t kEverything = 4000;
+const std::uint64_t kSchedules = *MENGER_SANITIZER == '\0' ? kEverything : 500;
 
 // MENGER_SIMULATION_SEED=n runs that schedule alone.
 void RunSeeds(std::uint64_t first, std::uint64_t count) {
@@ -40,6 +46,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.node.rebuilt += cluster.counts().node.rebuilt;
     sum.node.replayed += cluster.counts().node.replayed;
     sum.node.checkpoints += cluster.counts().node.checkpoints;
+    sum.states.Add(cluster.counts().states);
   }
   fmt::print(
       "{} schedules: {} events, {} calls, {} values and {} errors checked, {} workers died, {} "
@@ -51,6 +58,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
       "values fetched, {} nodes died, {} packets "
       "lost\n",
       sum.groups, sum.removed, sum.loans, sum.remote, sum.fetched, sum.node_deaths, sum.packets);
+  EXPECT_EQ(StateDifferences(sum.states, /*all=*/count >= kEverything), "");
   if (count == 1) return;
   // Each thing that can happen does.
   EXPECT_GT(sum.values, count);
@@ -65,7 +73,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.packets, 0);
 }
 
-TEST(SimulationTest, RandomSchedulesGiveWhatTheProgramSays) { RunSeeds(1, 500); }
+TEST(SimulationTest, RandomSchedulesGiveWhatTheProgramSays) { RunSeeds(1, kSchedules); }
 
 TEST(SimulationTest, SlowManySchedules) { RunSeeds(1'000'000, 100'000); }
 

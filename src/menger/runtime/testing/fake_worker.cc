@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "menger/base/clock.h"
-#include "menger/runtime/worker_identity.h"
-#include "menger/runtime/worker_process.h"
+#include "menger/runtime/calls/worker_identity.h"
+#include "menger/runtime/driver/worker_process.h"
 
 namespace menger {
 namespace {

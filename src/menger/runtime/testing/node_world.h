@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "menger/runtime/node_machine.h"
+#include "menger/runtime/node/node_machine.h"
+#include "menger/runtime/testing/state_differences.h"
 
 namespace menger {
 
@@ -18,6 +19,7 @@ class World : public NodeEffects {
  public:
   explicit World(NodeMachineOptions options = {.resources = Resources(2, 0), .workers = 2})
       : machine(std::move(options), *this) {}
+  ~World() { EXPECT_EQ(StateDifferences(machine.states(), /*all=*/false), ""); }
 
   // ---- NodeEffects.
   bool Offer(Worker& worker, const Task& task) override {

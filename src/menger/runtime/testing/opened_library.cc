@@ -1,6 +1,6 @@
 // A library with a callable of its own, which call_test.cc opens.
 
-#include "menger/runtime/call.h"
+#include "menger/runtime/calls/call.h"
 
 namespace menger {
 namespace {

@@ -1,0 +1,92 @@
+"""Which GPUs a call or an actor has: the node counts them, and here workers agree on which."""
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+
+FILE_VARIABLE = "MENGER_RUNTIME_GPUS"  # Where the workers note who has what.
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_PATIENCE_SECONDS = 5.0  # A worker that was killed may take a moment to be gone.
+_PAUSE_SECONDS = 0.01
+
+
+def make_file(count):
+    """The file for so many GPUs; None where there is none."""
+    if not count:
+        return None
+    import tempfile
+
+    visible = os.environ.get(_VISIBLE)
+    names = visible.split(",") if visible else [str(i) for i in range(int(count))]
+    descriptor, path = tempfile.mkstemp(prefix="menger-gpus-")
+    with os.fdopen(descriptor, "w") as file:
+        json.dump({name: [] for name in names[: int(count)]}, file)
+    return path
+
+
+def drop_file(path):
+    if path is not None:
+        os.unlink(path)
+
+
+@contextlib.contextmanager
+def held(amount):
+    """While it lasts, this process has GPUs: whole ones, or a part of one. Their names."""
+    path = os.environ.get(FILE_VARIABLE)
+    if not amount or path is None:
+        yield []
+        return
+    before = os.environ.get(_VISIBLE)
+    names = _claim(path, amount)
+    os.environ[_VISIBLE] = ",".join(names)
+    try:
+        yield names
+    finally:
+        _release(path, names, amount)
+        if before is None:
+            del os.environ[_VISIBLE]
+        else:
+            os.environ[_VISIBLE] = before
+
+
+def _claim(path, amount):
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        with _holders(path) as holders:
+            free = {name: 1.0 - sum(part for process, part in whose if _lives(process)) for name, whose in holders.items()}
+            # Parts are taken where most is taken already, so that others stay whole.
+            fitting = sorted((room, name) for name, room in free.items() if room + 1e-6 >= min(amount, 1.0))
+            names = [name for _, name in fitting[: max(1, int(amount))]]
+            if len(names) == max(1, int(amount)) or time.monotonic() > end:
+                for name in names:
+                    holders[name].append([os.getpid(), min(amount, 1.0)])
+                return names
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _release(path, names, amount):
+    with _holders(path) as holders:
+        for name in names:
+            holders[name].remove([os.getpid(), min(amount, 1.0)])
+
+
+@contextlib.contextmanager
+def _holders(path):
+    """[process, part] of all who have some of a GPU, by its name. What is changed in it is kept."""
+    with open(path, "r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        holders = {name: [one for one in whose if _lives(one[0])] for name, whose in json.load(file).items()}
+        yield holders
+        file.seek(0)
+        file.truncate()
+        json.dump(holders, file)
+
+
+def _lives(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,5 @@
+"""As ray.remote_function."""
+
+from menger.runtime.remoting import RemoteFunction
+
+__all__ = ["RemoteFunction"]

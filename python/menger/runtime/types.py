@@ -1,0 +1,5 @@
+"""As ray.types."""
+
+from menger.runtime.session import ObjectRef
+
+__all__ = ["ObjectRef"]

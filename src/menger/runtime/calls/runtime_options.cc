@@ -1,0 +1,43 @@
+#include "menger/runtime/calls/runtime_options.h"
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+constexpr std::uint64_t kWorkersMax = 4096;
+// The addresses of segments, of which there is one a worker, must be had.
+constexpr std::uint64_t kStoreBytesMax = std::uint64_t{1} << 42;
+
+void CheckRange(const char* option, std::int64_t value, std::uint64_t min, std::uint64_t max) {
+  if (value >= 0 && static_cast<std::uint64_t>(value) >= min &&
+      static_cast<std::uint64_t>(value) <= max) {
+    return;
+  }
+  throw InvalidArgument("RuntimeOptions::{} is {}; it must lie between {} and {}", option, value,
+                        min, max);
+}
+
+}  // namespace
+
+void CheckOptions(const RuntimeOptions& options) {
+  CheckRange("workers", options.workers, 0, kWorkersMax);
+  CheckRange("workers_max", options.workers_max, 1, kWorkersMax);
+  CheckRange("workers_ahead", options.workers_ahead, 0, kWorkersMax);
+  CheckRange("isolation", static_cast<int>(options.isolation), 0, 1);
+  if (options.store_bytes_max > kStoreBytesMax) {
+    throw InvalidArgument("RuntimeOptions::store_bytes_max is {}; it must be at most {}",
+                          options.store_bytes_max, kStoreBytesMax);
+  }
+  if (options.waiting_calls_max == 0 || options.waiting_bytes_max == 0) {
+    throw InvalidArgument(
+        "RuntimeOptions::waiting_calls_max is {} and waiting_bytes_max {}; with 0 no call could be "
+        "made",
+        options.waiting_calls_max, options.waiting_bytes_max);
+  }
+  for (const Resources::Named& resource : options.resources.amounts()) {
+    Resources::CheckName(resource.name);
+  }
+}
+
+}  // namespace menger

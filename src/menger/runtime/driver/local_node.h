@@ -1,0 +1,243 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "menger/base/epoch_counter.h"
+#include "menger/base/thread.h"
+#include "menger/runtime/calls/client.h"
+#include "menger/runtime/calls/runtime_options.h"
+#include "menger/runtime/channel/doorbell.h"
+#include "menger/runtime/channel/worker_flags.h"
+#include "menger/runtime/control/control_state.h"
+#include "menger/runtime/driver/spiller.h"
+#include "menger/runtime/driver/worker_host.h"
+#include "menger/runtime/driver/worker_team.h"
+#include "menger/runtime/memory/value_store.h"
+#include "menger/runtime/node/node_machine.h"
+#include "menger/runtime/watching/job_socket.h"
+#include "menger/runtime/watching/loss_log.h"
+#include "menger/runtime/worker/executor.h"
+#include "menger/tensor/memory.h"
+
+namespace menger {
+
+class ThreadWorker;
+
+// The node that a driver embeds: the machine under one lock, the workers that do its calls, and the
+// driver's way to it.
+//
+// References on its objects may outlive the runtime: the memory stays until the last has gone. In a
+// fork of the driver it stays for good, and whatever lies in it as the fork has found it: the
+// threads that would have to be joined, and the owners of the locks, are the parent's.
+//
+// Whoever has something to tell does the node's work there and then if the lock is free; if it is
+// not, the holder does it when he goes. A thread of its own looks after what nobody waits for.
+//
+// Lock order: getting_, node_mutex_, queue_mutex_.
+class LocalNode final : public Client, private NodeEffects {
+ public:
+  // Made by new, and deletes itself after End.
+  explicit LocalNode(const RuntimeOptions& options);
+  // Ends all workers; from now on whatever is asked for throws FailedPrecondition. Once.
+  void End();
+
+  // ---- Client.
+  void Submit(SpecPointer spec, std::span<ObjectHandle> results) override;
+  ObjectHandle NewObject(ObjectId id) override { return NewHandle(id); }
+  std::span<std::byte> Allocate(std::size_t bytes, ObjectValue& value) override;
+  void Publish(const ObjectHandle& object, ObjectValue value,
+               std::span<const ObjectHandle> contained) override;
+  void Discard(const ObjectValue& value) noexcept override;
+  Fetched Get(std::span<const ObjectHandle> objects, const Deadline& deadline) override;
+  std::vector<std::size_t> Wait(std::span<const ObjectHandle> objects, std::size_t count,
+                                const Deadline& deadline) override;
+  void Yield(std::uint64_t index, ObjectValue value,
+             std::span<const ObjectHandle> contained) override;
+  void Take(TaskId stream, std::uint64_t count) noexcept override;
+  void Cancel(const ObjectHandle& object, bool force, bool recursive) override;
+  void KillActor(ActorId actor, bool may_restart) override;
+  std::optional<NamedActor> FindActor(std::string_view name) override;
+  bool IsCancelled() const override;
+  void Unpin(const ObjectHandle& object) noexcept override;
+  ObjectHandle Adopt(ObjectId id) override;
+  void Forget(Reference* reference) noexcept override;
+  bool open() const noexcept override { return !stopping() && !InFork(); }
+  void CheckOpen() const override;
+
+  // ---- For the threads that do calls.
+
+  // Does what is to be done; for whoever does not hold the lock.
+  void Work();
+  // Runs `tell` under the lock, and then what follows from it.
+  void Tell(FunctionRef<void(NodeMachine&)> tell);
+  bool stopping() const { return stopping_.load(std::memory_order_acquire); }
+
+  NodeMachine::Counts Counts();
+  struct StoreUse {
+    std::uint64_t used_bytes = 0;      // In shared memory, of which
+    std::uint64_t granted_bytes = 0;   // workers may write so many: no values yet.
+    std::uint64_t resident_bytes = 0;  // With what is kept to be used again.
+    Spiller::Counts spiller;
+  };
+  StoreUse Store();
+
+  // ---- For whoever looks at the job: any thread, for a moment at a time.
+  NodeStatus Status();
+  std::string Metrics();  // As Prometheus reads them.
+  void WriteTimeline(FunctionRef<void(std::string_view piece)> write);
+
+  ActorInstances& actors() { return actors_; }
+
+ private:
+  static constexpr std::uint32_t kDriverSegment = 0;
+
+  ~LocalNode() = default;
+
+  // What a thread of the driver has to tell; kept until somebody holds the lock.
+  struct Message {
+    enum class Kind : std::uint8_t { kSubmit, kAdopt, kForget, kUnpin, kTake } kind;
+    SpecPointer spec;         // kSubmit,
+    WorkerIndex caller = 0;   // by a call on that thread.
+    ObjectId object;          // kAdopt, kForget, kUnpin.
+    TaskId stream;            // kTake:
+    std::uint64_t count = 0;  // so many items of it.
+  };
+
+  // A thread that waits for objects, or for room.
+  struct Waiter {
+    EpochCounter ready;
+    std::atomic<std::size_t> missing{0};  // Written under the lock.
+    std::atomic<bool> listens{false};     // It sleeps at the bell, not at `ready`.
+    bool ordered = false;                 // It wants to know the
+    std::vector<const Object*> order;     // of those that have become ready. Under the lock.
+    bool reads = false;                   // It wants the values, in memory:
+    std::vector<Object*> pinned;          // what has come stays until it has fetched them.
+    const Object* failed = nullptr;       // One of these that it waits for no longer.
+    std::optional<TaskFailure> refusal;   // There is no room for some.
+    bool cancelled = false;               // The call that waits was.
+  };
+
+  // The lock; whoever gives it up does what others had to leave to him.
+  class Mutex {
+   public:
+    explicit Mutex(LocalNode& node) : node_(node) {}
+    void lock() { mutex_.lock(); }
+    bool try_lock() { return mutex_.try_lock(); }
+    void unlock() {
+      mutex_.unlock();
+      node_.DoPendingWork();
+    }
+    std::mutex& plain() { return mutex_; }  // Of which only the lock is given up.
+
+   private:
+    LocalNode& node_;
+    std::mutex mutex_;
+  };
+
+  // ---- NodeEffects.
+  bool Offer(Worker& worker, const Task& task) override { return worker.host->Offer(task); }
+  bool Recall(Worker& worker, const Task& task) override { return worker.host->Recall(task); }
+  void Announce(Worker& worker) override { worker.host->Announce(); }
+  void StartWorker() override { team_->StartWorker(); }
+  void Restore(Object& object) override { spiller_->Restore(object); }
+  void ActorReleased(ActorId actor) override;
+  void Ready(const Watch& watch, Object& object) override;
+  void Free(const ObjectValue& value) override;
+  void EndWorker(Worker& worker, std::string_view why) override { worker.host->End(why); }
+  void DismissWorker(Worker& worker, std::string_view why) override { worker.host->Dismiss(why); }
+  void Interrupt(Worker& worker, const Task& task) override;
+  void Warn(std::string_view text) override;
+  void WorkerLost(const Worker& worker, const Task* ran, std::size_t begun,
+                  const TaskFailure& cause) override;
+  std::string NameOfFunction(FunctionId function) override;
+  void ActorChanged(const Actor& actor) override { control_.ActorChanged(actor.id); }
+  void SharedReady(const Object& object) override {
+    if (object.value.extent.bytes >= kLargeObjectBytes) control_.LargeObject(object.id);
+  }
+
+  // The worker that this thread is; null for the driver's own threads, and another runtime's.
+  ThreadWorker* ThisWorker() const;
+
+  ObjectHandle NewHandle(ObjectId id);
+  void Release() noexcept;  // One user less; the last one deletes the node.
+  void Send(Message message);
+  void DoPendingWork();
+  // `all`: looks at all workers, also at those that have not said that they have something.
+  void WorkLocked(bool all = false);
+  void DeliverMessages();
+  void RunMachine();
+  SharedExtent AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lock);
+  PinnedBytes Fetch(Object& object);
+  static bool IsThere(const Object& object, const Waiter& waiter);
+  static bool EndsWait(const Object& object, Waiter& waiter);
+  void PinFor(Waiter& waiter, Object& object);
+  void DropPins(Waiter& waiter);
+  void NoteReady(std::span<const ObjectHandle> handles, std::span<Object* const> objects) const;
+  void Refuse(Object& object, const Payload& error);
+  std::unique_lock<Mutex> AwaitObjects(std::span<const ObjectHandle> handles, std::size_t count,
+                                       const Deadline& deadline, std::vector<Object*>& objects,
+                                       Waiter& waiter);
+  void SlowDown();
+  void LookAround();
+  void AwaitWaiter(Waiter& waiter, const Deadline& deadline, std::unique_lock<Mutex>& lock);
+  void Wake(Waiter& waiter);  // Under the lock.
+  void AwaitSignal(Waiter& waiter, const Deadline& deadline);
+  void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
+  void LookAfter();
+  std::chrono::nanoseconds NextPause(std::chrono::nanoseconds before, std::int64_t now);
+  void WriteLines();
+  void KeepControlState(std::int64_t now);
+  void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
+  void AddDriverSegment();
+  void StartAnswering();
+  void DestroyActors();
+  NodeBell& shared_bell() { return *reinterpret_cast<NodeBell*>(bell_memory_->data()); }
+  Doorbell& bell() { return shared_bell().doorbell; }
+
+  const RuntimeOptions options_;
+  const std::int64_t started_at_ = MonotonicNanoseconds();
+  std::atomic<std::int64_t> users_{1};     // The runtime, and each Reference.
+  ActorInstances actors_;                  // Of thread workers.
+  std::atomic<bool> pending_work_{false};  // Somebody found the lock taken.
+  Mutex node_mutex_{*this};
+  ControlState control_;             // Guarded by node_mutex_, but for what the caretaker writes.
+  NodeMachine machine_;              // Guarded by node_mutex_.
+  ValueStore store_;                 // Likewise.
+  std::vector<Message> delivering_;  // Likewise; kept for its memory.
+  FunctionTable functions_;          // Likewise; for their names.
+  LossLog losses_;                   // Likewise.
+  std::vector<std::string> lines_;   // Likewise: of the log, to be written without the lock.
+  RateMeter finished_rate_;          // Likewise.
+  std::uint64_t news_ = 0;           // Likewise: times that somebody had something to tell.
+  std::uint64_t seen_news_ = 0;      // By the caretaker. Likewise.
+  std::mutex queue_mutex_;
+  std::vector<Message> queue_;                      // Guarded by queue_mutex_.
+  std::atomic<std::size_t> queued_{0};              // Messages in queue_.
+  std::atomic<bool> idle_workers_{true};            // A hint, of the last time that work was done.
+  std::atomic<bool> full_{false};                   // Likewise: the driver has made too many calls.
+  std::vector<Waiter*> room_waiters_;               // Guarded by node_mutex_.
+  std::map<WorkerIndex, Waiter*> waiting_threads_;  // Those whose calls wait. Likewise.
+  std::vector<ActorId> ended_actors_;  // Of threads, not destroyed yet. Guarded by node_mutex_.
+  std::atomic<bool> stopping_{false};
+  std::unique_ptr<SharedMemory> bell_memory_;      // What worker processes ring.
+  std::unique_ptr<Spiller> spiller_;               // Guarded by node_mutex_.
+  std::mutex getting_;                             // Of the thread that listens to the bell.
+  std::unique_ptr<TeamOfWorkers> team_;            // Guarded by node_mutex_.
+  std::int64_t gathered_at_ = 0;                   // The caretaker's.
+  std::int64_t looked_at_all_at_ = 0;              // Likewise,
+  std::chrono::nanoseconds look_at_all_pause_{0};  // and the pause until the next time.
+  std::atomic<bool> resting_{false};               // It looks again only after a while.
+  Thread caretaker_;
+  std::unique_ptr<JobSocket> socket_;  // None where there is no place for one.
+};
+
+}  // namespace menger

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "menger/base/files.h"
+#include "menger/base/sharing/ring.h"
+#include "menger/runtime/channel/worker_channel.h"
+#include "menger/runtime/channel/worker_messages.h"
+#include "menger/runtime/driver/worker_host.h"
+
+namespace menger {
+
+// What the node's end of a worker process needs of its node.
+class WorkerOwner {
+ public:
+  // The process runs and may be given calls.
+  virtual void Connected(WorkerIndex index) = 0;
+  // Once `after` is over, if it has not ended by then.
+  virtual void KillWorker(WorkerIndex index, std::string_view why,
+                          std::chrono::nanoseconds after) = 0;
+  // A request of the process for room; the answer, by Grant, may come at once. kAheadRequest: of
+  // what is free now a part, which may be less.
+  virtual void RequestExtent(WorkerIndex index, std::uint64_t request, std::uint64_t bytes) = 0;
+  // It does not need all the room that it has: false if that is not its to say.
+  virtual bool ReturnExtent(WorkerIndex index, const SharedExtent& extent) = 0;
+  // The worker says that a result lies there: false if that is not its to say.
+  virtual bool PublishExtent(WorkerIndex index, const SharedExtent& extent) = 0;
+  // Makes sure that the worker can map the segment.
+  virtual void SendSegment(WorkerIndex index, std::uint32_t segment) = 0;
+  // Something for the worker waits for room, or for being announced: see ProcessWorker::Settle.
+  virtual void Attend(WorkerIndex) {}
+  // An actor comes to live there: what the process prints is that actor's.
+  virtual void NameWorker(WorkerIndex, std::string_view) {}
+
+ protected:
+  ~WorkerOwner() = default;
+};
+
+// The node's end of a worker process: writes calls and answers into its ring, and tells the machine
+// what the process says, of which nothing is believed unchecked: DataLoss means that the process
+// broke the protocol and must be ended.
+class ProcessWorker final : public WorkerHost {
+ public:
+  ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index, WorkerChannel channel,
+                FileDescriptor control);
+
+  WorkerIndex index() const { return index_; }
+  Worker* worker() const { return worker_; }
+  void set_worker(Worker* worker) { worker_ = worker; }  // Once it is connected.
+  const FileDescriptor& control() const { return control_; }
+  bool ended() const { return ended_; }  // Its end was wished for.
+  WorkerChannel& channel() { return channel_; }
+
+  bool Offer(const Task& task) override;
+  bool Recall(const Task& task) override;
+  void Announce() override;
+  void Interrupt(const Task& task) override;
+  void End(std::string_view why) override;
+  void Dismiss(std::string_view why) override;
+  void Ready(std::uint64_t request, Object& object) override;
+  void Refuse(std::uint64_t request, const Object& object, const Payload& error) override;
+  bool Drain(NodeMachine& machine) override;
+  // Its owner shall look after it (WorkerOwner::Attend): Drain whenever it works, then Settle.
+  void Attend();
+  // Wakes the worker if there is something for it. True as long as the owner must look after it:
+  // messages wait for room, or `more`.
+  bool Settle(bool more);
+  // Gives memory back that the way to an idle worker took in busier times.
+  void Rest();
+  // Room for a value, or why there is none.
+  void Grant(std::uint64_t request, const SharedExtent* extent, const TaskFailure* refusal);
+
+ private:
+  static constexpr std::size_t kPlaces = 1024;  // More than calls can be outstanding.
+
+  void Handle(NodeMachine& machine, std::span<const std::byte> bytes);
+  void HandleFinished(NodeMachine& machine, MessageReader& reader);
+  void HandleWatch(NodeMachine& machine, MessageReader& reader, bool begin);
+  void HandleWaiting(NodeMachine& machine, ToNode kind, MessageReader& reader);
+  void HandleBlock(NodeMachine& machine, MessageReader& reader);
+  void HandleWait(NodeMachine& machine, const WatchMessage& message, std::span<const ObjectId> ids);
+  void HandleFind(NodeMachine& machine, MessageReader& reader);
+  void HandleAllocate(MessageReader& reader);
+  void HandleReference(NodeMachine& machine, ToNode kind, ObjectId id);
+  void CheckPublished(const SharedExtent& extent);
+  ObjectValue TakeResult(MessageReader& reader, std::vector<ObjectId>& contained);
+  void HandleReturn(MessageReader& reader);
+  void HandleEnding(NodeMachine& machine, ToNode kind, MessageReader& reader);
+  void HandleYield(NodeMachine& machine, MessageReader& reader);
+  void HandlePart(NodeMachine& machine, MessageReader& reader);
+  // What the worker can make fail by what it writes into the ring: nothing that it may, so that is
+  // its end.
+  template <typename Step>
+  bool Try(const Step& step);
+  // A message that must arrive: waits here while the ring is full.
+  void Send(std::vector<std::byte> message);
+  void SendWaiting();
+  void MakeRoom(NodeMachine& machine);
+
+  WorkerOwner& owner_;
+  NodeMachine& machine_;
+  const WorkerIndex index_;
+  Worker* worker_ = nullptr;
+  FileDescriptor control_;
+  WorkerChannel channel_;
+  RingWriter out_;
+  RingReader in_;
+  std::array<RingPosition, kPlaces> positions_{};  // By lease.
+  std::deque<std::vector<std::byte>> waiting_;
+  std::vector<std::byte> parts_;  // Of a message that is not complete yet.
+  bool announce_ = false;
+  bool attended_ = false;  // The owner knows.
+  bool ended_ = false;
+};
+
+}  // namespace menger

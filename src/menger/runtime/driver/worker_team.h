@@ -1,0 +1,37 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "menger/runtime/node/node_records.h"
+
+namespace menger {
+
+// The workers of a node; under its lock.
+class TeamOfWorkers {
+ public:
+  virtual ~TeamOfWorkers() = default;
+
+  // One more worker, now or soon: it is then added to the machine.
+  virtual void StartWorker() = 0;
+
+  // Tells the machine what the workers have reported since, and whether there was anything. `all`:
+  // also those are looked at that have not said that they had something.
+  virtual bool Drain(bool all) = 0;
+  // Wakes those who were told something since.
+  virtual void Announce() {}
+
+  // The process of a worker; 0 if there is none. Of threads the driver's.
+  virtual pid_t ProcessOf(WorkerIndex index) = 0;
+  // Ends all workers. Without the lock; nothing else is called afterwards.
+  virtual void Stop() = 0;
+
+  // Why no worker can be had; "" while that is not so.
+  const std::string& broken() const { return broken_; }
+
+ protected:
+  std::string broken_;
+};
+
+}  // namespace menger

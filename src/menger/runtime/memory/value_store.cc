@@ -1,0 +1,128 @@
+#include "menger/runtime/memory/value_store.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace menger {
+namespace {
+
+// Addresses cost nothing: with twice as many, what is in use seldom lies in the way.
+constexpr std::uint64_t kAddressesPerByte = 2;
+// So much is given back at once, at least.
+constexpr std::uint64_t kTrimBytesMin = std::uint64_t{8} << 20;
+
+}  // namespace
+
+std::uint64_t ValueStore::Occupied(const SharedExtent& extent) {
+  return WholePages(std::max<std::uint64_t>(extent.bytes, 1));
+}
+
+ValueStore::ValueStore(std::uint64_t bytes_max)
+    : bytes_max_(WholePages(std::max<std::uint64_t>(bytes_max, 1))) {}
+
+std::uint32_t ValueStore::AddSegment() {
+  const auto number = static_cast<std::uint32_t>(segments_.size());
+  const std::uint64_t addresses = kAddressesPerByte * bytes_max_;
+  Segment segment;
+  segment.memory =
+      std::make_unique<WritableSegment>(fmt::format("menger-values-{}", number), addresses);
+  segment.extents = std::make_unique<ExtentAllocator>(addresses);
+  segments_.push_back(std::move(segment));
+  return number;
+}
+
+bool ValueStore::Allocate(std::uint32_t number, std::uint64_t bytes, SharedExtent& extent) {
+  const std::uint64_t allocated = Occupied({.bytes = bytes});
+  // Of so many that they cannot be rounded up, too.
+  if (bytes > bytes_max_ || allocated > bytes_max_ - used_) return false;
+  const auto place = segments_.at(number).extents->Allocate(allocated);
+  if (!place) return false;
+  used_ += allocated;
+  extent = {number, place->offset, bytes};
+  Trim();
+  return true;
+}
+
+// The largest free parts go first: they are the least likely to be used again soon.
+void ValueStore::Trim() {
+  std::uint64_t resident = bytes_resident();
+  while (resident > bytes_max_) {
+    const auto most = std::max_element(
+        segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) {
+          return a.extents->warm_free_bytes() < b.extents->warm_free_bytes();
+        });
+    const auto extents =
+        most->extents->Trim(std::max<std::uint64_t>(resident - bytes_max_, kTrimBytesMin));
+    for (const Extent& extent : extents) {
+      most->memory->ReleasePages(extent.offset, extent.bytes);
+      resident -= extent.bytes;
+    }
+  }
+}
+
+std::uint64_t ValueStore::bytes_resident() const {
+  std::uint64_t bytes = used_;
+  for (const Segment& segment : segments_) bytes += segment.extents->warm_free_bytes();
+  return bytes;
+}
+
+std::uint64_t ValueStore::bytes_granted() const {
+  std::uint64_t sum = 0;
+  for (const Segment& segment : segments_) {
+    for (const auto& [offset, bytes] : segment.granted) sum += bytes;
+  }
+  return sum;
+}
+
+void ValueStore::Free(const SharedExtent& extent) {
+  const std::uint64_t allocated = Occupied(extent);
+  segments_.at(extent.segment).extents->Free({extent.offset, allocated});
+  used_ -= allocated;
+}
+
+void ValueStore::Grant(const SharedExtent& extent) {
+  segments_.at(extent.segment).granted.emplace(extent.offset, Occupied(extent));
+}
+
+bool ValueStore::Publish(const SharedExtent& extent) {
+  if (extent.segment >= segments_.size()) return false;
+  if (extent.bytes > bytes_max_ || extent.offset % ExtentAllocator::kPage != 0) return false;
+  auto& granted = segments_[extent.segment].granted;
+  const auto after = granted.upper_bound(extent.offset);
+  if (after == granted.begin()) return false;
+  const auto grant = std::prev(after);
+  const Extent whole{grant->first, grant->second};
+  const Extent part{extent.offset, Occupied(extent)};
+  if (part.offset >= whole.end() || part.bytes > whole.end() - part.offset) return false;
+  granted.erase(grant);
+  if (part.offset > whole.offset) granted.emplace(whole.offset, part.offset - whole.offset);
+  if (part.end() < whole.end()) granted.emplace(part.end(), whole.end() - part.end());
+  return true;
+}
+
+bool ValueStore::Return(const SharedExtent& extent) {
+  if (!Publish(extent)) return false;
+  Free(extent);
+  return true;
+}
+
+void ValueStore::DropGrants(std::uint32_t number) {
+  for (const auto& [offset, bytes] : std::exchange(segments_.at(number).granted, {})) {
+    segments_[number].extents->Free({offset, bytes});
+    used_ -= bytes;
+  }
+}
+
+std::span<std::byte> ValueStore::Write(const SharedExtent& extent) {
+  return segments_.at(extent.segment).memory->bytes().subspan(extent.offset, extent.bytes);
+}
+
+TaskFailure ValueStore::Full(std::uint64_t bytes) const {
+  return {.kind = FailureKind::kOutOfMemory,
+          .code = ErrorCode::kUnavailable,
+          .text = fmt::format("no room for a value of {} bytes: {} of {} bytes are in use", bytes,
+                              used_, bytes_max_)};
+}
+
+}  // namespace menger

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "menger/base/sharing/segment.h"
+#include "menger/runtime/memory/extent_allocator.h"
+#include "menger/runtime/values/object_value.h"
+#include "menger/runtime/values/task_error.h"
+
+namespace menger {
+
+// The node's larger values: segments of shared memory, one a process that writes, and which parts
+// of them are in use. The node alone allocates; a process writes in its own segment, where it was
+// given room, and everybody reads.
+//
+// Memory that was used once is used again, as long as all that the system has given does not exceed
+// `bytes_max`; then free memory elsewhere is given back.
+//
+// Under the node's lock; what Write and Read give may be used without.
+class ValueStore {
+ public:
+  // `bytes_max` in all segments together, rounded up to whole pages.
+  explicit ValueStore(std::uint64_t bytes_max);
+
+  // A segment for one more writer.
+  std::uint32_t AddSegment();
+  const WritableSegment& segment(std::uint32_t number) const {
+    return *segments_.at(number).memory;
+  }
+
+  // Room in a segment; false if the bytes in use would be more than the store may have.
+  bool Allocate(std::uint32_t segment, std::uint64_t bytes, SharedExtent& extent);
+  void Free(const SharedExtent& extent);
+
+  // Room that a process was given. It says of parts of it that values lie there, in any order, or
+  // that it needs them no longer: false if that is not its to say.
+  void Grant(const SharedExtent& extent);
+  bool Publish(const SharedExtent& extent);
+  bool Return(const SharedExtent& extent);
+  // The writer of a segment is gone: what it was given and has not published is free.
+  void DropGrants(std::uint32_t segment);
+
+  std::span<std::byte> Write(const SharedExtent& extent);
+  std::span<const std::byte> Read(const SharedExtent& extent) { return Write(extent); }
+
+  // Says that there is no room for so many bytes.
+  TaskFailure Full(std::uint64_t bytes) const;
+
+  std::uint64_t bytes_used() const { return used_; }
+  std::uint64_t bytes_resident() const;  // In use, or free with memory.
+  std::uint64_t bytes_granted() const;   // In use, but no value yet.
+  std::uint64_t bytes_max() const { return bytes_max_; }
+
+ private:
+  // What an extent takes up of its segment.
+  static std::uint64_t Occupied(const SharedExtent& extent);
+  void Trim();
+
+  struct Segment {
+    std::unique_ptr<WritableSegment> memory;
+    std::unique_ptr<ExtentAllocator> extents;
+    std::map<std::uint64_t, std::uint64_t> granted;  // Bytes by offset.
+  };
+
+  const std::uint64_t bytes_max_;
+  std::uint64_t used_ = 0;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace menger

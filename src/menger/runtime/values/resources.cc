@@ -1,0 +1,132 @@
+#include "menger/runtime/values/resources.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+auto Position(auto& amounts, std::string_view name) {
+  return std::lower_bound(
+      amounts.begin(), amounts.end(), name,
+      [](const auto& amount, std::string_view text) { return amount.name < text; });
+}
+
+}  // namespace
+
+Resources::Resources(double cpus, double gpus) {
+  Set("cpu", cpus);
+  Set("gpu", gpus);
+}
+
+Resources Resources::Parse(std::string_view text) {
+  Resources resources;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view item = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t equal = item.find('=');
+    double amount = 0;
+    const char* const last = item.data() + item.size();
+    const auto read = equal == std::string_view::npos
+                          ? std::from_chars_result{last, std::errc::invalid_argument}
+                          : std::from_chars(item.data() + equal + 1, last, amount);
+    if (read.ec != std::errc() || read.ptr != last) {
+      throw InvalidArgument("'{}' is no amount of a resource; write it as name=number", item);
+    }
+    resources.Set(item.substr(0, equal), amount);
+  }
+  return resources;
+}
+
+void Resources::CheckName(std::string_view name) {
+  if (!name.empty() && name.find_first_of(" =@;\n") == std::string_view::npos) return;
+  throw InvalidArgument(
+      "'{}' is no name of a resource: it is empty or has ' ', '=', '@', ';' or a line break", name);
+}
+
+void Resources::Set(std::string_view name, double amount) {
+  if (!(amount >= 0 && amount <= 1e6)) {
+    throw InvalidArgument("resource '{}' is {}; it must lie between 0 and 1000000", name, amount);
+  }
+  const auto place = Position(amounts_, name);
+  const bool there = place != amounts_.end() && place->name == name;
+  const auto thousandths = static_cast<std::int64_t>(std::llround(amount * 1000));
+  if (thousandths == 0) {
+    if (there) amounts_.erase(place);
+  } else if (there) {
+    place->thousandths = thousandths;
+  } else {
+    amounts_.insert(place, {std::string(name), thousandths});
+  }
+}
+
+std::int64_t Resources::Thousandths(std::string_view name) const {
+  const auto place = Position(amounts_, name);
+  return place != amounts_.end() && place->name == name ? place->thousandths : 0;
+}
+
+double Resources::Get(std::string_view name) const {
+  return static_cast<double>(Thousandths(name)) / 1000;
+}
+
+bool Resources::Contains(const Resources& need) const {
+  return std::all_of(need.amounts_.begin(), need.amounts_.end(), [this](const Named& amount) {
+    return Thousandths(amount.name) >= amount.thousandths;
+  });
+}
+
+void Resources::Subtract(const Resources& need) {
+  for (const Named& amount : need.amounts_) {
+    const auto place = Position(amounts_, amount.name);
+    if (place != amounts_.end() && place->name == amount.name) {
+      place->thousandths -= amount.thousandths;
+    } else {
+      amounts_.insert(place, {amount.name, -amount.thousandths});
+    }
+  }
+}
+
+void Resources::Add(const Resources& more) {
+  for (const Named& amount : more.amounts_) {
+    const auto place = Position(amounts_, amount.name);
+    if (place != amounts_.end() && place->name == amount.name) {
+      place->thousandths += amount.thousandths;
+    } else {
+      amounts_.insert(place, amount);
+    }
+  }
+}
+
+void Resources::Erase(const Resources& names) {
+  std::erase_if(amounts_, [&names](const Named& amount) {
+    const auto place = Position(names.amounts_, amount.name);
+    return place != names.amounts_.end() && place->name == amount.name;
+  });
+}
+
+bool Resources::Overlaps(const Resources& other) const {
+  return std::any_of(amounts_.begin(), amounts_.end(),
+                     [&other](const Named& amount) { return other.Thousandths(amount.name) != 0; });
+}
+
+bool Resources::OverlapsLack(const Resources& wanted, const Resources& available) const {
+  return std::any_of(amounts_.begin(), amounts_.end(), [&](const Named& amount) {
+    return wanted.Thousandths(amount.name) > available.Thousandths(amount.name);
+  });
+}
+
+std::string Resources::MissingFrom(const Resources& total) const {
+  for (const Named& amount : amounts_) {
+    if (total.Thousandths(amount.name) < amount.thousandths) {
+      return fmt::format("{}: needs {}, there is {}", amount.name, Get(amount.name),
+                         total.Get(amount.name));
+    }
+  }
+  return "";
+}
+
+}  // namespace menger
