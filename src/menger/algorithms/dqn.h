@@ -47,7 +47,6 @@ class Dqn final : public ReplayAlgorithm {
   const ItemSpec& items() const override { return format_.items(); }
   std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const override;
   void SetProgress(double progress) override { epsilon_ = epsilon_over_run_.At(progress); }
-  void Observe(const Slab& slab, UpdateRule& update) override { published_.Observe(slab, update); }
   BatchMoments MomentsOf(const Slab& slab) const override { return published_.MomentsOf(slab); }
   void ObserveMoments(const BatchMoments& moments) override { published_.ObserveMoments(moments); }
   std::unique_ptr<Memory> AllocateBatch(std::size_t bytes) const override {

@@ -6,7 +6,7 @@
 #include "menger/algorithms/algorithm.h"
 #include "menger/algorithms/learning_cycle.h"
 #include "menger/environments/worker_environments.h"
-#include "menger/runtime/runtime_options.h"
+#include "menger/runtime/calls/runtime_options.h"
 
 namespace menger {
 

@@ -16,7 +16,7 @@
 #include "menger/algorithms/es_population.h"
 #include "menger/algorithms/training_fixture.h"
 #include "menger/base/error.h"
-#include "menger/runtime/worker_identity.h"
+#include "menger/runtime/calls/worker_identity.h"
 
 namespace menger {
 namespace {

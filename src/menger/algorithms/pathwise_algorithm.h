@@ -59,7 +59,6 @@ class PathwiseAlgorithm : public ReplayAlgorithm {
   // Throws InvalidArgument where items are to come with errors of their own.
   std::unique_ptr<SlabWriter> MakeWriter(const SlabWriterContext& context) const final;
   void SetProgress(double /*progress*/) final {}
-  void Observe(const Slab& slab, UpdateRule& update) final { published_.Observe(slab, update); }
   BatchMoments MomentsOf(const Slab& slab) const final { return published_.MomentsOf(slab); }
   void ObserveMoments(const BatchMoments& moments) final { published_.ObserveMoments(moments); }
   // Throws Internal where StepOthers gives more or fewer values than own_metric_names() has.

@@ -28,13 +28,6 @@ void PublishedModel::Observe(std::span<const float> raw_rows, std::span<const fl
   if (normaliser_) normaliser_->Update(raw_rows, weights, update);
 }
 
-void PublishedModel::Observe(const Slab& slab, UpdateRule& update) {
-  if (!normaliser_) return;
-  BatchMoments moments = MomentsOf(slab);
-  BatchMoments::Reduce({&moments, 1}, update);
-  normaliser_->Merge(moments);
-}
-
 BatchMoments PublishedModel::MomentsOf(const Slab& slab) const {
   if (!normaliser_) return {};
   const ObservationEncoder& encoder = model_.encoder();

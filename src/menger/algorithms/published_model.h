@@ -39,13 +39,12 @@ class PublishedModel {
   void NormaliseRows(std::span<float> rows) const { model_.Normalise(rows, blob_); }
 
   // Merge observations that learners saw into the statistics, if there are any: raw encoded rows
-  // [rows, elements], of which those of weight 0 are left out; the valid rows of a slab; or sums.
+  // [rows, elements], of which those of weight 0 are left out; moments; or sums.
   void Observe(std::span<const float> raw_rows, std::span<const float> weights, UpdateRule& update);
-  void Observe(const Slab& slab, UpdateRule& update);
-  // The last in two steps, of which another process can take the first. Nothing without statistics.
-  BatchMoments MomentsOf(const Slab& slab) const;
   void ObserveMoments(const BatchMoments& moments);
   void Observe(std::span<const double> sums, std::span<const double> squares, double count);
+  // Of the valid rows of a slab; of nothing without statistics.
+  BatchMoments MomentsOf(const Slab& slab) const;
 
   void Save(ArchiveWriter archive) const;
   void Load(ArchiveReader archive);

@@ -404,7 +404,7 @@ TEST(R2d2Test, NormalisedObservationsAreThoseOfTheStatisticsNow) {
     slab.valid(row)[0] = slab.valid(row)[1] = 1;
   }
   SequenceProbe probe;
-  normalising.Observe(slab, probe);
+  normalising.ObserveMoments(normalising.MomentsOf(slab));
   normalising.Publish();
 
   const RandomSequences raw(plain, 1);

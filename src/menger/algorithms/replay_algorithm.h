@@ -78,12 +78,10 @@ class ReplayAlgorithm : public Algorithm {
   // steps collected so far, for schedules of acting. Takes effect with the next Publish.
   virtual void SetProgress(double progress) = 0;
 
-  // Called once a slab, after it was learned from: its observations enter the statistics that
-  // normalise them, if there are any.
-  virtual void Observe(const Slab& slab, UpdateRule& update) = 0;
-
-  // The same where others see the slabs than the learner: what its statistics need of one, by
-  // another algorithm of the same recipe in any process, and their merge.
+  // What the statistics that normalise observations need of a slab, if there are any (else
+  // nothing): by the learner's algorithm or another of the same recipe, in any process that sees
+  // slabs. And their merge by the learner, after it has learned from the slab; takes effect with
+  // the next Publish.
   virtual BatchMoments MomentsOf(const Slab& /*slab*/) const { return {}; }
   virtual void ObserveMoments(const BatchMoments& /*moments*/) {}
 

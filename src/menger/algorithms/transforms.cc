@@ -46,9 +46,10 @@ bool TransformOptions::Has(const std::string& name) const {
   return std::find(apply.begin(), apply.end(), name) != apply.end();
 }
 
-RunningMoments::RunningMoments(int elements) : mean_(elements, 0.0), squared_(elements, 0.0) {}
+RunningMoments::RunningMoments(int elements)
+    : all_{.mean = std::vector(static_cast<std::size_t>(elements), 0.0),
+           .squared = std::vector(static_cast<std::size_t>(elements), 0.0)} {}
 
-// Counts and means first: deviations are from the common mean.
 BatchMoments BatchMoments::Of(std::span<const float> rows, std::span<const float> weights,
                               int elements) {
   const auto width = static_cast<std::size_t>(elements);
@@ -84,6 +85,7 @@ void BatchMoments::Add(const BatchMoments& other) {
   count = total;
 }
 
+// Counts and means first: deviations are from the common mean.
 void BatchMoments::Reduce(std::span<BatchMoments> batches, UpdateRule& update) {
   if (update.learners() == 1) return;
   std::vector<double> sums;
@@ -113,27 +115,16 @@ void BatchMoments::Reduce(std::span<BatchMoments> batches, UpdateRule& update) {
   }
 }
 
-void RunningMoments::Merge(const BatchMoments& batch) {
-  if (batch.count <= 0) return;
-  const double total = count_ + batch.count;
-  for (int i = 0; i < elements(); ++i) {
-    const double delta = batch.mean[i] - mean_[i];
-    mean_[i] += delta * batch.count / total;
-    squared_[i] += batch.squared[i] + delta * delta * count_ * batch.count / total;
-  }
-  count_ = total;
-}
-
 void RunningMoments::Save(ArchiveWriter archive) const {
-  archive.Write("count", count_);
-  archive.Write("mean", mean_);
-  archive.Write("squared", squared_);
+  archive.Write("count", all_.count);
+  archive.Write("mean", all_.mean);
+  archive.Write("squared", all_.squared);
 }
 
 void RunningMoments::Load(ArchiveReader archive) {
-  archive.Read("count", count_);
-  archive.Read("mean", std::span<double>(mean_));
-  archive.Read("squared", std::span<double>(squared_));
+  archive.Read("count", all_.count);
+  archive.Read("mean", std::span<double>(all_.mean));
+  archive.Read("squared", std::span<double>(all_.squared));
 }
 
 void ObservationNormaliser::Update(std::span<const float> observations,

@@ -55,20 +55,20 @@ class RunningMoments {
   explicit RunningMoments(int elements);
 
   // Merges one batch into the running ones.
-  void Merge(const BatchMoments& batch);
+  void Merge(const BatchMoments& batch) { all_.Add(batch); }
 
-  int elements() const { return static_cast<int>(mean_.size()); }
-  double count() const { return count_; }
-  double mean(int element) const { return mean_[element]; }
-  double variance(int element) const { return count_ > 0 ? squared_[element] / count_ : 1.0; }
+  int elements() const { return static_cast<int>(all_.mean.size()); }
+  double count() const { return all_.count; }
+  double mean(int element) const { return all_.mean[element]; }
+  double variance(int element) const {
+    return all_.count > 0 ? all_.squared[element] / all_.count : 1.0;
+  }
 
   void Save(ArchiveWriter archive) const;
   void Load(ArchiveReader archive);
 
  private:
-  double count_ = 0;
-  std::vector<double> mean_;
-  std::vector<double> squared_;
+  BatchMoments all_;
 };
 
 // (x - mean) / sqrt(variance + 1e-8), clipped. Statistics change once a slab, after learning from

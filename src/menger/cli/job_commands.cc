@@ -9,7 +9,7 @@
 #include "menger/base/files.h"
 #include "menger/base/memory_need.h"
 #include "menger/cli/commands.h"
-#include "menger/runtime/job_socket.h"
+#include "menger/runtime/watching/job_socket.h"
 
 // Looking at a job that runs: what it says of itself through its socket.
 namespace menger {

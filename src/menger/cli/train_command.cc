@@ -40,7 +40,7 @@ the evaluation for later, saves, and says how to resume; where that takes a whil
 what it waits, and a second one stops at once, as of the last checkpoint. `menger
 describe experiment` lists the top-level options, `menger describe collector` those of a section:
 collector, network, optimiser, transforms, evaluation, checkpoint, progress, ppo, a2c, dqn,
-sac, td3, replay, es, runtime.)";
+r2d2, sac, td3, replay, topology, es, runtime.)";
 
 struct TrainArguments {
   std::string recipe;

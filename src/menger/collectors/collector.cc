@@ -90,7 +90,9 @@ void CollectorOptions::Declare(Options& options) {
   options.Add(
       "restart_budget", &restart_budget,
       {.minimum = 1,
-       .consequence = "restarts of failed environments in a run before it stops after all"});
+       .consequence =
+           "restarts of failed environments in a run before it stops after all, for each of "
+           "topology.collectors"});
   options.Add(
       "pin", &pin,
       {.consequence = "each worker thread stays on one CPU; false lets the system move them"});

@@ -117,7 +117,7 @@ CollectorsNeeded CollectorsFor(const PipelineSpeeds& speeds, const CollectorOpti
     if (collector.environments % (count * parts) == 0) needed.count = count;
   }
   needed.reason = fmt::format(
-      "learning from a slab takes {:.2f} ms, collecting it by one collector {:.2f} ms, which keeps "
+      "learning from a slab takes {:.3g} ms, collecting it by one collector {:.3g} ms, which keeps "
       "{:.2f} CPUs busy; {} CPUs are there",
       1e3 * speeds.learning, 1e3 * speeds.collecting, each, cpus);
   return needed;

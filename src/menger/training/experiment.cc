@@ -259,6 +259,12 @@ Options& Experiment::Section(const std::string& name, const std::string& origin)
     throw InvalidArgument("{}: section [{}] does nothing for environment {}; it belongs to {}",
                           origin, name, environment, family->description());
   }
+  if (name == "replay" || name == "topology") {
+    throw InvalidArgument(
+        "{}: there is no section [{}] for '{}', which does not learn from replay: it is for those "
+        "that do, as dqn and sac (`menger list`)",
+        origin, name, algorithm);
+  }
   const std::vector<std::string> names = SectionNames();
   throw InvalidArgument("{}: there is no section [{}]{}; there are: {}", origin, name,
                         DidYouMean(name, names), fmt::join(names, ", "));

@@ -15,7 +15,7 @@
 #include "menger/environments/worker_environments.h"
 #include "menger/networks/network.h"
 #include "menger/networks/update_rule.h"
-#include "menger/runtime/runtime_options.h"
+#include "menger/runtime/calls/runtime_options.h"
 #include "menger/training/learning/replay_options.h"
 #include "menger/training/topology_options.h"
 

@@ -60,7 +60,6 @@ class Faulty final : public ReplayAlgorithm {
     return dqn_.MakeWriter(context);
   }
   void SetProgress(double progress) override { dqn_.SetProgress(progress); }
-  void Observe(const Slab& slab, UpdateRule& update) override { dqn_.Observe(slab, update); }
   Metrics Learn(const ReplayBatch& batch, UpdateRule& update, double progress) override {
     Metrics metrics = dqn_.Learn(batch, update, progress);
     if (fault_ == "few metrics") metrics.pop_back();
@@ -136,7 +135,7 @@ class FaultyAlgorithmTest : public testing::Test {
   }
 
   // What the run ends with, or "no error".
-  std::string Train(std::vector<std::string> settings) {
+  std::string Train(const std::vector<std::string>& settings) {
     try {
       const auto experiment = MakeExperiment(settings);
       StartRun(

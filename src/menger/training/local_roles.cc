@@ -49,15 +49,13 @@ PipelineNews LocalRoles::News() {
   PipelineNews news{.steps = memory_->counts.steps,
                     .updates = learner_->done(),
                     .attempt = attempt_,
+                    .metrics = learner_->TakeMetrics(),
                     .lag = learner_->TakeLag(),
                     .table = replay_.client().info(replay_.table())};
   for (const auto& collector : collectors_) {
     news.episodes.Add(collector->TakeEpisodes());
     learner_->AddMoments(collector->TakeMoments());
   }
-  // Those of one more may be among them, never fewer.
-  if (news.updates > updates_seen_) news.metrics = learner_->TakeMetrics();
-  updates_seen_ = news.updates;
   return news;
 }
 

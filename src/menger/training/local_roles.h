@@ -48,7 +48,6 @@ class LocalRoles : public PipelineRoles {
   std::vector<std::unique_ptr<CollectorRole>> collectors_;
   std::unique_ptr<LearnerRole> learner_;
   std::int64_t attempt_ = 0;
-  std::int64_t updates_seen_ = 0;
 };
 
 }  // namespace menger

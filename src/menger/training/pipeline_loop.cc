@@ -11,6 +11,7 @@
 #include "menger/base/log.h"
 #include "menger/base/memory_need.h"
 #include "menger/training/learning/replay_table.h"
+#include "menger/training/replay_learner.h"
 #include "menger/training/synchronous_loop.h"
 #include "menger/training/training_parts.h"
 
@@ -68,7 +69,12 @@ void PipelineLoop::Restore(ArchiveReader checkpoint) {
   roles_table_.DropAfter(record_.counters().steps, record_.counters().training_seconds);
   ++record_.counters().attempt;  // Environments begin anew.
   training_seconds_before_ = record_.counters().training_seconds;
-  restored_ = std::move(checkpoint);
+  // The best is saved without, and may be all that a run has that was killed early.
+  if (std::filesystem::exists(checkpoint.Scope("consumer").FolderPath(ReplayLearner::kContent))) {
+    restored_ = std::move(checkpoint);
+  } else {
+    LogWarning("'{}' was saved without what replay held: it is filled anew", checkpoint.path());
+  }
 }
 
 LoopEnd PipelineLoop::Run() {
@@ -121,11 +127,15 @@ bool PipelineLoop::Watch() {
     Look(kLook);
     if (stop_requested_()) return false;
     if (news_.learner.ended || news_.failed) return true;
-    if (record_.RowIsDue()) WriteRow();
-    if (record_.IsDue(experiment_.evaluation.every, record_.counters().evaluated_at) &&
-        record_.counters().steps < experiment_.steps) {
+    const LoopCounters& counters = record_.counters();
+    if (counters.steps >= experiment_.steps) {
+      // The last evaluation and the last row come once the learner has ended.
+    } else if (record_.IsDue(experiment_.evaluation.every, counters.evaluated_at)) {
       if (!Evaluate()) return false;
+      WriteRow();  // Which has the evaluation.
       if (record_.solved()) return true;
+    } else if (record_.RowIsDue()) {
+      WriteRow();
     }
     if (record_.CheckpointIsDue(saved_at_)) SaveCheckpoint();
     progress_.Update(Progress());
@@ -139,7 +149,6 @@ ProgressState PipelineLoop::Progress() {
 }
 
 void PipelineLoop::Look(std::chrono::nanoseconds time) {
-  const std::int64_t updates = news_.updates;
   news_ = roles_.Look(time);
   LoopCounters& counters = record_.counters();
   counters.steps = news_.steps;
@@ -148,13 +157,24 @@ void PipelineLoop::Look(std::chrono::nanoseconds time) {
   record_.AddEpisodes(news_.episodes.last, news_.episodes.count);
   AddUp(told_, news_.episodes.metrics);
   lag_.Add(news_.lag);
-  if (news_.updates > updates && !news_.metrics.empty()) {
-    record_.AddMetrics(news_.metrics, /*updated=*/true);
-  }
+  if (!news_.metrics.empty()) record_.AddMetrics(news_.metrics, /*updated=*/true);
   RequireRoomToBegin(experiment_.replay, algorithm_.item_steps(), news_.table);
+  WarnOfStaleness();
   NameStall(news_.learner);
   for (const RoleStatus& status : news_.collectors) NameStall(status);
   for (const RoleStatus& status : news_.others) NameStall(status);
+}
+
+// What is dropped leaves the table, which nobody may draw from below its least size.
+void PipelineLoop::WarnOfStaleness() {
+  if (warned_of_staleness_ || experiment_.topology.staleness_max == 0) return;
+  if (news_.table.inserts < pace_.items_min || news_.table.items >= pace_.items_min) return;
+  warned_of_staleness_ = true;
+  LogWarning(
+      "topology.staleness_max = {} has dropped so much that replay keeps {} items, fewer than "
+      "replay.min_size: learning waits for more, and training_intensity is not held; raise the "
+      "one or lower the other",
+      experiment_.topology.staleness_max, news_.table.items);
 }
 
 void PipelineLoop::NameStall(const RoleStatus& status) {

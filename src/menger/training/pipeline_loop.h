@@ -50,6 +50,7 @@ class PipelineLoop final : public TrainingLoop {
   bool Watch();
   void Look(std::chrono::nanoseconds time);
   ProgressState Progress();
+  void WarnOfStaleness();
   void NameStall(const RoleStatus& status);
   void WriteRow();
   bool Evaluate();  // False if it was stopped.
@@ -80,9 +81,9 @@ class PipelineLoop final : public TrainingLoop {
   VersionLag lag_;                         // Since the last row.
   double training_seconds_before_ = 0;     // Of earlier sittings.
   Stopwatch sitting_;
-  std::int64_t updates_seen_ = 0;
   std::vector<EnvironmentMetric> told_;  // By environments since the last row.
   std::set<std::string> stalled_;        // Roles that were named for doing nothing.
+  bool warned_of_staleness_ = false;
 
   std::int64_t saved_at_ = 0;  // Steps of the last checkpoint.
   // When the last row was written.

@@ -91,6 +91,15 @@ TEST_P(PipelineLoopTest, ItCollectsLearnsEvaluatesAndSaves) {
   EXPECT_GT(LoadRun(run(), "best", catalog_).algorithm->parameter_count(), 0);
 }
 
+TEST_P(PipelineLoopTest, EveryEvaluationIsInARow) {
+  Start({"evaluation.every=1500"});
+  const std::vector<double> returns = ColumnOf("evaluation_return_mean");
+  // One each 1,500 steps, unless one took as long, and the last.
+  EXPECT_GE(std::ranges::count_if(returns, [](double value) { return !std::isnan(value); }), 2);
+  EXPECT_FALSE(std::isnan(returns.back()));
+  EXPECT_EQ(ColumnOf("steps").back(), 6'000);
+}
+
 TEST_P(PipelineLoopTest, WhatIsLearnedOfAStepCollectedIsWhatTheRecipeSays) {
   Start({"replay.training_intensity=16"});
   const RunFolder folder = RunFolder::Open(run());
@@ -120,6 +129,11 @@ class TurnsTest : public PipelineLoopTest {
     return {blob->values().begin(), blob->values().end()};
   }
 };
+
+TEST_P(TurnsTest, TheCollectorsDoNotDependOnTheMachine) {
+  Start({"topology.collectors=auto"});
+  EXPECT_THAT(ReadFile(run() + "/experiment.toml"), HasSubstr("collectors = 1"));
+}
 
 // With a checkpoint whenever there is time for one, which changes nothing.
 TEST_P(TurnsTest, TheSameSeedGivesTheSameBits) {
@@ -166,6 +180,18 @@ TEST_P(PipelineLoopTest, AStoppedRunGoesOnWhereItWas) {
   EXPECT_LE(resumed.counters.steps, steps + 1);
   EXPECT_EQ(resumed.counters.attempt, stopped.counters.attempt + 1);
   EXPECT_GT(resumed.counters.episodes, stopped.counters.episodes);
+}
+
+TEST_P(PipelineLoopTest, ItGoesOnFromTheBestWhereNothingElseIsLeft) {
+  Start();
+  const RunFolder folder = RunFolder::Open(run());
+  for (const std::int64_t steps : folder.Checkpoints()) {
+    std::filesystem::remove_all(folder.checkpoint(steps));
+  }
+  const RunOutcome resumed = Resume({Assignment::Parse("steps=8000")});
+  EXPECT_EQ(resumed.end, LoopEnd::kCompleted);
+  EXPECT_EQ(resumed.counters.steps, 8'000);
+  EXPECT_GT(ColumnOf("updates").back(), 0);
 }
 
 TEST_P(PipelineLoopTest, WhatIsOlderThanTheBoundIsNotLearnedFrom) {
@@ -216,6 +242,8 @@ TEST_P(PipelineLoopTest, WhatItCannotDoYetIsRefusedBeforeAnythingIsMade) {
     return ErrorText(ErrorCode::kInvalidArgument, [&] { Start({setting}); });
   };
   EXPECT_THAT(refused("replay.address=/nowhere"), HasSubstr("replay.address"));
+  EXPECT_THAT(refused("collector.environments=3"), HasSubstr("a multiple of the collectors"));
+  EXPECT_THAT(refused("collector.kind=alternating"), HasSubstr("topology.collectors = 2 has 1"));
   EXPECT_FALSE(std::filesystem::exists(run()));
 }
 

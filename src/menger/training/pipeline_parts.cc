@@ -16,14 +16,6 @@ constexpr double kBatches = 2;
 
 }  // namespace
 
-void CheckPipeline(const Experiment& experiment) {
-  if (!experiment.replay.address.empty()) {
-    throw InvalidArgument(
-        "topology.kind = {} with replay.address: a pipeline has replay in its own process",
-        experiment.topology.kind);
-  }
-}
-
 ReplayLearnerContext PipelineContext(const Experiment& experiment) {
   ReplayLearnerContext context{.environments = static_cast<int>(experiment.collector.environments),
                                .threads = static_cast<int>(experiment.learner_threads.value),

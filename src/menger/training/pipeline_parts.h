@@ -33,9 +33,6 @@ struct PipelinePace {
 };
 PipelinePace PaceFor(const Experiment& experiment, const ReplayAlgorithm& algorithm);
 
-// Throws InvalidArgument for what a pipeline cannot do yet: a replay server.
-void CheckPipeline(const Experiment& experiment);
-
 ReplayLearnerContext PipelineContext(const Experiment& experiment);
 ReplayStoreOptions PipelineStore(const Experiment& experiment, const ReplayAlgorithm& algorithm);
 

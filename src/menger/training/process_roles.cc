@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kSlice{100};
 constexpr std::chrono::seconds kLongSlice{1};     // While nobody needs its end soon.
 constexpr std::chrono::seconds kRestTime{5};      // For a slice to end where nobody needs its end.
 constexpr std::chrono::minutes kPatience{10};     // For one that somebody does, or for saving.
+constexpr double kLongWait = 10;                  // Seconds, after which it is said.
 constexpr int kDeathsMax = 10;                    // In a row, without anything done.
 constexpr std::chrono::milliseconds kPause{500};  // Between such deaths.
 
@@ -27,6 +28,16 @@ bool IsLoss(const TaskError& error) {
   if (!error.failure().type.empty()) return false;
   return error.kind() == FailureKind::kWorkerDied || error.kind() == FailureKind::kActorDied ||
          error.kind() == FailureKind::kActorUnavailable;
+}
+
+// Throws where sockets in it would have longer paths than sockets can.
+const std::string& CheckPath(const TemporaryFolder& folder) {
+  constexpr std::size_t kPathMax = 107 - 24;  // The longest name of a socket there has fewer.
+  if (folder.path().size() <= kPathMax) return folder.path();
+  throw InvalidArgument(
+      "TMPDIR names a folder whose path is too long for the sockets of topology.kind = processes: "
+      "'{}' may have {} characters at most; name another",
+      folder.path(), kPathMax);
 }
 
 }  // namespace
@@ -41,7 +52,8 @@ ProcessRoles::ProcessRoles(const Experiment& experiment, ReplayAlgorithm& algori
       parameters_(std::make_unique<SharedParameters>(publication_.descriptor())),
       memory_(AllocateSharedMemory("menger-run", sizeof(RunMemory))),
       run_(*new (memory_->data()) RunMemory),
-      shared_(MemorySocketIn(folder_.path()), {publication_.descriptor(), memory_->descriptor()}),
+      shared_(MemorySocketIn(CheckPath(folder_)),
+              {publication_.descriptor(), memory_->descriptor()}),
       shares_(SharesOf(experiment)),
       collectors_(shares_.size()) {
   replay_seat_ = {.name = "replay",
@@ -142,7 +154,7 @@ PipelineNews ProcessRoles::Look(std::chrono::nanoseconds time) {
   Tend(Deadline::After(time), kSlice);
   const TableInfo table = news_.table;
   PipelineNews news = std::exchange(news_, {.table = table});
-  news.metrics = metrics_.TakeMeans();
+  news.metrics = metrics_.TakeIfAny();
   news.steps = run_.counts.steps;
   news.updates = learner_seat_.done_before + learner_seat_.status.done;
   news.learner = StatusOf(learner_seat_);
@@ -183,8 +195,7 @@ void ProcessRoles::Hear(Seat& seat) {
     return IsLoss(error) ? Replace(seat, error) : Fail(seat, error);
   }
   if (report.status.done > 0) seat.deaths = 0;
-  const bool updated = &seat == &learner_seat_ && report.status.done > seat.status.done;
-  if (updated && !report.metrics.empty()) metrics_.Add(report.metrics);
+  if (!report.metrics.empty()) metrics_.Add(report.metrics);
   seat.status = std::move(report.status);
   seat.since_told.Restart();
   seat.done = report.done;
@@ -246,9 +257,17 @@ void ProcessRoles::SaveBy(Seat& seat, const std::function<ObjectRef<RoleReport>(
   const Deadline end = Deadline::After(kPatience);
   const bool rested = std::exchange(seat.resting, true);
   seat.saved = false;
+  const Stopwatch waited;
+  bool told = false;
   while (!seat.saved && !seat.error && !end.expired()) {
     if (!seat.call) seat.call = save();  // After the slice that was under way.
     Tend(Deadline::After(kSlice), kSlice);
+    if (told || waited.seconds() < kLongWait) continue;
+    told = true;
+    LogWarning(
+        "saving waits for the {} process ({}), which has not come to the end of what it does "
+        "for {:.0f} s",
+        seat.name, seat.status.process, waited.seconds());
   }
   seat.resting = rested;
   if (seat.error) throw *seat.error;
@@ -259,11 +278,13 @@ void ProcessRoles::SaveBy(Seat& seat, const std::function<ObjectRef<RoleReport>(
 
 std::shared_ptr<const ParameterBlob> ProcessRoles::Save(ArchiveWriter& archive, bool with_replay) {
   if (failed_ == &learner_seat_) return nullptr;
-  const std::string learned = folder_ / "learned";
-  SaveBy(learner_seat_, [&] { return learner_.Call<&LearnerActor::Save>(learned); });
+  // With what collectors have seen since the learner was told, or its last publication is too
+  // early.
+  SaveBy(learner_seat_,
+         [&] { return learner_.Call<&LearnerActor::Save>(std::exchange(observed_, {})); });
   // It has not been advanced since, so this is the version that was saved.
   std::shared_ptr<const ParameterBlob> version = parameters_->Latest();
-  CopyEntries(ArchiveReader(learned), archive);
+  CopyEntries(ArchiveReader(folder_ / "learned"), archive);
   if (with_replay) {
     const ArchiveFolder content = archive.Scope("consumer").Folder(ReplayLearner::kContent);
     SaveBy(replay_seat_,

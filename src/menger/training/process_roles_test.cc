@@ -44,7 +44,7 @@ class ProcessRolesTest : public testing::Test {
   PipelineNews Until(const std::function<bool(const PipelineNews& news)>& is_so) {
     const Deadline end = Deadline::After(std::chrono::minutes(2));
     while (true) {
-      const PipelineNews news = roles_->Look(kLook);
+      PipelineNews news = roles_->Look(kLook);
       if (is_so(news)) return news;
       if (end.expired() || news.failed) {
         ADD_FAILURE() << (news.failed ? "a role has failed" : "it never came");
@@ -108,6 +108,20 @@ TEST_F(ProcessRolesTest, WhenItsProcessIsKilledAnotherLearnsFromWhatWasSaved) {
   EXPECT_GE(latest->version().number, saved->version().number);
   const std::int64_t updates = roles_->Look(kLook).updates;
   Until([&](const PipelineNews& news) { return news.updates > updates + 100; });
+  roles_->Stop();
+}
+
+TEST_F(ProcessRolesTest, WhatWasLearnedAtLastOutlivesTheLearnersProcess) {
+  experiment_.steps = 4'000;
+  roles_->Begin({});
+  const PipelineNews ended = Until([](const PipelineNews& news) { return news.learner.ended; });
+  ASSERT_GT(ended.updates, 100);
+  const std::uint64_t last = roles_->parameters().Latest()->version().number;
+  Send(SIGKILL, ended.learner);
+  ArchiveWriter archive(folder_ / "saved");
+  const auto saved = roles_->Save(archive, /*with_replay=*/false);
+  EXPECT_GT(saved->version().incarnation, 0);
+  EXPECT_GE(saved->version().number, last);
   roles_->Stop();
 }
 

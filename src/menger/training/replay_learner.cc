@@ -69,7 +69,9 @@ Metrics ReplayLearner::Consume(Slab& slab, UpdateRule& update, double progress) 
   counters_.updates += learned;
   counters_.owed_millionths -= learned * owed_an_update_;
   trainer_.Release();  // Before the next slab is written: chunks that go are used again.
-  algorithm_.Observe(slab, update);
+  BatchMoments moments = algorithm_.MomentsOf(slab);
+  if (!moments.mean.empty()) BatchMoments::Reduce({&moments, 1}, update);
+  algorithm_.ObserveMoments(moments);
   for (auto& [name, value] : means) {
     value = updates == 0 ? std::numeric_limits<double>::quiet_NaN()
                          : value / static_cast<double>(updates);

@@ -102,6 +102,7 @@ RoleReport ReplayActor::Save(const std::string& path, const std::string& before)
 
 LearnerActor::LearnerActor(const RoleSpec& spec)
     : recipe_(spec),
+      learned_(spec.checkpoint),
       parts_(MakeLearningParts(recipe_.experiment, recipe_.environment)),
       algorithm_(static_cast<ReplayAlgorithm&>(*parts_.algorithm)),
       shared_(FetchDescriptors(MemorySocketIn(spec.folder), Deadline::After(kMeetingTime))),
@@ -112,7 +113,7 @@ LearnerActor::LearnerActor(const RoleSpec& spec)
       trainer_(recipe_.experiment.replay, PipelineContext(recipe_.experiment), replay_, table_,
                algorithm_),
       meter_("learner") {
-  ArchiveReader learned(spec.checkpoint);
+  ArchiveReader learned(learned_);
   LoadLearningParts(recipe_.experiment.algorithm, algorithm_, *parts_.update, learned);
   if (spec.incarnation > 0) {  // Others have seen versions that came after the checkpoint.
     Publication& own = algorithm_.publication();
@@ -133,12 +134,14 @@ RoleReport LearnerActor::Advance(std::chrono::nanoseconds slice, const BatchMome
   RoleReport report = AdvanceFor(slice, *role_, meter_);
   report.metrics = role_->TakeMetrics();
   report.lag = role_->TakeLag();
+  if (report.done) Save({});
   return report;
 }
 
-RoleReport LearnerActor::Save(const std::string& path) {
+RoleReport LearnerActor::Save(const BatchMoments& observed) {
+  role_->AddMoments(observed);
   role_->Publish();
-  ArchiveWriter archive(path);
+  ArchiveWriter archive(learned_);
   SaveLearningParts(algorithm_, *parts_.update, archive);
   archive.Commit();
   RoleReport report = ReportOf(*role_, meter_);

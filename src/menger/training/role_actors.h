@@ -92,15 +92,18 @@ class LearnerActor {
  public:
   explicit LearnerActor(const RoleSpec& spec);
 
-  // `observed`: by collectors.
+  // `observed`: by collectors. Saves before it says that it is done, so that nothing is lost if its
+  // process dies after that.
   RoleReport Advance(std::chrono::nanoseconds slice, const BatchMoments& observed);
-  // Publishes, and writes an archive of what was learned.
-  RoleReport Save(const std::string& path);
+  // Publishes, and writes what was learned into the archive that it began with; `observed` as
+  // above.
+  RoleReport Save(const BatchMoments& observed);
 
  private:
   void PublishToAll();
 
   const RoleRecipe recipe_;
+  const std::string learned_;  // The archive.
   LearningParts parts_;
   ReplayAlgorithm& algorithm_;
   std::vector<FileDescriptor> shared_;

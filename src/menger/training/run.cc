@@ -152,10 +152,12 @@ void CheckSameRun(const std::string& run, const Experiment& was, const Experimen
   check("transforms.scale_actions", was.transforms.scale_actions, now.transforms.scale_actions);
   check("network.activation", was.network.activation, now.network.activation);
   check("optimiser.kind", was.optimiser.kind, now.optimiser.kind);
-  // Threads and processes save the same.
-  if (was.topology.is_pipeline() != now.topology.is_pipeline()) {
-    check("topology.kind", was.topology.kind, now.topology.kind);
-  }
+  if (was.topology.is_pipeline() == now.topology.is_pipeline()) return;
+  throw InvalidArgument(
+      "topology.kind = {} cannot replace {} of '{}': a pipeline resumes as threads, processes or "
+      "turns, a synchronous run as one; `menger train RECIPE --init-from {}` starts another run "
+      "from its parameters",
+      now.topology.kind, was.topology.kind, run, run);
 }
 
 // Only a run that goes on needs what replay held, which may be gigabytes.
@@ -195,7 +197,6 @@ MadeRun MakeRun(const Experiment& experiment, EnvironmentEntry environment, std:
   MadeRun run{.environment = std::make_unique<EnvironmentEntry>(std::move(environment))};
   const EnvironmentEntry evaluation = experiment.OpenEnvironment(EnvironmentUse::kEvaluation);
   if (experiment.topology.is_pipeline()) {
-    CheckPipeline(experiment);
     run.learning = std::make_unique<LearningParts>(MakeLearningParts(experiment, *run.environment));
     run.roles = MakeRoles(experiment, *run.environment, *run.learning);
     run.loop = std::make_unique<PipelineLoop>(experiment, evaluation, *run.learning, *run.roles,

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <string_view>
 
 #include "menger/base/error.h"
 
@@ -16,7 +17,10 @@ static_assert(std::atomic<int>::is_always_lock_free, "a handler must not wait fo
 
 void OnSignal(int signal) {
   int none = 0;
-  if (!received_signal.compare_exchange_strong(none, signal)) _exit(128 + signal);
+  if (received_signal.compare_exchange_strong(none, signal)) return;
+  constexpr std::string_view kText = "\nmenger: stopped at once, without saving\n";
+  (void)!write(STDERR_FILENO, kText.data(), kText.size());
+  _exit(128 + signal);
 }
 
 }  // namespace

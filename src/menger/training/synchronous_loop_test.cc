@@ -411,6 +411,15 @@ TEST(LoopStateTest, MetricsAreMeansSinceTheLastRow) {
   EXPECT_EQ(metrics.TakeMeans(), (Metrics{{"loss", 7.0}, {"kl", 0.2}}));
 }
 
+// Whoever looks between two updates must not take nothing for a number that is none.
+TEST(LoopStateTest, WhereNothingWasAddedThereAreNoMeansToTake) {
+  MetricMeans metrics;
+  EXPECT_TRUE(metrics.TakeIfAny().empty());
+  metrics.Add({{"loss", std::nan("")}});
+  EXPECT_EQ(metrics.TakeIfAny().size(), 1);
+  EXPECT_TRUE(metrics.TakeIfAny().empty());
+}
+
 TEST(CollectorSeedTest, EveryAttemptHasItsOwnSeedThatARolloutTakes) {
   EXPECT_EQ(CollectorSeed(7, 0), 7U);
   EXPECT_NE(CollectorSeed(7, 1), CollectorSeed(7, 2));

@@ -62,6 +62,7 @@ void MetricMeans::Add(const Metrics& metrics) {
     sums_[i] += metrics[i].second;
     ++counts_[i];
   }
+  added_ = true;
 }
 
 Metrics MetricMeans::TakeMeans() {
@@ -72,8 +73,11 @@ Metrics MetricMeans::TakeMeans() {
   }
   sums_.assign(names_.size(), 0.0);
   counts_.assign(names_.size(), 0);
+  added_ = false;
   return means;
 }
+
+Metrics MetricMeans::TakeIfAny() { return added_ ? TakeMeans() : Metrics{}; }
 
 void MetricMeans::Save(ArchiveWriter archive) const {
   archive.Write("names", fmt::format("{}", fmt::join(names_, "\n")));

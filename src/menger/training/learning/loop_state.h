@@ -36,6 +36,7 @@ class MetricMeans {
  public:
   void Add(const Metrics& metrics);
   Metrics TakeMeans();  // Starts anew; the names stay.
+  Metrics TakeIfAny();  // The same, or nothing where nothing was added.
 
   void Save(ArchiveWriter archive) const;
   void Load(const ArchiveReader& archive);
@@ -44,6 +45,7 @@ class MetricMeans {
   std::vector<std::string> names_;
   std::vector<double> sums_;
   std::vector<std::uint64_t> counts_;
+  bool added_ = false;  // Since they were taken.
 };
 
 // The numbers of a loop that are not a component's own. Plain bytes, saved as they are.

@@ -17,17 +17,16 @@ InferenceRole::InferenceRole(const InferenceRoleOptions& options, std::unique_pt
 }
 
 Advanced InferenceRole::Advance(const Deadline& deadline) {
-  while (true) {
-    const std::uint32_t rung = board_.bell.value();  // Before the look: who asks later rings again.
-    TakeReady();
-    if (askers_.empty()) {
-      board_.bell.TryWaitFor(rung + 1, deadline.remaining());
-      return Advanced::WaitingFor("groups to act on");
-    }
-    if (!more_until_) more_until_ = Deadline::After(options_.wait);
-    if (IsFull() || more_until_->expired()) break;
-    if (deadline.expired()) return Advanced::WaitingFor("more groups for a batch");
+  const std::uint32_t rung = board_.bell.value();  // Before the look: who asks later rings again.
+  TakeReady();
+  if (askers_.empty()) {
+    board_.bell.TryWaitFor(rung + 1, deadline.remaining());
+    return Advanced::WaitingFor("groups to act on");
+  }
+  if (!more_until_) more_until_ = Deadline::After(options_.wait);
+  if (!IsFull() && !more_until_->expired()) {
     board_.bell.TryWaitFor(rung + 1, std::min(deadline.remaining(), more_until_->remaining()));
+    return Advanced::WaitingFor("more groups for a batch");
   }
   more_until_.reset();
   Answer();

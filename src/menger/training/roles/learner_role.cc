@@ -64,7 +64,7 @@ void LearnerRole::Publish() {
 
 Metrics LearnerRole::TakeMetrics() {
   const std::lock_guard lock(mutex_);
-  return metrics_.TakeMeans();
+  return metrics_.TakeIfAny();
 }
 
 VersionLag LearnerRole::TakeLag() {

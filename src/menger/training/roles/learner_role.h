@@ -44,7 +44,8 @@ class LearnerRole final : public Role {
   void Publish();  // Between two calls of Advance.
   // What collectors saw: enters the statistics with the next version. Any thread.
   void AddMoments(const BatchMoments& moments);
-  // Of updates since somebody asked; their means, by the algorithm's names. Any thread.
+  // Of updates since somebody asked: their means, by the algorithm's names; empty if there was
+  // none. Any thread.
   Metrics TakeMetrics();
   VersionLag TakeLag();  // Likewise, of the items of all batches.
 
