@@ -5,6 +5,7 @@
 #include "menger/runtime/channel/worker_messages.h"
 
 #include <array>
+#include <chrono>
 #include <cstring>
 
 #include "fuzz.h"
@@ -85,7 +86,7 @@ class Node final : private NodeEffects, private WorkerOwner {
     worker.host = &worker_;
     worker_.set_worker(&worker);
   }
-  void KillWorker(WorkerIndex, std::string_view) override {}
+  void KillWorker(WorkerIndex, std::string_view, std::chrono::nanoseconds) override {}
   void RequestExtent(WorkerIndex, std::uint64_t request, std::uint64_t bytes) override {
     const SharedExtent extent{kSegment, 0, bytes};
     worker_.Grant(request, &extent, nullptr);
