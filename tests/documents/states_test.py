@@ -9,7 +9,7 @@ from blocks import ROOT
 NODE = ROOT / "src/menger/runtime/node"
 ROW = re.compile(r'^    \{(\w+)::(\w+), \w+::(\w+), "(\w+::\w+)", "[^"]+"\}', re.MULTILINE)
 FUNCTION = re.compile(r"^\S.*?\b(\w+::\w+)\([^;{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
-CHANGE = re.compile(r"states_(?:\.|->)Enter\(\s*(\w+)(?:\.|->)state,\s+(\w+)::State::(\w+)\)")
+CHANGE = re.compile(r"(?:node_\.states\.|states_->)Enter\(\s*(\w+)(?:\.|->)state,\s+(\w+)::State::(\w+)\)")
 
 
 def owners_in_the_tables():

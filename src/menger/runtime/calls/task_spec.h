@@ -17,7 +17,7 @@ enum class CallKind : std::uint8_t {
   kMethod,
   kReserve,  // Sets resources aside; result 0 stands for them: they are kept while that is referred
              // to.
-  // What a node asks of its own accord; see node_checkpoints.cc.
+  // What a node asks of its own accord; see checkpoints.h.
   kSave,  // The actor's state is the result.
   kLoad,  // The argument becomes the actor's state.
 };

@@ -15,7 +15,7 @@ namespace menger {
 // Part of the node's state machine: no I/O, no lock, no clock.
 class Circles {
  public:
-  Circles(const Scheduler& scheduler, const ObjectTable& objects, const Workers& workers)
+  Circles(const Scheduler& scheduler, const ObjectTable& objects, const WorkersByIndex& workers)
       : scheduler_(&scheduler), objects_(&objects), workers_(&workers) {}
 
   // Somebody begins to wait: there may be another circle than the one that was told.
@@ -31,7 +31,7 @@ class Circles {
 
   const Scheduler* scheduler_;
   const ObjectTable* objects_;
-  const Workers* workers_;
+  const WorkersByIndex* workers_;
   bool told_ = false;  // Of the waits that there are now.
   std::int64_t look_at_ = 0;
 };

@@ -24,7 +24,7 @@ namespace menger {
 // Part of the node's state machine: no I/O, no lock, no clock.
 class Demand {
  public:
-  Demand(Scheduler& scheduler, const ObjectTable& objects, const Workers& workers)
+  Demand(Scheduler& scheduler, const ObjectTable& objects, const WorkersByIndex& workers)
       : scheduler_(&scheduler), objects_(&objects), workers_(&workers) {}
 
   // Under which number the call waits, this time and all others.
@@ -47,7 +47,7 @@ class Demand {
  private:
   Scheduler* scheduler_;
   const ObjectTable* objects_;
-  const Workers* workers_;
+  const WorkersByIndex* workers_;
   // The driver's waits have lower numbers than those of calls, which therefore go first.
   static constexpr std::uint64_t kFirstOfCalls = std::uint64_t{1} << 48;
   std::uint64_t last_of_calls_ = kFirstOfCalls;

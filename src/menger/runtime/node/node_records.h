@@ -18,12 +18,13 @@
 
 namespace menger {
 
-// What the node keeps about objects, tasks, workers and actors. Plain records: the classes that own
-// the rules are ObjectTable, Scheduler, ActorTable and NodeMachine. All of it is guarded by
-// whoever drives the machine; nothing here is shared with another process.
+// What the node keeps about objects, tasks, workers and actors. Plain records: the rules are those
+// of the parts of NodeMachine (node_parts.h). All of it is guarded by whoever drives the machine;
+// nothing here is shared with another process.
 
 struct Actor;
 struct Group;
+struct NodeParts;
 struct Task;
 struct Worker;
 class WorkerHost;
@@ -207,7 +208,7 @@ struct Worker {
   bool gone() const { return state == State::kGone; }
 };
 
-using Workers = std::unordered_map<WorkerIndex, std::unique_ptr<Worker>>;
+using WorkersByIndex = std::unordered_map<WorkerIndex, std::unique_ptr<Worker>>;
 
 // Another node, in one of its lives.
 struct Peer {

@@ -56,38 +56,38 @@ inline constexpr auto kObjectTransitions = std::to_array<Transition<ObjectState>
 
 inline constexpr auto kTaskTransitions = std::to_array<Transition<TaskState>>({
     {TaskState::kWaiting, TaskState::kReady, "Scheduler::Enqueue", "its arguments are there, or it runs again"},
-    {TaskState::kWaiting, TaskState::kReady, "NodeMachine::JoinMailbox", "the same, of an actor's"},
-    {TaskState::kWaiting, TaskState::kReady, "NodeMachine::AskForGroup", "a placement group is to be had"},
-    {TaskState::kDone, TaskState::kReady, "NodeMachine::JoinMailbox", "its actor does it once more to become what it was"},
+    {TaskState::kWaiting, TaskState::kReady, "Actors::JoinMailbox", "the same, of an actor's"},
+    {TaskState::kWaiting, TaskState::kReady, "Groups::Ask", "a placement group is to be had"},
+    {TaskState::kDone, TaskState::kReady, "Actors::JoinMailbox", "its actor does it once more to become what it was"},
     {TaskState::kReady, TaskState::kLeased, "Scheduler::OfferTo", "a worker is given it"},
     {TaskState::kLeased, TaskState::kWaiting, "Scheduler::Done", "its worker has ended it, lost it, or given it back"},
-    {TaskState::kReady, TaskState::kWaiting, "NodeMachine::TakeCalls", "its actor is dead"},
-    {TaskState::kReady, TaskState::kWaiting, "NodeMachine::ReconsiderFetching", "an argument was lost"},
-    {TaskState::kDone, TaskState::kWaiting, "NodeMachine::Revive", "a result was lost and is made again"},
-    {TaskState::kDone, TaskState::kWaiting, "NodeMachine::ActorWorkerLost", "a construction: its actor is made again"},
-    {TaskState::kLeased, TaskState::kAbandoned, "NodeMachine::EndRunning", "it is cancelled, out of time, or its actor is dead"},
-    {TaskState::kWaiting, TaskState::kDone, "NodeMachine::Conclude", "its results are settled"},
-    {TaskState::kReady, TaskState::kDone, "NodeMachine::Conclude", "it is cancelled, or cannot run, before it was given to a worker"},
-    {TaskState::kWaiting, TaskState::kDone, "NodeMachine::UpkeepLost", "what its actor did once more is done"},
-    {TaskState::kReady, TaskState::kDone, "NodeMachine::UpkeepLost", "the same, where its actor has died again before"},
-    {TaskState::kWaiting, TaskState::kDone, "NodeMachine::ReleaseActor", "a construction: nobody refers to its actor"},
-    {TaskState::kAbandoned, TaskState::kDone, "NodeMachine::Conclude", "its worker has ended it at last"},
+    {TaskState::kReady, TaskState::kWaiting, "Actors::TakeCalls", "its actor is dead"},
+    {TaskState::kReady, TaskState::kWaiting, "Values::ReconsiderFetching", "an argument was lost"},
+    {TaskState::kDone, TaskState::kWaiting, "Values::Revive", "a result was lost and is made again"},
+    {TaskState::kDone, TaskState::kWaiting, "Actors::WorkerLost", "a construction: its actor is made again"},
+    {TaskState::kLeased, TaskState::kAbandoned, "Calls::EndRunning", "it is cancelled, out of time, or its actor is dead"},
+    {TaskState::kWaiting, TaskState::kDone, "Calls::Conclude", "its results are settled"},
+    {TaskState::kReady, TaskState::kDone, "Calls::Conclude", "it is cancelled, or cannot run, before it was given to a worker"},
+    {TaskState::kWaiting, TaskState::kDone, "Checkpoints::UpkeepLost", "what its actor did once more is done"},
+    {TaskState::kReady, TaskState::kDone, "Checkpoints::UpkeepLost", "the same, where its actor has died again before"},
+    {TaskState::kWaiting, TaskState::kDone, "Actors::Release", "a construction: nobody refers to its actor"},
+    {TaskState::kAbandoned, TaskState::kDone, "Calls::Conclude", "its worker has ended it at last"},
 });
 
 inline constexpr auto kWorkerTransitions = std::to_array<Transition<WorkerState>>({
     {WorkerState::kServing, WorkerState::kBlocked, "Scheduler::Block", "its call begins to wait"},
     {WorkerState::kBlocked, WorkerState::kServing, "Scheduler::Unblock", "the wait is over"},
-    {WorkerState::kServing, WorkerState::kGone, "NodeMachine::Retire", "it has died, or is not needed"},
-    {WorkerState::kBlocked, WorkerState::kGone, "NodeMachine::Retire", "it has died while its call waited"},
+    {WorkerState::kServing, WorkerState::kGone, "Workers::Retire", "it has died, or is not needed"},
+    {WorkerState::kBlocked, WorkerState::kGone, "Workers::Retire", "it has died while its call waited"},
 });
 
 inline constexpr auto kActorTransitions = std::to_array<Transition<ActorState>>({
-    {ActorState::kPending, ActorState::kAlive, "NodeMachine::ActorCallDone", "its construction has ended"},
-    {ActorState::kAlive, ActorState::kRestarting, "NodeMachine::ActorWorkerLost", "its worker has died, and it has restarts left"},
-    {ActorState::kRestarting, ActorState::kAlive, "NodeMachine::ActorCallDone", "it is constructed again"},
-    {ActorState::kPending, ActorState::kDead, "NodeMachine::EndLife", "its construction failed, or nobody wants it"},
-    {ActorState::kAlive, ActorState::kDead, "NodeMachine::EndLife", "it was killed, has no restarts left, or nobody refers to it"},
-    {ActorState::kRestarting, ActorState::kDead, "NodeMachine::EndLife", "the same, while it was made again"},
+    {ActorState::kPending, ActorState::kAlive, "Actors::CallDone", "its construction has ended"},
+    {ActorState::kAlive, ActorState::kRestarting, "Actors::WorkerLost", "its worker has died, and it has restarts left"},
+    {ActorState::kRestarting, ActorState::kAlive, "Actors::CallDone", "it is constructed again"},
+    {ActorState::kPending, ActorState::kDead, "Actors::EndLife", "its construction failed, or nobody wants it"},
+    {ActorState::kAlive, ActorState::kDead, "Actors::EndLife", "it was killed, has no restarts left, or nobody refers to it"},
+    {ActorState::kRestarting, ActorState::kDead, "Actors::EndLife", "the same, while it was made again"},
 });
 // clang-format on
 

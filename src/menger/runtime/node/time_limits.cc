@@ -34,7 +34,7 @@ std::optional<std::int64_t> TimeLimits::due() const {
   return count_ > 0 ? std::optional(due_) : std::nullopt;
 }
 
-std::vector<WorkerIndex> TimeLimits::Look(const Workers& workers, std::int64_t now) {
+std::vector<WorkerIndex> TimeLimits::Look(const WorkersByIndex& workers, std::int64_t now) {
   due_ = After(now, shortest_);
   std::vector<WorkerIndex> over;
   for (const auto& [index, worker] : workers) {

@@ -25,7 +25,7 @@ class TimeLimits {
   std::optional<std::int64_t> due() const;
   bool IsDue(std::int64_t now) const { return count_ > 0 && now >= due_; }
   // The workers whose runs are over their limits; `workers`: all that there are.
-  std::vector<WorkerIndex> Look(const Workers& workers, std::int64_t now);
+  std::vector<WorkerIndex> Look(const WorkersByIndex& workers, std::int64_t now);
 
   // When the call that the worker does has run for too long; nothing if it may run on.
   static std::optional<std::int64_t> EndOf(const Worker& worker);

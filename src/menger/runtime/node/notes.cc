@@ -1,39 +1,43 @@
+#include "menger/runtime/node/notes.h"
+
 #include <algorithm>
 
-#include "menger/runtime/node/node_machine.h"
+#include "menger/runtime/node/node_parts.h"
 
-// The part of the node's logic that others see it by: what it notes as it happens, and what it says
-// of itself when it is asked.
 namespace menger {
-
 namespace {
 
 std::uint8_t Attempt(const Task& task) {
   return static_cast<std::uint8_t>(std::min<int>(task.lost, UINT8_MAX));
 }
 
+double Seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+std::int64_t BeganAt(const Worker& worker, const Task& task) {
+  return std::max(task.offered_at, worker.ended_at);
+}
+
 }  // namespace
 
-// ---- Notes.
-
 // Calls of one function nearly always have one name.
-std::uint16_t NodeMachine::NumberOfName(FunctionTimes& times, const TaskSpec& spec) {
+std::uint16_t Notes::NumberOfName(FunctionTimes& times, const TaskSpec& spec) {
   const std::string_view name = spec.name();
   if (!times.has_name_number || times.name != name) {
     times.has_name_number = true;
     times.name = name;
     times.name_number =
-        events_.Intern(name.empty() ? effects_->NameOfFunction(spec.header().function) : name);
+        events_.Intern(name.empty() ? node_.effects.NameOfFunction(spec.header().function) : name);
   }
   return times.name_number;
 }
 
 // A worker's word for when and how long is taken as far as it is possible: its runs lie behind one
 // another, and none ends later than now.
-void NodeMachine::NoteTask(NodeEventKind kind, Worker& worker, const Task& task, double nanoseconds,
-                           std::int64_t ended_at) {
+void Notes::NoteTask(NodeEventKind kind, Worker& worker, const Task& task, double nanoseconds,
+                     std::int64_t ended_at) {
   const std::int64_t before = worker.ended_at;
-  worker.ended_at = ended_at > before && ended_at < now_ ? ended_at : std::max(before, now_);
+  worker.ended_at =
+      ended_at > before && ended_at < node_.now ? ended_at : std::max(before, node_.now);
   const auto longest = static_cast<double>(worker.ended_at - before);
   events_.Add(
       {.time = worker.ended_at,
@@ -46,41 +50,38 @@ void NodeMachine::NoteTask(NodeEventKind kind, Worker& worker, const Task& task,
        .attempt = Attempt(task)});
 }
 
-void NodeMachine::NoteWorker(NodeEventKind kind, const Worker& worker, std::string_view cause) {
-  events_.Add({.time = now_, .worker = worker.index, .name = events_.Intern(cause), .kind = kind});
+void Notes::NoteWorker(NodeEventKind kind, const Worker& worker, std::string_view cause) {
+  events_.Add(
+      {.time = node_.now, .worker = worker.index, .name = events_.Intern(cause), .kind = kind});
 }
 
-void NodeMachine::NoteActor(NodeEventKind kind, const Actor& actor) {
-  events_.Add({.time = now_,
+void Notes::NoteActor(NodeEventKind kind, const Actor& actor) {
+  events_.Add({.time = node_.now,
                .subject = actor.id.low,
                .worker = actor.worker != nullptr ? actor.worker->index : 0,
                .name = actor.construction->name,
                .kind = kind});
-  effects_->ActorChanged(actor);
+  node_.effects.ActorChanged(actor);
 }
 
-void NodeMachine::NoteObject(NodeEventKind kind, const Object& object) {
+void Notes::NoteObject(NodeEventKind kind, const Object& object) {
   const Task* const producer = object.producer;
-  events_.Add({.time = now_,
+  events_.Add({.time = node_.now,
                .subject = object.id.low,
                .name = producer != nullptr ? producer->name : std::uint16_t{0},
                .kind = kind});
 }
 
-// ---- What it says when it is asked.
-
-namespace {
-
-double Seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
-
-std::int64_t BeganAt(const Worker& worker, const Task& task) {
-  return std::max(task.offered_at, worker.ended_at);
+Payload Notes::Describe(FailureKind kind, ErrorCode code, const Task& task,
+                        std::string text) const {
+  return Encode(TaskFailure{
+      .kind = kind, .code = code, .text = std::move(text), .task = std::string(NameOf(task))});
 }
 
-}  // namespace
+// ---- What it says when it is asked.
 
-void NodeMachine::CopyRunning(std::vector<NodeEvent>& events) const {
-  for (const auto& [index, worker] : workers_) {
+void Notes::CopyRunning(std::vector<NodeEvent>& events) const {
+  for (const auto& [index, worker] : node_.workers.all()) {
     const Task* const task = worker->outstanding.front();
     if (task == nullptr) continue;
     events.push_back({.time = BeganAt(*worker, *task),
@@ -92,8 +93,8 @@ void NodeMachine::CopyRunning(std::vector<NodeEvent>& events) const {
   }
 }
 
-void NodeMachine::FillStatus(NodeStatus& status) const {
-  for (const auto& [index, worker] : workers_) {
+void Notes::FillStatus(NodeStatus& status) const {
+  for (const auto& [index, worker] : node_.workers.all()) {
     if (worker->gone()) continue;
     NodeStatus::WorkerStatus& one = status.workers.emplace_back();
     one.index = index;
@@ -102,37 +103,37 @@ void NodeMachine::FillStatus(NodeStatus& status) const {
     const Task* const task = worker->outstanding.front();
     if (task == nullptr) continue;
     one.running = NameOf(*task);
-    one.running_seconds = Seconds(now_ - BeganAt(*worker, *task));
+    one.running_seconds = Seconds(node_.now - BeganAt(*worker, *task));
     one.queued = worker->outstanding.size() - 1;
   }
   std::sort(status.workers.begin(), status.workers.end(),
             [](const auto& a, const auto& b) { return a.index < b.index; });
   FillActors(status);
   FillTasks(status);
-  status.objects = objects_.size();
-  status.lineage_bytes = lineage_.bytes();
-  status.groups = groups_.size();
-  status.groups_waiting = waiting_groups_.size();
+  status.objects = node_.objects.size();
+  status.lineage_bytes = node_.lineage.bytes();
+  status.groups = node_.groups.size();
+  status.groups_waiting = node_.groups.waiting();
   // What a worker of the pool keeps for the next call of its class is whoever's that needs it.
-  Resources free = scheduler_.available();
-  for (const auto& [index, worker] : workers_) {
+  Resources free = node_.scheduler.available();
+  for (const auto& [index, worker] : node_.workers.all()) {
     const bool idle = worker->actor == nullptr && worker->outstanding.empty() && !worker->blocked();
     if (idle && worker->serving != nullptr) free.Add(worker->serving->need);
   }
-  for (const Resources::Named& resource : scheduler_.total().amounts()) {
+  for (const Resources::Named& resource : node_.scheduler.total().amounts()) {
     if (resource.name.find('@') != std::string::npos) continue;  // Set aside.
     status.resources.push_back({.name = resource.name,
-                                .total = scheduler_.total().Get(resource.name),
+                                .total = node_.scheduler.total().Get(resource.name),
                                 .free = free.Get(resource.name)});
   }
 }
 
-void NodeMachine::FillActors(NodeStatus& status) const {
-  status.actor_count = actors_.size();
-  status.actors_restarted = counts_.actors_restarted;
-  status.checkpoints = counts_.checkpoints;
-  status.replayed = counts_.replayed;
-  for (const auto& [id, actor] : actors_) {
+void Notes::FillActors(NodeStatus& status) const {
+  status.actor_count = node_.actors.all().size();
+  status.actors_restarted = node_.counts.actors_restarted;
+  status.checkpoints = node_.counts.checkpoints;
+  status.replayed = node_.counts.replayed;
+  for (const auto& [id, actor] : node_.actors.all()) {
     if (status.actors.size() >= NodeStatus::kActorsMax) return;
     std::size_t waiting = actor->mailbox.size();
     for (const auto& [caller, line] : actor->held_back) waiting += line.size();
@@ -148,24 +149,24 @@ void NodeMachine::FillActors(NodeStatus& status) const {
   }
 }
 
-void NodeMachine::FillTasks(NodeStatus& status) const {
+void Notes::FillTasks(NodeStatus& status) const {
   NodeStatus::TaskStatus& tasks = status.tasks;
-  tasks.ready = scheduler_.ready();
-  tasks.kept = lineage_.calls();
-  for (const auto& [index, worker] : workers_) tasks.given += worker->outstanding.size();
-  for (const auto& [id, actor] : actors_) {
+  tasks.ready = node_.scheduler.ready();
+  tasks.kept = node_.lineage.calls();
+  for (const auto& [index, worker] : node_.workers.all()) tasks.given += worker->outstanding.size();
+  for (const auto& [id, actor] : node_.actors.all()) {
     tasks.ready += actor->mailbox.size();
     if (actor->construction->state == Task::State::kDone) ++tasks.kept;
   }
-  tasks.ready += waiting_groups_.size();
-  tasks.kept += groups_.size() - waiting_groups_.size();
+  tasks.ready += node_.groups.waiting();
+  tasks.kept += node_.groups.size() - node_.groups.waiting();
   const std::size_t others = tasks.ready + tasks.kept + tasks.given;
-  tasks.waiting = tasks_.in_use() - std::min(tasks_.in_use(), others);
-  tasks.submitted = counts_.submitted;
-  tasks.finished = counts_.finished;
-  tasks.failed = counts_.failed;
-  tasks.retried = counts_.retried;
-  tasks.rebuilt = counts_.rebuilt;
+  tasks.waiting = node_.tasks.in_use() - std::min(node_.tasks.in_use(), others);
+  tasks.submitted = node_.counts.submitted;
+  tasks.finished = node_.counts.finished;
+  tasks.failed = node_.counts.failed;
+  tasks.retried = node_.counts.retried;
+  tasks.rebuilt = node_.counts.rebuilt;
 }
 
 }  // namespace menger

@@ -1,12 +1,10 @@
+#include "menger/runtime/node/actors.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "menger/runtime/node/node_machine.h"
+#include "menger/runtime/node/node_parts.h"
 
-// The part of the node's logic that deals with actors: a call waits until its arguments are there
-// and the calls that its caller made before it have gone ahead; then it is the actor's turn, one
-// call at a time, wherever the actor lives. Calls of an actor with concurrency do not wait for each
-// other: the one that would make the other's argument may be among them.
 namespace menger {
 namespace {
 
@@ -17,49 +15,50 @@ bool KeepsOrder(const Actor& actor) { return actor.construction->header().concur
 
 }  // namespace
 
-Actor* NodeMachine::FindActor(ActorId id) {
+Actor* Actors::Find(ActorId id) {
   const auto found = actors_.find(id);
   return found != actors_.end() ? found->second.get() : nullptr;
 }
 
-Actor* NodeMachine::FindActor(std::string_view name) {
-  const auto found = actor_by_name_.find(name);
-  return found != actor_by_name_.end() ? found->second : nullptr;
+Actor* Actors::Find(std::string_view name) {
+  const auto found = by_name_.find(name);
+  return found != by_name_.end() ? found->second : nullptr;
 }
 
-// False if an actor has that name already.
-bool NodeMachine::DeclareActor(Task& construction) {
+bool Actors::Declare(Task& construction) {
   const SpecHeader& header = construction.header();
-  if (header.named && FindActor(construction.spec->name()) != nullptr) return false;
+  if (header.named && Find(construction.spec->name()) != nullptr) return false;
   auto actor = std::make_unique<Actor>();
   actor->id = header.actor;
   actor->construction = &construction;
   actor->object = construction.results.front();
   actor->restarts = header.restarts;
-  if (!options_.threads) actor->checkpoint_every = header.checkpoint_every;  // Threads do not die.
+  if (!node_.options.threads)
+    actor->checkpoint_every = header.checkpoint_every;  // Threads do not die.
   construction.actor = actor.get();
   if (header.named) {
     actor->name = construction.spec->name();
-    actor_by_name_.emplace(actor->name, actor.get());
+    by_name_.emplace(actor->name, actor.get());
   }
-  effects_->ActorChanged(*actors_.emplace(header.actor, std::move(actor)).first->second);
+  node_.effects.ActorChanged(*actors_.emplace(header.actor, std::move(actor)).first->second);
   return true;
 }
 
-void NodeMachine::Construct(Task& task) {
+void Actors::Construct(Task& task) {
   JoinMailbox(task, Scheduler::Place::kFirst);
-  ServeActor(*task.actor);
+  Serve(*task.actor);
 }
 
 // ---- The order of calls.
 
-void NodeMachine::OrderCall(Task& task) {
-  Actor* const actor = FindActor(task.header().actor);
+void Actors::OrderCall(Task& task) {
+  Actor* const actor = Find(task.header().actor);
   if (actor == nullptr || actor->state == Actor::State::kDead) return SettleDead(task, actor);
   if (task.header().home != actor->object->id) {
-    StopWaiting(task);
-    return SettleFailed(task, Describe(FailureKind::kException, ErrorCode::kInvalidArgument, task,
-                                       "the call does not hold its actor"));
+    node_.values.StopWaiting(task);
+    return node_.calls.SettleFailed(
+        task, node_.notes.Describe(FailureKind::kException, ErrorCode::kInvalidArgument, task,
+                                   "the call does not hold its actor"));
   }
   task.actor = actor;
   task.in_line = task.pending > 0 || (KeepsOrder(*actor) && actor->held_back.contains(task.caller));
@@ -68,37 +67,37 @@ void NodeMachine::OrderCall(Task& task) {
 }
 
 // A call of an actor that is dead or never lived.
-void NodeMachine::SettleDead(Task& task, const Actor* actor) {
-  const Object* const stands_for = objects_.Find(task.header().home);
+void Actors::SettleDead(Task& task, const Actor* actor) {
+  const Object* const stands_for = node_.objects.Find(task.header().home);
   Payload error;
   if (actor != nullptr) {
     error = actor->death;
   } else if (stands_for != nullptr && stands_for->value.kind == ObjectValue::Kind::kError) {
     error = stands_for->value.payload;
   } else {
-    error = Describe(FailureKind::kActorDied, ErrorCode::kFailedPrecondition, task,
-                     fmt::format("actor {} is no more", ToString(task.header().actor)));
+    error = node_.notes.Describe(FailureKind::kActorDied, ErrorCode::kFailedPrecondition, task,
+                                 fmt::format("actor {} is no more", ToString(task.header().actor)));
   }
-  StopWaiting(task);
-  SettleFailed(task, error);
+  node_.values.StopWaiting(task);
+  node_.calls.SettleFailed(task, error);
 }
 
-void NodeMachine::CallReady(Task& task) {
+void Actors::CallReady(Task& task) {
   Actor& actor = *task.actor;
   if (task.in_line && KeepsOrder(actor)) return LetCallerGo(actor, task.caller);
   LeaveLine(task);
   JoinMailbox(task, Scheduler::Place::kLast);
-  ServeActor(actor);
+  Serve(actor);
 }
 
-void NodeMachine::JoinMailbox(Task& task, Scheduler::Place place) {
-  states_.Enter(task.state, Task::State::kReady);
+void Actors::JoinMailbox(Task& task, Scheduler::Place place) {
+  node_.states.Enter(task.state, Task::State::kReady);
   IntrusiveList<Task>& mailbox = task.actor->mailbox;
   place == Scheduler::Place::kLast ? mailbox.PushBack(&task) : mailbox.PushFront(&task);
 }
 
 // The first call of the line may have become ready, or left: those that can go now do.
-void NodeMachine::LetCallerGo(Actor& actor, const Id& caller) {
+void Actors::LetCallerGo(Actor& actor, const Id& caller) {
   const auto line = actor.held_back.find(caller);
   if (line == actor.held_back.end()) return;
   IntrusiveList<Task>& calls = line->second;
@@ -110,10 +109,10 @@ void NodeMachine::LetCallerGo(Actor& actor, const Id& caller) {
     any = true;
   }
   if (calls.empty()) actor.held_back.erase(line);
-  if (any) ServeActor(actor);
+  if (any) Serve(actor);
 }
 
-void NodeMachine::LeaveLine(Task& task) {
+void Actors::LeaveLine(Task& task) {
   if (!std::exchange(task.in_line, false)) return;
   task.actor->held_back.at(task.caller).Remove(&task);
   LetCallerGo(*task.actor, Id(task.caller));
@@ -122,19 +121,19 @@ void NodeMachine::LeaveLine(Task& task) {
 // ---- Where an actor lives.
 
 // A process of its own, for good; of threads whichever has time, while it has calls of the actor.
-bool NodeMachine::FindHome(Actor& actor) {
-  if (actor.worker != nullptr && (!options_.threads || actor.in_flight > 0)) return true;
-  actor.worker =
-      options_.threads ? scheduler_.Freest() : scheduler_.Dedicate(*actor.construction->scheduling);
+bool Actors::FindHome(Actor& actor) {
+  if (actor.worker != nullptr && (!node_.options.threads || actor.in_flight > 0)) return true;
+  actor.worker = node_.options.threads ? node_.scheduler.Freest()
+                                       : node_.scheduler.Dedicate(*actor.construction->scheduling);
   if (actor.worker == nullptr) return false;
-  if (!options_.threads) actor.worker->actor = &actor;
+  if (!node_.options.threads) actor.worker->actor = &actor;
   return true;
 }
 
-void NodeMachine::ServeActor(Actor& actor) {
+void Actors::Serve(Actor& actor) {
   if (actor.state == Actor::State::kDead) return;
   if (actor.worker == nullptr && actor.waits_for_room) return;  // The next Run looks for a home.
-  if (NeedsCheckpoint(actor)) AskForCheckpoint(actor);
+  if (node_.checkpoints.IsDue(actor)) node_.checkpoints.Ask(actor);
   // Until it lives, only its construction may go.
   const bool living = actor.state == Actor::State::kAlive;
   if (actor.mailbox.empty() || (!living && actor.mailbox.front() != actor.construction)) return;
@@ -142,28 +141,56 @@ void NodeMachine::ServeActor(Actor& actor) {
   std::size_t offered = 0;
   while (!actor.mailbox.empty() && (living || offered == 0)) {
     Task* const task = actor.mailbox.PopFront();
-    if (!scheduler_.OfferTo(*actor.worker, *task)) {
+    if (!node_.scheduler.OfferTo(*actor.worker, *task)) {
       actor.mailbox.PushFront(task);
       break;
     }
     ++actor.in_flight;
     ++offered;
     if (task->header().kind == CallKind::kMethod) ++actor.unsaved_calls;
-    if (NeedsCheckpoint(actor)) AskForCheckpoint(actor);
+    if (node_.checkpoints.IsDue(actor)) node_.checkpoints.Ask(actor);
   }
-  if (offered > 0) effects_->Announce(*actor.worker);
+  if (offered > 0) node_.effects.Announce(*actor.worker);
   if (!actor.mailbox.empty() && actor.in_flight == 0) ServeLater(actor);
 }
 
-void NodeMachine::ServeLater(Actor& actor) {
+void Actors::ServeLater(Actor& actor) {
   if (std::exchange(actor.waits_for_room, true)) return;
-  waiting_actors_.push_back(&actor);
+  waiting_.push_back(&actor);
 }
 
-void NodeMachine::LeaveWorker(Task& task) { --task.actor->in_flight; }
+void Actors::ServeWaiting() {
+  if (waiting_.empty()) return;
+  SortWaiting();
+  // Each once; an actor that is released meanwhile leaves the queue.
+  for (std::size_t left = waiting_.size(); left > 0 && !waiting_.empty(); --left) {
+    Actor& actor = *waiting_.front();
+    waiting_.pop_front();
+    actor.waits_for_room = false;
+    Serve(actor);
+  }
+}
 
-// Calls of actors that their workers had not begun; the last one first.
-void NodeMachine::CallsReturned(const std::vector<Task*>& calls) {
+// Those first whose calls somebody waits for.
+void Actors::SortWaiting() {
+  const auto wanted = [this](const Actor* actor) {
+    return node_.scheduler.waits().contains(actor->wanted) ? actor->wanted : 0;
+  };
+  if (waiting_.size() < 2 || node_.scheduler.waits().empty()) return;
+  std::stable_sort(waiting_.begin(), waiting_.end(),
+                   [&](const Actor* a, const Actor* b) { return wanted(a) > wanted(b); });
+}
+
+Actor* Actors::Homeless() const {
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [](const Actor* actor) {
+    return actor->worker == nullptr && actor->state != Actor::State::kDead;
+  });
+  return found != waiting_.end() ? *found : nullptr;
+}
+
+void Actors::LeaveWorker(Task& task) { --task.actor->in_flight; }
+
+void Actors::CallsReturned(const std::vector<Task*>& calls) {
   for (Task* const call : calls) {
     LeaveWorker(*call);
     JoinMailbox(*call, Scheduler::Place::kFirst);
@@ -171,22 +198,22 @@ void NodeMachine::CallsReturned(const std::vector<Task*>& calls) {
   }
 }
 
-void NodeMachine::ActorCallDone(Task& task) {
+void Actors::CallDone(Task& task) {
   Actor& actor = *task.actor;
   LeaveWorker(task);
   if (&task == actor.construction && actor.state != Actor::State::kDead) {
-    if (actor.state == Actor::State::kRestarting) Replay(actor);
-    states_.Enter(actor.state, Actor::State::kAlive);
-    NoteActor(NodeEventKind::kActorStarted, actor);
+    if (actor.state == Actor::State::kRestarting) node_.checkpoints.Replay(actor);
+    node_.states.Enter(actor.state, Actor::State::kAlive);
+    node_.notes.NoteActor(NodeEventKind::kActorStarted, actor);
   } else if (actor.checkpoint_every > 0 && task.header().kind == CallKind::kMethod) {
     task.logged = true;
   }
-  ServeActor(actor);
+  Serve(actor);
 }
 
 // ---- The end of an actor.
 
-void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
+void Actors::WorkerLost(Actor& actor, const TaskFailure& cause) {
   actor.worker = nullptr;
   actor.in_flight = 0;
   if (actor.state == Actor::State::kDead) return;
@@ -197,36 +224,37 @@ void NodeMachine::ActorWorkerLost(Actor& actor, const TaskFailure& cause) {
     failure.kind = FailureKind::kActorDied;
     if (lost)
       failure.text += "; what a call had asked since the last checkpoint was too much to keep";
-    failure.task = NameOf(*actor.construction);
-    return ActorDead(actor, Encode(failure));
+    failure.task = node_.notes.NameOf(*actor.construction);
+    return Die(actor, Encode(failure));
   }
   // What was to be done once more, if it is there, is done from the beginning.
   for (Task* task = actor.mailbox.front(); task != nullptr;) {
     Task& upkeep = *std::exchange(task, task->next);
-    if (!IsUpkeep(upkeep)) continue;
+    if (!Checkpoints::IsUpkeep(upkeep)) continue;
     actor.mailbox.Remove(&upkeep);
-    UpkeepLost(upkeep);
+    node_.checkpoints.UpkeepLost(upkeep);
   }
   --actor.restarts;
-  ++counts_.actors_restarted;
-  if (actor.state == Actor::State::kAlive) states_.Enter(actor.state, Actor::State::kRestarting);
-  NoteActor(NodeEventKind::kActorRestarted, actor);
+  ++node_.counts.actors_restarted;
+  if (actor.state == Actor::State::kAlive)
+    node_.states.Enter(actor.state, Actor::State::kRestarting);
+  node_.notes.NoteActor(NodeEventKind::kActorRestarted, actor);
   Task& construction = *actor.construction;
   if (construction.state == Task::State::kReady) return ServeLater(actor);  // It has its arguments.
   if (construction.state == Task::State::kDone) {
-    states_.Enter(construction.state, Task::State::kWaiting);
+    node_.states.Enter(construction.state, Task::State::kWaiting);
   }
   EndRun(construction);
   for (std::uint32_t i = 0; i < construction.references; ++i) {
-    AwaitArgument(construction, *construction.arguments[i]);
+    node_.values.Await(construction, *construction.arguments[i]);
   }
   if (construction.pending == 0) Construct(construction);
 }
 
-void NodeMachine::KillActor(Actor& actor, bool may_restart, std::string_view why) {
+void Actors::Kill(Actor& actor, bool may_restart, std::string_view why) {
   if (actor.state == Actor::State::kDead) return;
   Worker* const worker = actor.worker;
-  if (may_restart && worker == nullptr && actor.restarts > 0 && !options_.threads) {
+  if (may_restart && worker == nullptr && actor.restarts > 0 && !node_.options.threads) {
     --actor.restarts;  // One that waits for a place has nothing else to lose.
     return;
   }
@@ -234,44 +262,43 @@ void NodeMachine::KillActor(Actor& actor, bool may_restart, std::string_view why
   TaskFailure cause{
       .kind = FailureKind::kActorDied, .code = ErrorCode::kCancelled, .text = std::string(why)};
   if (worker != nullptr && !worker->thread) {
-    effects_->EndWorker(*worker, "its actor was killed");
-    return WorkerDied(*worker, cause);
+    node_.effects.EndWorker(*worker, "its actor was killed");
+    return node_.workers.Died(*worker, cause);
   }
-  cause.task = NameOf(*actor.construction);
-  ActorDead(actor, Encode(cause));
-  SpreadNews();
+  cause.task = node_.notes.NameOf(*actor.construction);
+  Die(actor, Encode(cause));
+  node_.values.SpreadNews();
 }
 
-// All calls that it has not begun fail; its process, if it had one, has ended or ends.
-void NodeMachine::ActorDead(Actor& actor, const Payload& death) {
+void Actors::Die(Actor& actor, const Payload& death) {
   if (actor.state == Actor::State::kDead) return;
   Object& object = *actor.object;
-  objects_.Hold(object);  // The last call may be what still held it.
+  node_.objects.Hold(object);  // The last call may be what still held it.
   actor.death = death;
   std::vector<Task*> calls;
   const std::vector<Task*> running = TakeCalls(actor, calls);
   // What they still give is nobody's.
-  for (Task* const task : running) EndRunning(*task, death, /*force=*/false);
+  for (Task* const task : running) node_.calls.EndRunning(*task, death, /*force=*/false);
   if (Worker* const worker = EndLife(actor)) {
-    effects_->EndWorker(*worker, kActorDead);
-    Retire(*worker, kActorDead);
+    node_.effects.EndWorker(*worker, kActorDead);
+    node_.workers.Retire(*worker, kActorDead);
   }
   for (Task* const task : calls) {
-    StopWaiting(*task);
-    SettleFailed(*task, death);
+    node_.values.StopWaiting(*task);
+    node_.calls.SettleFailed(*task, death);
   }
-  objects_.Release(object);
+  node_.objects.Release(object);
 }
 
 // Those that it has not begun; where its worker is a process, which ends with it, all. Gives the
 // others, which run on.
-std::vector<Task*> NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
+std::vector<Task*> Actors::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
   std::vector<Task*> running;
   Task& construction = *actor.construction;
   const auto take = [&](Task& task) {
-    if (task.state == Task::State::kReady) states_.Enter(task.state, Task::State::kWaiting);
-    if (IsUpkeep(task)) {
-      UpkeepLost(task);
+    if (task.state == Task::State::kReady) node_.states.Enter(task.state, Task::State::kWaiting);
+    if (Checkpoints::IsUpkeep(task)) {
+      node_.checkpoints.UpkeepLost(task);
     } else if (&task != &construction) {
       calls.push_back(&task);
     }
@@ -281,11 +308,11 @@ std::vector<Task*> NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& call
   while (next != nullptr) {
     Task& task = *std::exchange(next, next->next);
     if (task.actor != &actor) continue;
-    if (worker->thread && !effects_->Recall(*worker, task)) {
+    if (worker->thread && !node_.effects.Recall(*worker, task)) {
       if (task.header().kind == CallKind::kMethod && !task.abandoned()) running.push_back(&task);
       continue;
     }
-    scheduler_.Done(*worker, task, -1);
+    node_.scheduler.Done(*worker, task, -1);
     LeaveWorker(task);
     take(task);
   }
@@ -301,43 +328,42 @@ std::vector<Task*> NodeMachine::TakeCalls(Actor& actor, std::vector<Task*>& call
 }
 
 // From now on it is nowhere, and its name is free. The process that is to end with it; or null.
-Worker* NodeMachine::EndLife(Actor& actor) {
-  states_.Enter(actor.state, Actor::State::kDead);
-  NoteActor(NodeEventKind::kActorEnded, actor);
-  if (!actor.name.empty()) actor_by_name_.erase(actor.name);
-  DropLog(actor);
+Worker* Actors::EndLife(Actor& actor) {
+  node_.states.Enter(actor.state, Actor::State::kDead);
+  node_.notes.NoteActor(NodeEventKind::kActorEnded, actor);
+  if (!actor.name.empty()) by_name_.erase(actor.name);
+  node_.checkpoints.DropLog(actor);
   if (Object* const checkpoint = std::exchange(actor.checkpoint, nullptr)) {
-    objects_.Release(*checkpoint);
+    node_.objects.Release(*checkpoint);
   }
   if (actor.worker == nullptr || actor.worker->thread) return nullptr;
   actor.worker->actor = nullptr;
   return std::exchange(actor.worker, nullptr);
 }
 
-// Nobody refers to it any longer, and it has no calls: each held it.
-void NodeMachine::ReleaseActor(Actor& actor) {
+void Actors::Release(Actor& actor) {
   if (actor.state != Actor::State::kDead) {
     std::vector<Task*> none;
     TakeCalls(actor, none);
     if (Worker* const worker = EndLife(actor)) {
-      effects_->DismissWorker(*worker, kNotNeeded);
-      Retire(*worker, kNotNeeded);
+      node_.effects.DismissWorker(*worker, kNotNeeded);
+      node_.workers.Retire(*worker, kNotNeeded);
     }
   }
-  effects_->ActorReleased(actor.id);
+  node_.effects.ActorReleased(actor.id);
   Task& construction = *actor.construction;
   construction.actor = nullptr;
   if (construction.state != Task::State::kDone) {
-    states_.Enter(construction.state, Task::State::kDone);
+    node_.states.Enter(construction.state, Task::State::kDone);
   }
-  StopWaiting(construction);
-  scheduler_.StopReading(construction);
-  std::erase(waiting_actors_, &actor);
+  node_.values.StopWaiting(construction);
+  node_.scheduler.StopReading(construction);
+  std::erase(waiting_, &actor);
   actors_.erase(actor.id);
   const std::vector<Object*> arguments = std::exchange(construction.arguments, {});
   const std::vector<Object*> held = std::exchange(construction.held, {});
-  for (Object* const argument : arguments) objects_.Release(*argument);
-  for (Object* const object : held) objects_.Release(*object);
+  for (Object* const argument : arguments) node_.objects.Release(*argument);
+  for (Object* const object : held) node_.objects.Release(*object);
 }
 
 }  // namespace menger

@@ -1,0 +1,158 @@
+#include "menger/runtime/node/groups.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "menger/runtime/calls/placement_group.h"
+#include "menger/runtime/node/node_parts.h"
+
+namespace menger {
+namespace {
+
+// So long calls are held back that need what a group waits for, where it has all once those that
+// run are done: it would not come free all at once otherwise. Not for longer, since one call may
+// wait for another without saying so.
+constexpr std::string_view kRemoved = "the placement group was removed";
+constexpr std::int64_t kPatience = 1'000'000'000;  // Nanoseconds.
+
+}  // namespace
+
+void Groups::Ask(Task& task) {
+  auto group = std::make_unique<Group>();
+  try {
+    Reservation wanted = ReadReservation(task.spec->scheduling());
+    if (wanted.strategy == PlacementStrategy::kStrictSpread && wanted.bundles.size() > 1) {
+      throw InvalidArgument(
+          "a placement group of {} bundles, each on a node of its own: there is 1",
+          wanted.bundles.size());
+    }
+    group->bundles = std::move(wanted.bundles);
+    for (const Resources& bundle : group->bundles) group->total.Add(bundle);
+    const std::string missing = group->total.MissingFrom(node_.options.resources);
+    if (!missing.empty()) {
+      throw InvalidArgument("the node never has what the placement group needs: {}", missing);
+    }
+  } catch (const Error& error) {
+    return node_.calls.SettleFailed(
+        task, node_.notes.Describe(FailureKind::kException, error.code(), task, error.what()));
+  }
+  group->name = std::to_string(++last_);
+  group->reservation = &task;
+  group->since = node_.now;
+  node_.states.Enter(task.state, Task::State::kReady);
+  waiting_.push_back(group.get());
+  groups_.emplace(task.results.front()->id, std::move(group));
+}
+
+const Group* Groups::Serve() {
+  if (waiting_.empty()) return nullptr;
+  const Group* waiting = nullptr;
+  for (std::size_t i = 0; i < waiting_.size() && waiting == nullptr;) {
+    Group& group = *waiting_[i];
+    if (node_.scheduler.SetAside(group)) {
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+      TaskResult result{.value = ObjectValue::Inline(Payload::Allocate(0)), .contained = {}};
+      node_.calls.Settle(*group.reservation, {&result, 1});
+    } else {
+      if (node_.now < group.since + kPatience && node_.scheduler.ComesFree(group.total))
+        waiting = &group;
+      ++i;
+    }
+  }
+  node_.values.SpreadNews();
+  return waiting;
+}
+
+std::optional<std::int64_t> Groups::PatienceEnds() const {
+  for (const Group* const group : waiting_) {
+    if (node_.now < group->since + kPatience) return group->since + kPatience;
+  }
+  return std::nullopt;
+}
+
+// ---- Calls in a group.
+
+SchedulingClass* Groups::ClassFor(const Task& task) {
+  const ObjectId home = task.header().home;
+  const auto found = groups_.find(home);
+  if (found == groups_.end()) {
+    const Object* const object = node_.objects.Find(home);
+    if (object != nullptr && object->value.kind == ObjectValue::Kind::kError) return nullptr;
+    throw InvalidArgument("the call names a placement group that is none");
+  }
+  const BundleNeed need = ReadBundleNeed(task.spec->scheduling());
+  return &node_.scheduler.ClassIn(*found->second, need.need, need.bundle);
+}
+
+bool Groups::Lives(Task& task) {
+  Object& home = *node_.objects.Find(task.header().home);
+  if (home.value.kind != ObjectValue::Kind::kError) return true;
+  node_.values.Await(task, home);
+  return false;
+}
+
+void Groups::AwaitAgain(Task& task) {
+  Object& home = *node_.objects.Find(task.header().home);
+  if (home.state == Object::State::kFreed) {
+    const std::string_view text = task.spec->scheduling();
+    try {
+      task.scheduling = &node_.scheduler.ClassFor(text.substr(0, text.rfind(" @")));
+      return;
+    } catch (const Error&) {
+      node_.values.MakeAgain(home);  // It says that the group is lost.
+    }
+  }
+  node_.values.Await(task, home);
+}
+
+// ---- The end of a group.
+
+void Groups::Release(const Object& object) {
+  const auto found = groups_.find(object.id);
+  if (found == groups_.end()) return;  // It was removed.
+  const std::unique_ptr<Group> group = std::move(found->second);
+  groups_.erase(found);
+  node_.scheduler.GiveBack(*group);
+}
+
+void Groups::Remove(Object& object) {
+  const auto found = groups_.find(object.id);
+  if (found == groups_.end()) return;
+  const std::unique_ptr<Group> group = std::move(found->second);
+  groups_.erase(found);
+  Task& reservation = *group->reservation;
+  const Payload error = node_.notes.Describe(FailureKind::kCancelled, ErrorCode::kCancelled,
+                                             reservation, std::string(kRemoved));
+  node_.objects.Hold(object);
+  if (std::erase(waiting_, group.get()) == 0) {
+    node_.objects.Lose(object);
+    node_.values.Fill(object, ObjectValue::Failed(error), {});
+    EndActorsIn(object.id);
+    while (Task* const task = node_.scheduler.CallIn(*group)) {
+      node_.calls.End(*task,
+                      node_.notes.Describe(FailureKind::kCancelled, ErrorCode::kCancelled, *task,
+                                           std::string(kRemoved)),
+                      /*force=*/true);
+    }
+    node_.scheduler.GiveBack(*group);
+    object.producer = nullptr;
+    node_.tasks.Return(&reservation);
+  } else {
+    node_.calls.SettleFailed(reservation, error);
+  }
+  node_.objects.Release(object);
+  node_.values.SpreadNews();
+}
+
+void Groups::EndActorsIn(ObjectId group) {
+  std::vector<ActorId> actors;
+  for (const auto& [id, actor] : node_.actors.all()) {
+    if (actor->construction->header().home == group) actors.push_back(id);
+  }
+  for (const ActorId id : actors) {
+    if (Actor* const actor = node_.actors.Find(id))
+      node_.actors.Kill(*actor, /*may_restart=*/false, kRemoved);
+  }
+}
+
+}  // namespace menger

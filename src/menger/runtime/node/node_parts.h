@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "menger/runtime/node/actors.h"
+#include "menger/runtime/node/calls.h"
+#include "menger/runtime/node/checkpoints.h"
+#include "menger/runtime/node/demand.h"
+#include "menger/runtime/node/families.h"
+#include "menger/runtime/node/groups.h"
+#include "menger/runtime/node/lineage.h"
+#include "menger/runtime/node/node_effects.h"
+#include "menger/runtime/node/notes.h"
+#include "menger/runtime/node/object_table.h"
+#include "menger/runtime/node/peers.h"
+#include "menger/runtime/node/scheduler.h"
+#include "menger/runtime/node/streams.h"
+#include "menger/runtime/node/values.h"
+#include "menger/runtime/node/waits.h"
+#include "menger/runtime/node/workers.h"
+
+namespace menger {
+
+// What the node has, and its bounds. What is left out is as said here.
+struct NodeMachineOptions {
+  Resources resources;
+  int workers = 1;       // Of the pool, without those of actors.
+  int pool_max = 512;    // So many there may be in the pool, with those that stand in for others.
+  bool threads = false;  // The workers are threads of the driver.
+  std::uint64_t job = 0;
+  // Of the calls that are kept so that their results can be made again; beyond that the oldest are
+  // dropped, and what is lost of their results is lost for good.
+  std::size_t lineage_bytes_max = std::size_t{256} << 20;
+  // Of the calls that an actor has done since its last checkpoint, with their arguments: beyond
+  // that the next checkpoint comes early.
+  std::size_t log_bytes_max = std::size_t{16} << 20;
+  // So many calls that need the same wait before other nodes are asked for workers.
+  std::size_t waiting_here_max = 16;
+};
+
+// What has become of calls: submitted + rebuilt = finished + failed + those that are under way.
+struct NodeCounts {
+  std::uint64_t submitted = 0;
+  std::uint64_t finished = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t retried = 0;
+  std::uint64_t rebuilt = 0;
+  std::uint64_t actors_restarted = 0;
+  std::uint64_t checkpoints = 0;
+  std::uint64_t replayed = 0;  // Calls of actors that were made again.
+};
+
+// The parts of a node's logic (NodeMachine), each with what only it changes. They call each other
+// by this; none does input or output, takes a lock or reads a clock.
+struct NodeParts {
+  NodeParts(NodeMachineOptions what, NodeEffects& world)
+      : options(std::move(what)),
+        effects(world),
+        objects(values, states),
+        scheduler(options.resources, options.workers, options.pool_max, objects, states, world),
+        lineage(objects, tasks),
+        demand(scheduler, objects, workers.all()),
+        waits(*this) {}
+  NodeParts(const NodeParts&) = delete;
+  NodeParts& operator=(const NodeParts&) = delete;
+
+  const NodeMachineOptions options;
+  NodeEffects& effects;
+  std::int64_t now = 0;
+  NodeCounts counts;
+  States states;
+  Values values{*this};  // And who waits for them,
+  ObjectTable objects;   // who needs each.
+  Scheduler scheduler;   // Which worker gets which call, and when.
+  Pool<Task> tasks;      // The records of calls.
+  Calls calls{*this};    // From their beginning to their end.
+  Workers workers{*this};
+  Actors actors{*this};
+  Checkpoints checkpoints{*this};  // Of actors.
+  Streams streams{*this};
+  Groups groups{*this};  // Of resources that are set aside.
+  Peers peers{*this};    // Other nodes.
+  Lineage lineage;       // What can be made again.
+  Demand demand;         // Who waits for what,
+  Waits waits;           // and what cannot go on.
+  Notes notes{*this};    // What others see.
+};
+
+}  // namespace menger

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "menger/runtime/node/node_records.h"
+#include "menger/runtime/node/peer_message.h"
+#include "menger/runtime/values/task_error.h"
+
+namespace menger {
+
+// Other nodes.
+//
+// A node that has more calls than it can place asks the others for workers. Who has one that does
+// nothing lends it: for the borrower it is a worker like its own, only further away, and all that
+// it does is the borrower's: calls that its calls make, what they put, what they refer to. So every
+// call, object and actor has one owner, the node whose driver made it, by however many calls in
+// between; the death of any other node costs what a worker's death costs, and the larger values
+// that lay there. Of the lender a lent worker occupies the resources, and nothing else.
+class Peers {
+ public:
+  explicit Peers(NodeParts& node) : node_(node) {}
+
+  // ---- As NodeMachine's.
+  Peer& Add(NodeId node, std::uint64_t epoch, Resources total);
+  Peer* Find(PeerIndex index);
+  void Died(Peer& peer, const TaskFailure& cause);
+  void Receive(Peer& peer, const PeerMessage& message);
+  static Worker* FindBorrowed(const Peer& peer, LoanNumber loan);
+  std::uint64_t KeepFor(const Peer& peer, ObjectValue value);
+  Object* FindKept(const Peer& peer, std::uint64_t kept) const;
+
+  void Serve();  // Asks for workers, lends, and gives back.
+  void Tell(PeerIndex to, const PeerMessage& message);
+  void DropAt(const ObjectValue& value);  // It lies there, and nobody needs it.
+  // A loan is over because its worker is.
+  void EndLoan(Worker& worker, const TaskFailure& cause);
+  bool HasBorrowed() const;
+
+ private:
+  void TellScheduler();
+  void ReceiveOfLent(Worker& worker, const PeerMessage& message);
+  void Borrow(Peer& peer, const PeerMessage& message);
+  void FailForeign(SchedulingClass& scheduling);
+  void AskFor(Peer& peer);
+  void GiveBackIdle(Peer& peer);
+  void LoseAt(PeerIndex node, const TaskFailure& cause);
+  void LendTo(Peer& peer);
+  Worker* LendOne(const std::string& scheduling);
+  void AskBack();
+  void TakeIn(Worker& worker, bool clean);
+
+  NodeParts& node_;
+  std::map<PeerIndex, std::unique_ptr<Peer>> peers_;
+  PeerIndex last_peer_ = 0;
+  LoanNumber last_loan_ = 0;
+  std::uint64_t last_kept_ = 0;
+};
+
+}  // namespace menger

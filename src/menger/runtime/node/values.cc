@@ -1,0 +1,289 @@
+#include "menger/runtime/node/values.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "menger/runtime/node/node_parts.h"
+
+namespace menger {
+
+void Values::Put(ProcessIndex process, ObjectId id, ObjectValue value,
+                 std::span<const ObjectId> contained) {
+  if (!node_.workers.Speaks(process)) return Free(value);
+  Object& object = node_.objects.FindOrMake(id);
+  node_.objects.AddReferrer(process, object);
+  // Somebody runs a second time, and what he put before is not there any longer.
+  if (object.state == Object::State::kFreed) node_.objects.Lose(object);
+  Fill(object, std::move(value), contained);
+  SpreadNews();
+}
+
+void Values::Fill(Object& object, ObjectValue value, std::span<const ObjectId> contained) {
+  if (object.state != Object::State::kPending) {
+    Free(value);
+    return;
+  }
+  node_.objects.Fill(object, std::move(value), contained);
+  if (object.value.kind == ObjectValue::Kind::kShared) node_.effects.SharedReady(object);
+  if (object.waiting.empty() && object.watches.empty()) return;
+  node_.objects.Hold(object);
+  news_.push_back(&object);
+}
+
+void Values::Free(const ObjectValue& value) {
+  if (value.node != 0) node_.peers.DropAt(value);
+  node_.effects.Free(value);
+}
+
+void Values::SpreadNews() {
+  if (spreading_) return;
+  spreading_ = true;
+  while (!news_.empty()) {
+    Object& object = *news_.front();
+    news_.pop_front();
+    if (object.state == Object::State::kReady) {
+      for (const Watch& watch : node_.objects.TakeWatches(object))
+        node_.effects.Ready(watch, object);
+      TellWaiting(object);
+    }
+    node_.objects.Release(object);
+  }
+  spreading_ = false;
+}
+
+void Values::TellWaiting(Object& object) {
+  const bool failed = object.value.kind == ObjectValue::Kind::kError;
+  const Payload error = failed ? object.value.payload : Payload();
+  object.stopped_waiting = 0;
+  // What one does may end others of them; one that fails is passed over where it is there again.
+  for (const auto& [task, wait] : std::exchange(object.waiting, {})) {
+    if (task->wait != wait) continue;
+    if (failed) {
+      FailWaiting(*task, error);
+    } else if (--task->pending == 0) {
+      node_.calls.Start(*task);
+    }
+  }
+}
+
+void Values::Await(Task& task, Object& object) {
+  const bool ready = object.state == Object::State::kReady;
+  if (ready && object.value.kind != ObjectValue::Kind::kError) return;
+  if (task.pending++ == 0) task.wait = ++last_wait_;
+  object.waiting.push_back({&task, task.wait});
+  if (!ready) return;
+  // An error that is there already arrives as the news of one does.
+  node_.objects.Hold(object);
+  news_.push_back(&object);
+}
+
+void Values::StopWaiting(Task& task) {
+  if (task.pending == 0) return;
+  task.pending = 0;
+  task.wait = 0;
+  // What is left of it in their lists goes when half of one may have stopped.
+  for (Object* const argument : task.arguments) {
+    std::vector<WaitingTask>& waiting = argument->waiting;
+    if (++argument->stopped_waiting <= waiting.size() / 2) continue;
+    std::erase_if(waiting, [](const WaitingTask& one) { return one.task->wait != one.wait; });
+    argument->stopped_waiting = 0;
+  }
+}
+
+void Values::FailWaiting(Task& task, const Payload& error) {
+  StopWaiting(task);
+  if (task.header().kind == CallKind::kConstruct) return node_.actors.Die(*task.actor, error);
+  if (task.actor != nullptr) node_.actors.LeaveLine(task);
+  node_.calls.SettleFailed(task, error);
+}
+
+bool Values::WatchObject(const Watch& watch, Object& object, bool with_value) {
+  if (object.state == Object::State::kFreed) Lose(object);
+  if (object.state == Object::State::kReady) {
+    if (!with_value || IsThere(object, watch.process)) return true;
+    node_.effects.Restore(object);
+  }
+  node_.objects.AddWatch(watch, object);
+  return false;
+}
+
+// In memory of the node that the reader lives on.
+bool Values::IsThere(const Object& object, ProcessIndex reader) const {
+  if (object.value.kind != ObjectValue::Kind::kRemote) {
+    return object.value.kind != ObjectValue::Kind::kSpilled;
+  }
+  const auto worker = node_.workers.all().find(reader);
+  return worker != node_.workers.all().end() && worker->second->lender == object.value.node;
+}
+
+// ---- What nobody needs, and what is lost.
+
+void Values::OnUnneeded(Object& object) {
+  const Task* const task = object.producer;
+  if (task == nullptr) return;
+  if (task->header().kind == CallKind::kReserve) return node_.groups.Release(object);
+  if (task->actor != nullptr && task->header().kind == CallKind::kConstruct) {
+    node_.actors.Release(*task->actor);
+  }
+}
+
+void Values::OnForgotten(Task& producer) {
+  if (producer.kept_for == 0 || --producer.kept_for != 0) return;
+  if (IsUnique(producer)) {
+    node_.tasks.Return(&producer);
+  } else {
+    node_.lineage.Drop(producer);
+  }
+}
+
+void Values::Lose(Object& lost) {
+  MakeAgain(lost);
+  SpreadNews();
+}
+
+void Values::MakeAgain(Object& lost, const TaskFailure* cause) {
+  // A list, not recursion: the arguments of what is made again may be gone, too.
+  std::vector<Object*> gone = {&lost};
+  while (!gone.empty()) {
+    Object& object = *gone.back();
+    gone.pop_back();
+    Task* const task = object.producer;
+    if (object.state == Object::State::kPending) continue;
+    node_.objects.Lose(object);
+    // An actor that is made again is the same one: nobody gives its object a value then.
+    const bool unique = task != nullptr && IsUnique(*task);
+    if (task != nullptr && !unique && task->state != Task::State::kDone) continue;  // Being made.
+    if (task == nullptr || unique || task->kept_for == 0) {
+      node_.notes.NoteObject(NodeEventKind::kObjectLost, object);
+      Fill(object,
+           ObjectValue::Failed(
+               Encode({.kind = cause != nullptr ? cause->kind : FailureKind::kObjectLost,
+                       .code = ErrorCode::kDataLoss,
+                       .text = fmt::format(
+                           "object {} is lost{}, and what made it is no longer "
+                           "known (it was put, or came from an actor or a placement group)",
+                           ToString(object.id), cause != nullptr ? ": " + cause->text : "")})),
+           {});
+      continue;
+    }
+    ++node_.counts.rebuilt;
+    node_.notes.NoteObject(NodeEventKind::kObjectRebuilt, object);
+    Revive(*task, gone);
+  }
+}
+
+// Makes a call that was kept one that is to be run, as it was when it was made.
+void Values::Revive(Task& task, std::vector<Object*>& gone) {
+  node_.lineage.TakeOut(task);
+  node_.states.Enter(task.state, Task::State::kWaiting);
+  EndRun(task);
+  for (std::uint32_t i = 0; i < task.header().results; ++i) {
+    // Some may be forgotten; what is made again is dropped then.
+    Object& result = node_.objects.FindOrMake(ResultOf(task.header().task, i));
+    result.producer = &task;
+    node_.objects.Hold(result);
+    task.results.push_back(&result);
+  }
+  node_.calls.CountWaiting(task, true);
+  for (std::uint32_t i = 0; i < task.references; ++i) {
+    Object& argument = *task.arguments[i];
+    if (argument.state == Object::State::kFreed) gone.push_back(&argument);
+    Await(task, argument);
+  }
+  if (Groups::IsInGroup(task.header())) node_.groups.AwaitAgain(task);
+  node_.demand.WantAlready(task);
+  if (task.pending == 0) node_.calls.Start(task);
+}
+
+// ---- Values on the disk.
+
+void Values::Restored(Object& object, const SharedExtent& extent) {
+  ObjectValue value = ObjectValue::Shared(extent);
+  value.spilled_at = object.value.spilled_at;
+  value.node = object.value.node;
+  value.kept = object.value.kept;
+  node_.objects.Move(object, std::move(value));
+  node_.objects.Hold(object);
+  for (const Watch& watch : node_.objects.TakeWatches(object)) node_.effects.Ready(watch, object);
+  node_.objects.Release(object);
+}
+
+void Values::NoRoom(Object& object, const Payload& error) {
+  const std::vector<Task*> fetching = node_.scheduler.fetching();
+  for (Task* const task : fetching) {
+    // The end of one may have ended others.
+    const auto& left = node_.scheduler.fetching();
+    if (std::find(left.begin(), left.end(), task) == left.end()) continue;
+    const auto end = task->arguments.begin() + task->references;
+    if (std::find(task->arguments.begin(), end, &object) != end) FailReady(*task, error);
+  }
+  SpreadNews();
+}
+
+bool Values::ReconsiderFetching() {
+  bool changed = false;
+  const std::vector<Task*> fetching = node_.scheduler.fetching();
+  for (Task* const task : fetching) {
+    const auto& left = node_.scheduler.fetching();
+    if (std::find(left.begin(), left.end(), task) == left.end()) continue;
+    const std::span<Object* const> arguments(task->arguments.data(), task->references);
+    const auto failed = std::find_if(arguments.begin(), arguments.end(), [](const Object* one) {
+      return one->value.kind == ObjectValue::Kind::kError;
+    });
+    if (failed != arguments.end()) {
+      const Payload error = (*failed)->value.payload;
+      FailReady(*task, error);
+    } else if (task->actor != nullptr ||
+               std::all_of(arguments.begin(), arguments.end(), [](const Object* argument) {
+                 return argument->state == Object::State::kReady;
+               })) {
+      // It keeps its place until they are there; so does an actor's, whatever it waits for.
+      continue;
+    } else {
+      // What makes the argument again may need its place.
+      node_.scheduler.StopReading(*task);
+      node_.scheduler.Dequeue(*task);
+      node_.states.Enter(task->state, Task::State::kWaiting);
+      for (Object* const argument : arguments) Await(*task, *argument);
+    }
+    changed = true;
+  }
+  if (changed) SpreadNews();
+  return changed;
+}
+
+void Values::FailReady(Task& task, const Payload& error) {
+  // An actor that cannot become what it was is dead, too.
+  if (task.header().kind == CallKind::kConstruct || Checkpoints::IsUpkeep(task))
+    return node_.actors.Die(*task.actor, error);
+  node_.calls.End(task, error, /*force=*/false);
+}
+
+std::string Values::LargestReaders() const {
+  constexpr std::size_t kNamed = 3;
+  std::string text;
+  for (const ObjectTable::Read& read : node_.objects.LargestRead(kNamed)) {
+    std::vector<std::string> readers;
+    std::uint32_t others = read.object->pins;
+    for (const auto& [process, pins] : read.pins) {
+      readers.push_back(fmt::format("worker {}", process));
+      others -= std::min(others, pins);
+    }
+    for (const auto& [index, worker] : node_.workers.all()) {
+      for (const Task* task = worker->outstanding.front(); task != nullptr; task = task->next) {
+        const auto end = task->arguments.begin() + task->references;
+        if (std::find(task->arguments.begin(), end, read.object) == end || others == 0) continue;
+        readers.push_back(fmt::format("call '{}' of worker {}", task->spec->name(), index));
+        --others;
+      }
+    }
+    if (others > 0) readers.emplace_back("the driver");
+    text += fmt::format("{}object {} of {} bytes by {}", text.empty() ? "" : "; ",
+                        ToString(read.object->id), read.object->value.extent.bytes,
+                        fmt::join(readers, ", "));
+  }
+  return text;
+}
+
+}  // namespace menger

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <deque>
+#include <span>
+
+#include "menger/runtime/node/node_records.h"
+#include "menger/runtime/node/object_table.h"
+#include "menger/runtime/values/task_error.h"
+
+namespace menger {
+
+// Values: who waits for them, how they are made again when they are lost, and what waits until one
+// is in memory again that was on the disk.
+class Values : public ObjectTable::Listener {
+ public:
+  explicit Values(NodeParts& node) : node_(node) {}
+
+  // ---- As NodeMachine's.
+  void Put(ProcessIndex process, ObjectId id, ObjectValue value,
+           std::span<const ObjectId> contained);
+  bool WatchObject(const Watch& watch, Object& object, bool with_value);
+  void Lose(Object& object);
+  void Restored(Object& object, const SharedExtent& extent);
+  void NoRoom(Object& object, const Payload& error);
+  std::string LargestReaders() const;
+
+  // What waits for it is told with the next SpreadNews. A value that comes a second time is freed.
+  void Fill(Object& object, ObjectValue value, std::span<const ObjectId> contained);
+  void Free(const ObjectValue& value);
+  void SpreadNews();  // Tells who waits for objects that are ready.
+  bool has_news() const { return !news_.empty(); }
+  // `cause`: why it is lost, where that is known.
+  void MakeAgain(Object& lost, const TaskFailure* cause = nullptr);
+
+  // The call does not start before it is there; if it is an error, the call fails.
+  void Await(Task& task, Object& object);
+  void StopWaiting(Task& task);
+  // Calls that could run may not any longer: an argument was lost. True if something has changed.
+  bool ReconsiderFetching();
+
+ private:
+  void OnUnneeded(Object& object) override;
+  void OnFreed(const ObjectValue& value) override { Free(value); }
+  void OnForgotten(Task& producer) override;
+
+  bool IsThere(const Object& object, ProcessIndex reader) const;
+  void TellWaiting(Object& object);
+  void FailWaiting(Task& task, const Payload& error);
+  void FailReady(Task& task, const Payload& error);
+  void Revive(Task& task, std::vector<Object*>& gone);
+
+  NodeParts& node_;
+  std::deque<Object*> news_;  // Ready, but not told yet; each held.
+  bool spreading_ = false;
+  std::uint64_t last_wait_ = 0;
+};
+
+}  // namespace menger
