@@ -217,9 +217,17 @@ void Actors::WorkerLost(Actor& actor, const TaskFailure& cause) {
   actor.worker = nullptr;
   actor.in_flight = 0;
   if (actor.state == Actor::State::kDead) return;
+  Task& construction = *actor.construction;
+  const bool killed = cause.kind == FailureKind::kActorDied;
+  // It has lost nothing: another worker constructs it.
+  if (construction.state == Task::State::kReady && !killed) return ServeLater(actor);
   const bool lost = std::any_of(actor.log.begin(), actor.log.end(),
                                 [](const Task* task) { return task->unrepeatable; });
-  if (actor.restarts == 0 || lost) {
+  // None but its first construction, and who tells of the loss, holds it: nobody would call it.
+  const Object& object = *actor.object;
+  const bool unwanted =
+      object.state == Object::State::kPending && object.referrers == 0 && object.holds == 2;
+  if (actor.restarts == 0 || lost || unwanted) {
     TaskFailure failure = cause;
     failure.kind = FailureKind::kActorDied;
     if (lost)
@@ -239,7 +247,6 @@ void Actors::WorkerLost(Actor& actor, const TaskFailure& cause) {
   if (actor.state == Actor::State::kAlive)
     node_.states.Enter(actor.state, Actor::State::kRestarting);
   node_.notes.NoteActor(NodeEventKind::kActorRestarted, actor);
-  Task& construction = *actor.construction;
   if (construction.state == Task::State::kReady) return ServeLater(actor);  // It has its arguments.
   if (construction.state == Task::State::kDone) {
     node_.states.Enter(construction.state, Task::State::kWaiting);

@@ -26,7 +26,10 @@ std::uint32_t RunsMax(const Task& task, std::uint32_t retries) {
 void Calls::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
   if (Checkpoints::IsUpkeep(task)) return node_.checkpoints.UpkeepLost(task);
   if (task.abandoned()) return Conclude(task);
-  if (task.header().kind == CallKind::kConstruct) return;  // Counted by what its actor may do.
+  if (task.header().kind == CallKind::kConstruct) {  // What is begun counts as its actor's death.
+    if (!begun) node_.actors.JoinMailbox(task, Scheduler::Place::kFirst);
+    return;
+  }
   // A run that needs more memory than there is would need it again: it is as one that threw.
   const bool hopeless = cause.kind == FailureKind::kOutOfMemory && !task.header().retry_errors;
   if (begun && (++task.lost > RunsMax(task, RetriesOf(task)) || hopeless)) {

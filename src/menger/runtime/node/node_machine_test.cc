@@ -88,6 +88,40 @@ TEST(NodeMachineTest, AConstructionThatNoWorkerHadYetIsOfferedOnceWhereItsWorker
   world.ExpectNothingLeft();
 }
 
+TEST(NodeMachineTest, AConstructionThatIsNotBegunIsGivenToAnotherWorker) {
+  World world;
+  world.machine.StartWorkers();
+  const Call actor = world.Construct({});
+  const Call killed = world.Construct({});
+  world.machine.WorkerLeaves(*world.machine.FindActor(actor.actor)->worker);
+  world.machine.KillActor(*world.machine.FindActor(killed.actor), /*may_restart=*/false);
+  for (int i = 0; i < 2; ++i) world.machine.Run();  // The first asks for a worker.
+  EXPECT_EQ(world.State(actor.result()), "");
+  EXPECT_EQ(world.State(killed.result()), "actor died");
+  world.FinishAll();
+  EXPECT_EQ(world.State(actor.result()), "value");
+  EXPECT_EQ(world.machine.counts().actors_restarted, 0);
+  for (const Call& call : {actor, killed}) world.Forget(call.result());
+  world.ExpectNothingLeft();
+}
+
+TEST(NodeMachineTest, AnActorThatNobodyWantsIsNotMadeAgainForItsConstruction) {
+  World world;
+  const Call unwanted = world.Construct({.restarts = 65535});
+  world.Forget(unwanted.result());
+  world.Die(*world.Begin().worker);
+  EXPECT_EQ(world.released_actors, 1);
+  world.ExpectNothingLeft();
+  const Call called = world.Construct({.restarts = 65535});
+  const Call call = world.Method(called, {});
+  world.Forget(called.result());
+  world.Die(*world.Begin().worker);
+  world.FinishAll();
+  EXPECT_EQ(world.State(call.result()), "value");
+  world.Forget(call.result());
+  world.ExpectNothingLeft();
+}
+
 TEST(NodeMachineTest, ACallWithAFailedAndALostArgumentFails) {
   World world;
   const Call bad = world.Submit();
