@@ -436,7 +436,7 @@ class Ends(unittest.TestCase):
             wait_until(lambda actor=actor: _or_none(actor.__ray_ready__) is None)
 
     def test_only_an_actor_can_end_itself(self):
-        with self.assertRaisesRegex(TypeError, "outside of an actor"):
+        with self.assertRaisesRegex(TypeError, "non-actor worker"):
             ray.actor.exit_actor()
 
     def test_a_function_on_an_actor(self):

@@ -253,9 +253,10 @@ class AllAtOnce(unittest.TestCase):
                 get(failed)
 
     def test_functions_that_are_no_generators(self):
-        for results in ("dynamic", "streaming"):
-            with self.assertRaisesRegex(ValueError, "can only be used with generators; 'abs' is none"):
-                ray.remote(num_returns=results)(abs)
+        with self.assertRaisesRegex(ValueError, "can only be used with generators; 'abs' is none"):
+            ray.remote(num_returns="streaming")(abs)
+        with self.assertRaisesRegex(TypeError, "num_returns='dynamic' gave int; it must be a generator"):
+            get(ray.remote(num_returns="dynamic")(abs).remote(-1))
 
 
 if __name__ == "__main__":

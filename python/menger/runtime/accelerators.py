@@ -26,6 +26,11 @@ def make_file(count):
     return path
 
 
+def variables_without():
+    """What calls and actors that have no GPUs find, as in Ray: none are to be seen, unless Ray's own variable says otherwise."""
+    return {} if os.environ.get("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO") == "0" else {_VISIBLE: ""}
+
+
 def drop_file(path):
     if path is not None:
         os.unlink(path)

@@ -10,6 +10,7 @@ import types
 from menger.runtime import current, definitions, exceptions, generators, library, options, signatures, values
 from menger.runtime.identities import Identity
 from menger.runtime.names import full_name
+from menger.runtime.pending import Pending
 from menger.runtime.session import ObjectRef
 
 _ATTEMPTS = 10  # To make an actor of a name that others take and leave.
@@ -50,7 +51,7 @@ class ActorClass:
 
     def __mro_entries__(self, bases):
         raise ActorClassInheritanceException(
-            f"'{self.__name__}' is a remote class and cannot be inherited from: make the class that inherits remote"
+            f"Inheriting from actor classes is not currently supported: '{self.__name__}' is one; make the class that inherits remote"
         )
 
     def options(self, **told):
@@ -65,7 +66,7 @@ class ActorClass:
         if told["lifetime"] not in (None, "detached", "non_detached"):
             raise ValueError(f"lifetime is {told['lifetime']!r}; it must be None, 'detached' or 'non_detached'")
         if self._options.get("name") == "":
-            raise ValueError("name is empty; leave it out, or give the actor one")
+            raise ValueError("Actor name cannot be an empty string: leave it out, or give the actor one")
         if told["get_if_exists"] and not told["name"]:
             raise ValueError("get_if_exists needs a name")
         if not told["name"]:
@@ -90,7 +91,7 @@ class ActorClass:
     def _handle(self, owner, actor, kept, told):
         if told["lifetime"] == "detached":
             owner.kept.append(kept)
-        return ActorHandle(owner, actor, kept, self._instances)
+        return ActorHandle(owner, actor, kept, self._instances, limit=told["max_pending_calls"])
 
     def _create(self, owner, told, name, arguments, keywords):
         _check_groups(self._definition.load(), told["concurrency_groups"] or {})
@@ -157,8 +158,9 @@ class ActorHandle:
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
-    def __init__(self, owner, actor, kept, description, is_weak=False):
-        """`kept`: the reference on what stands for the actor; of a weak handle perhaps only its id."""
+    def __init__(self, owner, actor, kept, description, is_weak=False, limit=-1):
+        """`kept`: the reference on what stands for the actor; of a weak handle perhaps only its id. `limit`: max_pending_calls."""
+        self._pending = Pending(limit) if limit > 0 else None
         self._session, self._actor, self._object = owner, actor, kept
         self._is_weak, self._description = is_weak, description
         self._callables = {}
@@ -229,11 +231,12 @@ class ActorHandle:
         return f"Actor({self._description.name if self._description else ''}, {self._actor.hex()})"
 
     def __reduce__(self):
-        return (_handle, (self._actor, self._object, self._description, self._is_weak))
+        limit = self._pending.limit if self._pending is not None else -1
+        return (_handle, (self._actor, self._object, self._description, self._is_weak, limit))
 
 
-def _handle(actor, kept, description, is_weak):
-    return ActorHandle(current.session(), actor, kept, description, is_weak)
+def _handle(actor, kept, description, is_weak, limit):
+    return ActorHandle(current.session(), actor, kept, description, is_weak, limit)
 
 
 # What a call of a method is told; `retried`: the pickled classes of exceptions for which it is run again, where the method itself
@@ -273,14 +276,20 @@ class ActorMethod:
     def remote(self, *arguments, **keywords):
         self._signature.check(self._method, arguments, keywords)
         actor, told = self._actor, self._options
+        if actor._pending is not None:
+            actor._pending.check(actor._session)
         made = actor._callables.get(self._key) or actor._make_callable(self._key, self._method, told)
         if told.num_returns == 1:
             made = actor._session.call(made, 1, arguments, keywords)
-            made.of_actor = True
-            return made
-        made = generators.call(actor._session, made, told.num_returns, arguments, keywords)
-        if type(made) is ObjectRef:
-            made.of_actor = True
+            made.of_actor = actor._actor
+            several = (made,)
+        else:
+            made = generators.call(actor._session, made, told.num_returns, arguments, keywords)
+            several = made if type(made) is list else (made,) if type(made) is ObjectRef else ()
+            for each in several:
+                each.of_actor = actor._actor
+        if actor._pending is not None and several:
+            actor._pending.add(several[0])
         return made
 
 
@@ -394,5 +403,7 @@ def exit_actor():
     """Ends the actor whose method calls this, for good: its process exits, and calls that it has not done fail."""
     opened = current.opened()
     if opened is None or opened.actor is None:
-        raise TypeError("exit_actor is called outside of an actor; a method of one may call it")
+        raise TypeError("exit_actor API is called on a non-actor worker; a method of an actor may call it")
+    if current.running.get() is None:
+        raise RuntimeError("exit_actor is called on a thread that does no method of the actor: where it ends nothing but that thread")
     raise ActorExit

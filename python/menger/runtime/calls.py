@@ -87,7 +87,7 @@ def cancel(object_ref, *, force=False, recursive=True):
     if type(object_ref) is not ObjectRef:
         raise TypeError(f"cancel takes an ObjectRef; this is {type(object_ref).__name__}")
     if force and object_ref.of_actor:
-        raise ValueError("force=True is for tasks; an actor is ended by kill")
+        raise ValueError("force=True is not supported for methods of actors; an actor is ended by menger.runtime.kill")
     current.session().cancel(object_ref, force, recursive)
 
 

@@ -4,32 +4,39 @@ import json
 import os
 import socket
 
-from menger.runtime import current, names
+from menger.runtime import current, names, options
 
 _ADDRESS = "127.0.0.1"
 _RESOURCES = {"cpu": "CPU", "gpu": "GPU"}
+_STORE_PART = 0.3  # Of the machine's memory, where nobody says how large the store shall be.
+
+
+def memory_without_store(store):
+    """Bytes of this machine for what is not in the store of that size, or of the usual one."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(0, whole - (store or int(_STORE_PART * whole)))
 
 
 def cluster_resources():
     """What init has said that this machine has, and its memory in bytes: the store's, and the rest."""
     status = current.session().ask("status")
-    return _resources(status, "total") | _memory(status, 0)
+    return _resources(status, "total") | _store(status, 0)
 
 
 def available_resources():
-    """What of that nobody has now. Of the memory apart from the store nobody counts who has it."""
+    """What of that nobody has now."""
     status = current.session().ask("status")
-    return _resources(status, "free") | _memory(status, status["store_bytes"])
+    return _resources(status, "free") | _store(status, status["store_bytes"])
 
 
-def _memory(status, used):
-    store, pages = status["store_bytes_max"], os.sysconf("SC_PHYS_PAGES")
-    memory = os.sysconf("SC_PAGE_SIZE") * pages - store
-    return {"memory": float(memory), "object_store_memory": float(max(0, store - used)), f"node:{_ADDRESS}": 1.0}
+def _store(status, used):
+    return {"object_store_memory": float(max(0, status["store_bytes_max"] - used)), f"node:{_ADDRESS}": 1.0}
 
 
 def _resources(status, which):
     found = {_RESOURCES.get(each["name"], each["name"]): each[which] for each in status["resources"]}
+    if "memory" in found:
+        found["memory"] = options.bytes_of_memory(found["memory"])
     return {name: amount for name, amount in found.items() if amount > 0}
 
 

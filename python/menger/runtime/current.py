@@ -1,6 +1,10 @@
 """Which session this process has open. A module of its own, because values, of which sessions are made, ask for it too."""
 
+import contextvars
 import os
+
+# The runtime_context.Call that this thread, or this coroutine, does.
+running = contextvars.ContextVar("menger call", default=None)
 
 _opened = None
 _open = None

@@ -72,6 +72,7 @@ def make_callable(owner, definition, told, more, **others):
     """What runs a function, or makes an actor of a class, that is told these options; `more` goes to the worker, if there is any."""
     where = placement.of(told, owner.captured, owner.name)
     if where is not None:
+        where.check_fits(definition, told)
         others |= where.call_options()
         more = {**more, "bundles": where.placement_group.bundle_specs}
         if where.placement_group_capture_child_tasks:
@@ -95,7 +96,7 @@ def make_callable(owner, definition, told, more, **others):
             definition=reference.handle,
             cpus=told["num_cpus"],
             gpus=told["num_gpus"],
-            resources=options.amounts(told["resources"]),
+            resources=options.amounts(told["resources"], told["memory"]),
             **others,
         )
     )

@@ -46,6 +46,7 @@ def init(
     namespace=None,
     object_spilling_directory=None,
     worker_memory=None,
+    _memory=None,
     **ignored,
 ):
     """Starts the node and its workers inside of this process.
@@ -53,7 +54,7 @@ def init(
     num_cpus: as many workers at once (one a CPU). resources: further ones, {name: amount}. object_store_memory: bytes (30% of
     the memory). object_spilling_directory: where values go that do not fit. runtime_env: {"env_vars": {...}, "working_dir":
     folder, "py_modules": folders, "worker_process_setup_hook": function} of the workers. namespace: of the names of actors. worker_memory: bytes that one worker may
-    use. Options that only a cluster of Ray's knows (address, include_dashboard, logging_level, labels ...) have no effect.
+    use. _memory: bytes of which tasks and actors may ask for `memory`. Options that only a cluster of Ray's knows (address, include_dashboard, logging_level, labels ...) have no effect.
     """
     unknown = set(ignored) - _WITHOUT_EFFECT
     if unknown:
@@ -63,18 +64,23 @@ def init(
             return Context(current.opened().resources)
         raise RuntimeError("the runtime is open already; shutdown() closes it, init(ignore_reinit_error=True) goes on")
     options.check({"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": resources}, options.FUNCTION_OPTIONS)
-    options.check({"runtime_env": runtime_env, "namespace": namespace}, {**options.FUNCTION_OPTIONS, **options.ACTOR_OPTIONS})
-    for bytes_name, size in (("object_store_memory", object_store_memory), ("worker_memory", worker_memory)):
+    options.check({"namespace": namespace}, options.ACTOR_OPTIONS)
+    if runtime_env is not None:
+        options.check_environment("runtime_env", runtime_env, of_call=False)
+    for bytes_name, size in (("object_store_memory", object_store_memory), ("worker_memory", worker_memory), ("_memory", _memory)):
         if size is not None:
             options.check_number(bytes_name, size)
     if object_spilling_directory is not None and not isinstance(object_spilling_directory, (str, os.PathLike)):
         raise TypeError(f"object_spilling_directory is {object_spilling_directory!r}; it must be the path of a folder")
+    if object_spilling_directory and os.path.exists(object_spilling_directory) and not os.path.isdir(object_spilling_directory):
+        raise ValueError(f"object_spilling_directory is '{object_spilling_directory}', which is no folder")
     functions = library.load()
     variables, folder = _environment(runtime_env or {}, functions)
     name, driver = os.urandom(16).hex(), os.getpid()
     gpus = accelerators.make_file(num_gpus)
     if gpus is not None:
         variables[accelerators.FILE_VARIABLE] = gpus
+    variables = {**accelerators.variables_without(), **variables}
     variables |= zip(SESSION_VARIABLES, (name, namespace or "", driver))
     cpus = num_cpus if num_cpus is not None else len(os.sched_getaffinity(0))
     lines = Lines(shown=log_to_driver)
@@ -83,7 +89,7 @@ def init(
         workers_ahead=1,
         cpus=cpus,
         gpus=num_gpus or 0,
-        resources=options.amounts(resources),
+        resources=options.amounts(resources, cluster.memory_without_store(object_store_memory) if _memory is None else _memory),
         store_bytes_max=int(object_store_memory or 0),
         program=library.strings([sys.executable, "-m", "menger.runtime.worker"]),
         variables=library.strings([f"{name}={value}" for name, value in variables.items()]),

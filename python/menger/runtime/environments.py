@@ -69,18 +69,26 @@ def variables_of_hook(hook):
     """What says to workers which function each of them calls before all else."""
     if hook is None:
         return {}
-    return {_HOOK: base64.b64encode(values.dumps(hook).joined()).decode()}
+    try:
+        return {_HOOK: base64.b64encode(values.dumps(hook).joined()).decode()}
+    except Exception as error:
+        raise exceptions.RuntimeEnvSetupError(f"Failed to export the setup function. worker_process_setup_hook is {hook!r}: {error}") from error
 
 
 def run_hook():
-    """In a worker that begins."""
+    """In a worker that begins. Returns what is wrong where the hook fails: that is the error of all that the worker is given."""
     packed = os.environ.pop(_HOOK, "")
-    if packed:
+    if not packed:
+        return None
+    try:
         hook = values.loads(base64.b64decode(packed))
         if isinstance(hook, str):
             module, _, name = hook.rpartition(".")
             hook = getattr(importlib.import_module(module), name)
         hook()
+        return None
+    except Exception as error:
+        return f"Failed to execute the setup hook method. worker_process_setup_hook raised {error!r}"
 
 
 def set_threads(count):

@@ -39,9 +39,9 @@ class RayTaskError(RayError):
 
 
 class RayActorError(RayError):
-    """The actor cannot answer. `cause`: what its construction raised, where it is that."""
+    """The actor cannot answer. `cause`: what its construction raised, where it is that; `actor_id`: which actor, where that is known."""
 
-    cause = None
+    cause = actor_id = None
 
 
 class ActorDiedError(RayActorError):
@@ -109,7 +109,7 @@ class OutOfDiskError(RayError):
 
 
 class PendingCallsLimitExceeded(RayError):
-    pass
+    """The actor has as many calls that are not done as its max_pending_calls allows."""
 
 
 class LocalRayletDiedError(RayError):
@@ -140,6 +140,18 @@ class AsyncioActorExit(RayError):
     pass
 
 
+class UnserializableException(RayError):
+    pass
+
+
+class AuthenticationError(RayError):
+    pass
+
+
+class OufOfBandObjectRefSerializationException(RayError):
+    pass
+
+
 class Failed:
     """A value that stands for the error of a generator which has yielded others before: whoever reads it gets that raised."""
 
@@ -161,6 +173,14 @@ _KINDS = (
     GetTimeoutError,
     TaskCancelledError,
     OutOfMemoryError,
+)
+
+
+# By which words programs know why an actor is dead: those of the node, and Ray's.
+_ACTOR_ENDS = (
+    ("its construction threw", "an error raised in its creation task,"),
+    ("the actor was killed by its user", "The actor is dead because it was killed by `ray.kill`"),
+    ("its worker", "The actor is dead because its worker process has died: it"),
 )
 
 
@@ -210,6 +230,13 @@ def _error_class(cause):
     try:
         return type(f"RayTaskError({cause.__name__})", (RayTaskError, cause), {"__module__": __name__})
     except TypeError:
+        import logging  # Seldom needed.
+
+        logging.getLogger(__name__).warning(
+            "No class can be made of %s. This exception is raised as RayTaskError only. You can use"
+            " `ray_task_error.cause` to access the user exception.",
+            cause.__name__,
+        )
         return RayTaskError
 
 
@@ -224,7 +251,10 @@ def failure(data, decode):
     name, text, task, worker = (each.decode(errors="replace") for each in texts)
     if kind > 0:
         where = f" on {worker}" if worker else ""
-        error = _KINDS[kind - 1](f"task '{task}' failed{where}: {text}" if task else text)
+        kind = _KINDS[kind - 1]
+        if kind is ActorDiedError:
+            text = next((text.replace(ours, known, 1) for ours, known in _ACTOR_ENDS if ours in text), text)
+        error = kind(f"task '{task}' failed{where}: {text}" if task else text)
         if value and isinstance(error, RayActorError):
             error.cause = _decode_cause(value, decode)[0]
         return error

@@ -3,24 +3,33 @@
 import os
 import traceback
 
-from menger.runtime import exceptions, values
+from menger.runtime import cluster, exceptions, values
 
 _BYTES_MAX = 256 * 1024
-_OWN = tuple(os.path.join(os.path.dirname(__file__), name) for name in ("worker.py", "coroutines.py"))
+_OWN = os.path.dirname(__file__) + os.sep
+_HEADER = "Traceback (most recent call last):\n"
 
 
-def describe(error):
-    """The text of an exception for whoever asks for the result, and what it was at first."""
+def describe(error, where):
+    """The text of an exception for whoever asks for the result, and what it was at first. `where`: what place() says."""
     try:
-        text = "".join(traceback.format_exception(type(error), error, _without_own(error.__traceback__)))
+        shown = traceback.TracebackException(type(error), error, error.__traceback__)
+        _leave_out_own(shown)
+        text = "".join(shown.format()).removeprefix(_HEADER)
     except BaseException as why:  # Its own methods may raise anything.
-        return f"pid={os.getpid()}\n{type(error).__name__} (it cannot be shown: {type(why).__name__})\n", error
+        return f"{where}\n{type(error).__name__} (it cannot be shown: {type(why).__name__})\n", error
     if len(text) > _BYTES_MAX:
         text = text[: _BYTES_MAX // 2] + "\n...\n" + text[-_BYTES_MAX // 4 :]
     cause = error
     while isinstance(cause, exceptions.RayTaskError) and cause.cause is not None:
         cause = cause.cause
-    return f"pid={os.getpid()}\n{text}", cause
+    return f"{where}\n{text}", cause
+
+
+def place(name, actor, shown):
+    """Which call raised, and where it ran. `actor`: whose method it is, or None; `shown`: how that is shown."""
+    of_actor = f", actor_id={actor.identity.hex()}, repr={shown}" if actor is not None else ""
+    return f"ray::{name}() (pid={os.getpid()}, ip={cluster.get_node_ip_address()}{of_actor})"
 
 
 def pack(cause):
@@ -35,10 +44,13 @@ def pack(cause):
     return values.dumps(exceptions.RayError(f"a {type(cause).__name__} isn't serializable: {why}")).joined()
 
 
-def _without_own(trace):
-    while trace is not None and trace.tb_frame.f_code.co_filename in _OWN and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace
+def _leave_out_own(shown):
+    """Lines of the runtime itself say nothing to whoever has written the function, unless there are no others."""
+    theirs = [frame for frame in shown.stack if not frame.filename.startswith(_OWN)]
+    shown.stack[:] = theirs or shown.stack[-1:]
+    for inner in (shown.__cause__, shown.__context__):
+        if inner is not None:
+            _leave_out_own(inner)
 
 
 def shown(run):

@@ -81,8 +81,8 @@ class ObjectRefGenerator:
         return self._generator_ref
 
     def next_ready(self):
-        """Whether the next item, or the end, is there."""
-        return self._over or self._is_item_ready(0) is not None
+        """Whether the next item, or the end, is there; once all has been taken there is none."""
+        return not self._over and self._is_item_ready(0) is not None
 
     def is_finished(self):
         """Whether all has been taken."""

@@ -62,6 +62,8 @@ METHOD_OPTIONS = {
 _MANY = 1e18  # More than that is no number of bytes, or seconds, of anything.
 _NUMBERS = {int, float}  # What most are: asking whether something is a Real takes half a microsecond.
 _AMOUNT_MAX = 1_000_000
+_OPTION_OF = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory", "object_store_memory": "object_store_memory of init"}
+_MEMORY_UNIT = 2**20  # Of what the library knows of memory, to a thousandth.
 _RESOURCE = re.compile(r"[^\s=@;\0]+")
 _LABEL = r"[A-Za-z0-9](?:[-_.A-Za-z0-9]*[A-Za-z0-9])?"
 _LABEL_KEY = re.compile(rf"(?:{_LABEL}/)?{_LABEL}")
@@ -85,7 +87,7 @@ def check(given, known):
     if given.get("scheduling_strategy") is not None and given.get("placement_group", ANY_GROUP) not in (None, ANY_GROUP):
         raise ValueError("placement_group and scheduling_strategy both say where it runs; leave one out")
     if given.get("placement_group_bundle_index", -1) not in (None, -1) and given.get("placement_group") in (None, ANY_GROUP):
-        raise ValueError("placement_group_bundle_index is of a placement_group; name that, too")
+        raise ValueError("the placement group bundle index must be -1 where no placement_group is named")
     return given
 
 
@@ -132,8 +134,8 @@ def _check_resources(name, resources):
     for each, amount in resources.items():
         if not isinstance(each, str) or not _RESOURCE.fullmatch(each):
             raise ValueError(f"{name} has the name {each!r}; it must be a text without spaces, '=', '@' and ';'")
-        if each in ("CPU", "GPU"):
-            raise ValueError(f"{name} has '{each}'; say it as num_{each.lower()}s")
+        if each in _OPTION_OF:
+            raise ValueError(f"{name} has '{each}'; say it as {_OPTION_OF[each]}")
         check_amount(f"{name}['{each}']", amount)
 
 
@@ -216,12 +218,14 @@ def _check_ahead(name, ahead):
         raise ValueError(f"{name} is {ahead!r}; it must be -1, for any number, or at least 1")
 
 
-def _check_environment(name, environment):
+def check_environment(name, environment, of_call=True):
     if not isinstance(environment, dict):
         raise TypeError(f"{name} is {environment!r}; it must be a dict")
     for each in environment:
         if each == _OF_INIT:
             _check_hook(name, environment[each])
+            if of_call:
+                raise ValueError(f"{name} has '{each}', which is of init's runtime_env: every worker calls it once, before all else")
         elif each not in _ENVIRONMENT_OPTIONS:
             raise ValueError(f"{name} has '{each}'; there are: {', '.join(_ENVIRONMENT_OPTIONS)}")
     variables = environment.get("env_vars") or {}
@@ -284,16 +288,25 @@ _CHECKS = {
     "scheduling_strategy": _check_strategy,
     "placement_group": _check_group,
     "placement_group_bundle_index": _check_index,
-    "runtime_env": _check_environment,
+    "runtime_env": check_environment,
     "label_selector": _check_labels,
     "fallback_strategy": _check_fallback,
     "_generator_backpressure_num_objects": _check_ahead,
 }
 
 
-def amounts(resources):
+def amounts(resources, memory=None):
     """As the library reads them."""
-    return " ".join(f"{name}={float(amount)!r}" for name, amount in (resources or {}).items()).encode()
+    given = {**(resources or {}), "memory": units_of_memory(memory or 0)}
+    return " ".join(f"{name}={float(amount)!r}" for name, amount in given.items() if amount).encode()
+
+
+def units_of_memory(count):
+    return min(count / _MEMORY_UNIT, _AMOUNT_MAX)
+
+
+def bytes_of_memory(units):
+    return units * _MEMORY_UNIT
 
 
 def retries(count):
@@ -308,7 +321,7 @@ def ahead(options):
 
 def check_results(results, usual, name):
     """`usual`: what num_returns is of the function where nobody says it."""
-    if isinstance(results, str) and usual != STREAMING:
+    if results == STREAMING and usual != STREAMING:
         raise ValueError(f"num_returns is '{results}', which can only be used with generators; '{name}' is none")
 
 

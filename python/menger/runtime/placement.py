@@ -20,6 +20,20 @@ class Placement:
         self.placement_group, self.placement_group_bundle_index = group, bundle
         self.placement_group_capture_child_tasks = captures
 
+    def check_fits(self, definition, told):
+        """Raises ValueError where no bundle that is meant can ever hold it."""
+        needed = {"CPU": told["num_cpus"], "GPU": told["num_gpus"], "memory": told["memory"] or 0, **(told["resources"] or {})}
+        needed = {name: amount for name, amount in needed.items() if amount}
+        bundles, index = self.placement_group.bundle_specs, self.placement_group_bundle_index
+        meant = bundles if index == -1 else [bundles[index]]
+        if not any(all(amount <= bundle.get(name, 0) for name, amount in needed.items()) for bundle in meant):
+            shown = [{name: float(amount) for name, amount in bundle.items()} for bundle in meant]
+            name = getattr(definition.target, "__qualname__", definition.name)
+            raise ValueError(
+                f"Cannot schedule {name} with the placement group because the resource request {needed}"
+                f" cannot fit into any bundles for the placement group, {shown}."
+            )
+
     def call_options(self):
         """As library.CallOptions says it."""
         group = self.placement_group

@@ -1,6 +1,5 @@
 """What a program may ask about where it runs, as ray.runtime_context."""
 
-import contextvars
 import ctypes
 import inspect
 import os
@@ -8,10 +7,8 @@ import threading
 import warnings
 
 from menger.runtime import current, library
+from menger.runtime.current import running
 from menger.runtime.identities import Identity
-
-# The Call that this thread, or this coroutine, does.
-running = contextvars.ContextVar("menger call", default=None)
 
 _RESOURCES = {"cpu": "CPU", "gpu": "GPU"}
 
@@ -71,7 +68,8 @@ def _amounts(text):
     if not text:
         return {"CPU": 1.0}
     amounts = dict(part.split("=") for part in text.split() if "=" in part)
-    return {_RESOURCES.get(name, name): float(amount) for name, amount in amounts.items() if float(amount) > 0}
+    # The memory is told to the byte by the options.
+    return {_RESOURCES.get(name, name): float(amount) for name, amount in amounts.items() if float(amount) > 0 and name != "memory"}
 
 
 class Actor:

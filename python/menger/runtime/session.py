@@ -38,7 +38,7 @@ class ObjectRef:
 
     def __init__(self, handle, session):
         self.handle, self._session, self._id = handle, session, None
-        self.of_actor = False  # It is known to be what a method gives.
+        self.of_actor = None  # The actor whose method gives it, where that is known.
 
     def __del__(self):
         self._session.drop(self.handle)
@@ -207,9 +207,13 @@ class Session:
     def get(self, references, timeout=None):
         """The values of a list of references."""
         batch = self._fetch([reference.handle for reference in references], timeout)
+        table = ctypes.string_at(batch, _ENTRY.size * len(references))
         try:
-            table = ctypes.string_at(batch, _ENTRY.size * len(references))
             return [self.read_value(batch, i, *entry) for i, entry in enumerate(_ENTRY.iter_unpack(table))]
+        except exceptions.RayActorError as error:
+            failed = next(i for i, entry in enumerate(_ENTRY.iter_unpack(table)) if entry[2])
+            error.actor_id = error.actor_id or references[failed].of_actor and references[failed].of_actor.hex()
+            raise
         finally:
             self.library.drop_batch(batch)
 

@@ -58,6 +58,7 @@ class Worker:
         self._main = threading.get_ident()
         self._of_thread = threading.local()
         self.name = "worker"
+        self.broken = None  # Why it can do nothing.
         self.outputs = ()
         self._calls, self._running = 0, False
         self._told = 0  # The last call that was told that it is cancelled.
@@ -105,6 +106,8 @@ class Worker:
             self._pin_what_is_held(frame, shared)
 
     def _do(self, call, frame, kind, actor, table, count, results, shared, main):
+        if self.broken is not None:
+            raise exceptions.RuntimeEnvSetupError(self.broken)
         flat = struct.unpack(f"={2 * count}Q", ctypes.string_at(table, 16 * count))
         prefix = ctypes.string_at(flat[0], flat[1])
         arguments, keywords = (), {}
@@ -136,6 +139,8 @@ class Worker:
         if results == 0:
             self._emit(call, frame, value, main)
         elif call.told.get("dynamic"):
+            if not _is_generator(value) and "surroundings" not in call.told:
+                raise TypeError(f"a call with num_returns='dynamic' gave {type(value).__name__}; it must be a generator")
             items = self._items_and_error(call, value, main)
             self._give_one(frame, 0, generators.DynamicObjectRefGenerator(map(self._session.put, items)))
         else:
@@ -194,12 +199,22 @@ class Worker:
     def _fail(self, call, frame, error, main):
         if main:
             self._running = False
-        text, cause = failures.describe(error)
+        text, cause = failures.describe(error, self._place(call))
         _held, packed = definitions.pack_bytes(failures.pack(cause))
         final = call.retried is not None and not issubclass(type(error), call.retried)
         self._library.frame_fail(
             frame, type(cause).__name__.encode(), text.replace("\0", "\\0").encode(errors="replace"), ctypes.byref(packed), int(final)
         )
+
+    def _place(self, call):
+        """Which call raises, for the text of its error."""
+        session, name = self._session, getattr(call.function, "__name__", self.name)
+        actor = session.actor if session is not None else None
+        if actor is None:
+            return failures.place(name, None, "")
+        instance = next(iter(self._actors.values()), None)
+        method = "__init__" if instance is None else name
+        return failures.place(f"{actor.description.name}.{method}", actor, actor.description.name if instance is None else _shown(instance))
 
     # ---- Results that come one by one.
 
@@ -243,7 +258,7 @@ class Worker:
         except Exception as error:
             if call.retried is not None and issubclass(type(error), call.retried):
                 raise
-            text, cause = failures.describe(error)
+            text, cause = failures.describe(error, self._place(call))
             yield exceptions.Failed(text, failures.pack(cause))
 
     # ---- What is called, and with what.
@@ -489,7 +504,7 @@ def main():
     sys.stderr = output.Output(2, "e", lambda: worker.name)
     worker.outputs = (sys.stdout, sys.stderr)
     faulthandler.enable(file=2)
-    environments.run_hook()
+    worker.broken = environments.run_hook()
     status = worker.serve()
     if status < 0:
         os.write(2, f"{worker._library.failure()}\n".encode())

@@ -9,7 +9,7 @@ from menger.runtime.placement import Placement
 
 # menger::PlacementStrategy.
 VALID_PLACEMENT_GROUP_STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
-_WITHOUT_EFFECT = ("memory", "object_store_memory")  # As the option memory of tasks and actors.
+_IN_BYTES = ("memory", "object_store_memory")  # The latter has no effect.
 _NAMES = {"CPU": "cpu", "GPU": "gpu"}
 
 
@@ -31,7 +31,7 @@ class PlacementGroup:
     def placement(self, bundle=-1, captures=False):
         """Where what is to run in this group goes."""
         if not -1 <= bundle < self.bundle_count:
-            raise ValueError(f"placement_group_bundle_index is {bundle}; it must lie between -1 and {self.bundle_count - 1}")
+            raise ValueError(f"the placement group bundle index {bundle} is invalid; it must lie between -1 and {self.bundle_count - 1}")
         return Placement(self, bundle, captures)
 
     @property
@@ -73,12 +73,7 @@ def _itself(group):
 
 def placement_group(bundles, strategy="PACK", name="", lifetime=None):
     """Asks for resources that are needed together, as [{"CPU": 1}, {"CPU": 1, "GPU": 1}]; returns at once."""
-    if strategy not in VALID_PLACEMENT_GROUP_STRATEGIES:
-        raise ValueError(f"strategy is {strategy!r}; it must be one of {', '.join(VALID_PLACEMENT_GROUP_STRATEGIES)}")
-    if lifetime not in (None, "detached"):
-        raise ValueError(f"lifetime is {lifetime!r}; it must be None or 'detached'")
-    if not isinstance(bundles, (list, tuple)) or not bundles or not all(isinstance(bundle, dict) for bundle in bundles):
-        raise ValueError(f"bundles are {bundles!r}; they must be a list of dicts, and not empty")
+    validate_placement_group(bundles, strategy, lifetime)
     owner = current.session()
     texts = [_text_of(bundle) for bundle in bundles]
     reference = owner.reserve(texts, VALID_PLACEMENT_GROUP_STRATEGIES.index(strategy), name or "placement group")
@@ -87,6 +82,27 @@ def placement_group(bundles, strategy="PACK", name="", lifetime=None):
     made = PlacementGroup(reference, [dict(bundle) for bundle in bundles], name, strategy)
     owner.groups[made.id] = made
     return made
+
+
+def validate_placement_group(bundles, strategy="PACK", lifetime=None):
+    """Raises ValueError if there can be no such group."""
+    if strategy not in VALID_PLACEMENT_GROUP_STRATEGIES:
+        raise ValueError(f"Invalid placement group strategy {strategy!r}; it must be one of {', '.join(VALID_PLACEMENT_GROUP_STRATEGIES)}")
+    if lifetime not in (None, "detached"):
+        raise ValueError(f"lifetime is {lifetime!r}; it must be None or 'detached'")
+    if not isinstance(bundles, (list, tuple)):
+        raise ValueError(f"bundles are {bundles!r}; they must be a list")
+    if not bundles:
+        raise ValueError("bundles are []; they must be a non-empty list")
+    for place, bundle in enumerate(bundles):
+        if not isinstance(bundle, dict) or not all(isinstance(name, str) for name in bundle):
+            raise ValueError(f"bundles are {bundles!r}; they must be resource dictionaries, as [{{'CPU': 1}}]")
+        for name, amount in bundle.items():
+            if name == "bundle":
+                raise ValueError("a resource of a placement group cannot be named 'bundle': its bundles are")
+            (options.check_number if name in _IN_BYTES else options.check_amount)(f"bundles[{place}][{name!r}]", amount)
+        if not any(bundle.values()):
+            raise ValueError(f"bundles[{place}] is {bundle!r}, which has only 0 values: a bundle of a placement group has nothing in it")
 
 
 def remove_placement_group(group):
@@ -142,6 +158,5 @@ def _state(group):
 
 
 def _text_of(bundle):
-    for name, amount in bundle.items():
-        options.check_amount(f"bundles[{name!r}]", amount)
-    return " ".join(f"{_NAMES.get(name, name)}={float(amount)!r}" for name, amount in bundle.items() if name not in _WITHOUT_EFFECT)
+    named = {_NAMES.get(name, name): amount for name, amount in bundle.items() if name not in _IN_BYTES}
+    return options.amounts(named, bundle.get("memory")).decode()
