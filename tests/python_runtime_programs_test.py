@@ -1,7 +1,9 @@
 """Whole Python programs on menger.runtime, in interpreters of their own."""
 
+import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -9,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from python_runtime import PATIENCE_S, ROOT, check_library
+from python_runtime import PATIENCE_S, ROOT, check_library, ray
 
 
 def setUpModule():
@@ -58,6 +60,28 @@ ray.shutdown()
         )
         self.assertRegex(done.stdout, r"(?m)^\(Teller pid=\d+\) a word$")
 
+    def test_what_is_logged_says_who_logs(self):
+        done = self.run_program(
+            """
+import logging, time
+from menger.runtime import LoggingConfig
+ray.shutdown()
+ray.init(num_cpus=1, logging_config=LoggingConfig(encoding="JSON", additional_log_standard_attrs=["name"]))
+@ray.remote
+def speak():
+    logging.getLogger("speaker").info("hello")
+ray.get(speak.remote())
+time.sleep(.3)
+ray.shutdown()
+"""
+        )
+        line = json.loads(re.search(r"\(speak pid=\d+\) (.*hello.*)", done.stderr)[1])
+        self.assertEqual((line["message"], line["name"], line["task_name"]), ("hello", "speaker", "speak"))
+
+    def test_a_logging_config_that_cannot_be(self):
+        with self.assertRaisesRegex(ValueError, "Invalid encoding type: 'XML'"):
+            ray.LoggingConfig(encoding="XML")
+
     def test_output_may_be_hidden(self):
         done = self.run_program(
             """
@@ -105,6 +129,7 @@ ray.shutdown()
             (pathlib.Path(folder) / "beside.py").write_text("def seven():\n    return 7\n")
             self.run_program(
                 f"""
+import json
 import os
 ray.init(runtime_env={{"working_dir": {folder!r}}})
 @ray.remote

@@ -286,13 +286,13 @@ class Options(unittest.TestCase):
         reference = ray.put(1)
         with self.assertRaisesRegex(ValueError, "timeout is -1"):
             ray.wait([reference], timeout=-1)
-        with self.assertRaisesRegex(ValueError, "an actor is ended by kill"):
+        with self.assertRaisesRegex(ValueError, "an actor is ended by menger.runtime.kill"):
             ray.cancel(Doubler.remote().double.remote(1), force=True)
-        with self.assertRaisesRegex(ValueError, "name is empty"):
+        with self.assertRaisesRegex(ValueError, "name cannot be an empty string"):
             Doubler.options(name="").remote()
         with self.assertRaisesRegex(TypeError, "num_cpus is 'two'"):
             Doubler.options(num_cpus="two")
-        with self.assertRaisesRegex(TypeError, "cannot be inherited"):
+        with self.assertRaisesRegex(TypeError, "Inheriting from actor classes"):
 
             class Child(Doubler):
                 pass

@@ -32,6 +32,8 @@ _BY_THEMSELVES = ("cloudpickle", "remote_function", "types")  # Imported when so
 def __getattr__(name):
     if name in _BY_THEMSELVES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "LoggingConfig":  # Likewise.
+        return importlib.import_module("menger.runtime.logging_config").LoggingConfig
     raise AttributeError(f"menger.runtime has no '{name}'")
 
 

@@ -46,6 +46,7 @@ def init(
     namespace=None,
     object_spilling_directory=None,
     worker_memory=None,
+    logging_config=None,
     _memory=None,
     **ignored,
 ):
@@ -54,7 +55,7 @@ def init(
     num_cpus: as many workers at once (one a CPU). resources: further ones, {name: amount}. object_store_memory: bytes (30% of
     the memory). object_spilling_directory: where values go that do not fit. runtime_env: {"env_vars": {...}, "working_dir":
     folder, "py_modules": folders, "worker_process_setup_hook": function} of the workers. namespace: of the names of actors. worker_memory: bytes that one worker may
-    use. _memory: bytes of which tasks and actors may ask for `memory`. Options that only a cluster of Ray's knows (address, include_dashboard, logging_level, labels ...) have no effect.
+    use. logging_config: a LoggingConfig. _memory: bytes of which tasks and actors may ask for `memory`. Options that only a cluster of Ray's knows (address, include_dashboard, logging_level, labels ...) have no effect.
     """
     unknown = set(ignored) - _WITHOUT_EFFECT
     if unknown:
@@ -74,8 +75,15 @@ def init(
         raise TypeError(f"object_spilling_directory is {object_spilling_directory!r}; it must be the path of a folder")
     if object_spilling_directory and os.path.exists(object_spilling_directory) and not os.path.isdir(object_spilling_directory):
         raise ValueError(f"object_spilling_directory is '{object_spilling_directory}', which is no folder")
+    if logging_config is not None and not hasattr(logging_config, "encoding"):
+        raise TypeError(f"logging_config is {logging_config!r}; it must be a LoggingConfig")
     functions = library.load()
     variables, folder = _environment(runtime_env or {}, functions)
+    if logging_config is not None:
+        from menger.runtime import logging_config as logs  # Takes some ms, with logging.
+
+        logging_config.apply()
+        variables |= logs.variables(logging_config)
     name, driver = os.urandom(16).hex(), os.getpid()
     gpus = accelerators.make_file(num_gpus)
     if gpus is not None:
@@ -124,7 +132,6 @@ _WITHOUT_EFFECT = frozenset(
         "job_config",
         "labels",
         "local_mode",
-        "logging_config",
         "logging_format",
         "logging_level",
     }

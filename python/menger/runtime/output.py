@@ -8,6 +8,7 @@ import threading
 
 from menger.runtime import library
 
+LOGGING_VARIABLE = "MENGER_RUNTIME_LOGGING"  # Where init has been told how to log.
 _MARK = "\x1f"
 
 

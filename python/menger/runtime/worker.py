@@ -504,6 +504,10 @@ def main():
     sys.stderr = output.Output(2, "e", lambda: worker.name)
     worker.outputs = (sys.stdout, sys.stderr)
     faulthandler.enable(file=2)
+    if output.LOGGING_VARIABLE in os.environ:
+        from menger.runtime import logging_config
+
+        logging_config.apply_in_worker()
     worker.broken = environments.run_hook()
     status = worker.serve()
     if status < 0:
