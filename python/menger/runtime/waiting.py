@@ -111,7 +111,7 @@ class Waiter:
             waiting = [each for each in waiting if not flags[places[each.reference.handle]]]
             self._fetch([each for each in ready if each.with_value])
             _hand_over(ready)
-            del ready, places, handles  # Nothing keeps what has been told while this waits for more.
+            del each, ready, places, handles  # Nothing keeps what has been told while this waits for more.
 
     def _lend(self, handles, references):
         """The CPUs of a task's call are lent for a wait that takes long, and those above are short, since others may be added
