@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 import types
-import weakref
 
 from menger.runtime import actor as actors
 from menger.runtime import (
@@ -24,6 +23,7 @@ from menger.runtime import (
     environments,
     exceptions,
     failures,
+    frames,
     generators,
     library,
     output,
@@ -103,7 +103,7 @@ class Worker:
         call.end()
         runtime_context.running.reset(token)
         if shared:
-            self._pin_what_is_held(frame, shared)
+            frames.pin_what_is_held(self._library, self._session, frame, shared)
 
     def _do(self, call, frame, kind, actor, table, count, results, shared, main):
         if self.broken is not None:
@@ -112,7 +112,7 @@ class Worker:
         prefix = ctypes.string_at(flat[0], flat[1])
         arguments, keywords = (), {}
         if count > 2 or flat[3]:
-            arguments, keywords = self._arguments(flat, shared)
+            arguments, keywords = frames.arguments(flat, shared)
         if kind == library.METHOD:
             method, group = self._method(call, actor, prefix)
             if main:
@@ -261,7 +261,7 @@ class Worker:
             text, cause = failures.describe(error, self._place(call))
             yield exceptions.Failed(text, failures.pack(cause))
 
-    # ---- What is called, and with what.
+    # ---- What is called.
 
     def _definition(self, prefix):
         found = self._definitions.get(prefix)
@@ -299,40 +299,6 @@ class Worker:
             self._methods.clear()
         found = self._methods[kind, prefix] = (name, group, {"dynamic": dynamic}, retried)
         return found
-
-    def _arguments(self, flat, shared):
-        """(positional ones, those by name)."""
-        payload, first = values.copied(flat[2], flat[3]), 2
-        if payload == session.BY_REFERENCE:
-            payload, first = self._view(flat, 2, shared), 3
-        encoded = values.loads(payload)
-        if type(encoded) is tuple:
-            return encoded, {}
-        arguments, keywords, slots = encoded if encoded is not None else ((), {}, ())
-        for index, slot in enumerate(slots, first):
-            value = session.checked(values.loads(self._view(flat, index, shared)))
-            if type(slot) is int:
-                arguments[slot] = value
-            else:
-                keywords[slot] = value
-        return arguments, keywords
-
-    def _view(self, flat, index, shared):
-        """The bytes of a value; of a large one, those in shared memory."""
-        address, size = flat[2 * index], flat[2 * index + 1]
-        if size <= session.INLINE_BYTES_MAX:
-            return values.copied(address, size)
-        memory = values.shared_bytes(address, size)
-        shared.append((weakref.ref(memory), index))
-        return values.read_only(memory)
-
-    def _pin_what_is_held(self, frame, shared):
-        """Arguments in shared memory that the call has kept, as an actor may, are kept in their place."""
-        for reference, index in shared:
-            memory = reference()
-            identity = library.Id()
-            if memory is not None and self._library.frame_object(frame, index, ctypes.byref(identity)):
-                memory.pin = self._session.pin(self._session.adopt(bytes(identity)))
 
     # ---- Actors.
 
