@@ -43,7 +43,7 @@ inline TableOptions Options(std::int64_t items_max = 100) {
 
 inline std::size_t ChunkBytes(int chunk_steps) { return ChunkLayout(Steps(), chunk_steps).bytes(); }
 
-inline Deadline Soon() { return Deadline::After(std::chrono::milliseconds(20)); }
+inline Deadline Briefly() { return Deadline::After(std::chrono::milliseconds(20)); }
 inline Deadline Later() { return Deadline::After(std::chrono::seconds(60)); }
 
 // What a step of a stream holds: a function of its number alone, never zero.

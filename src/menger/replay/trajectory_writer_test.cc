@@ -162,7 +162,7 @@ TEST(TrajectoryWriterTest, WhatOneFlushCouldNotInsertTheNextOneDoesInOrder) {
   Sample sample;
   for (const int left : {3, 1, 0}) {
     if (left > 0) {
-      EXPECT_EQ(CodeOf([&] { writer.Flush(Soon()); }), ErrorCode::kDeadlineExceeded);
+      EXPECT_EQ(CodeOf([&] { writer.Flush(Briefly()); }), ErrorCode::kDeadlineExceeded);
     } else {
       writer.Flush(Later());
     }
