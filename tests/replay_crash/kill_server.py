@@ -36,11 +36,12 @@ class Writer:
         self.lost = set()
 
     def told(self, deaths):
-        """([(number, began, returned)], how many steps were on the disk); `deaths` are when servers were killed."""
+        """([(number, began, returned)], how many steps were on the disk); `deaths` are when servers were killed, and when gone."""
         data = self.path.read_bytes() if self.path.exists() else b""
         records = list(struct.iter_unpack("<qqq", data[: len(data) // 24 * 24]))
-        # By the server that had acknowledged them.
-        synced = (-steps for steps, since, until in records if steps < 0 and not any(since <= death <= until for death in deaths))
+        # By the server that had acknowledged them: none died meanwhile.
+        of_one = (steps for steps, since, until in records if not any(since <= gone and killed <= until for killed, gone in deaths))
+        synced = (-steps for steps in of_one if steps < 0)
         return [record for record in records if record[0] >= 0], max(synced, default=0)
 
 
@@ -122,8 +123,9 @@ class Crew:
             self.start_reader()
 
     def kill_server(self):
-        self.deaths.append(time.monotonic_ns())
+        killed = time.monotonic_ns()
         self.kill(self.server, "server")
+        self.deaths.append((killed, time.monotonic_ns()))
         self.check()
 
     def check(self):

@@ -15,10 +15,10 @@
 //
 // `write` appends three numbers (int64) to the file TOLD, of each step whose items were
 // acknowledged: its number, and when the call began and returned (nanoseconds of the monotonic
-// clock); and now and then -STEPS, when these were acknowledged, and when a checkpoint had brought
-// to the disk what the server then had. `check` prints "inserts FIRST SECOND", the counts of both
-// tables, and "stream STREAM FIRST LAST MISSING..." for each of which the second table has items,
-// with those between that are not there; or fails.
+// clock); and now and then -STEPS, a time before the last of these was acknowledged, and when a
+// checkpoint had brought to the disk what the server then had. `check` prints "inserts FIRST
+// SECOND", the counts of both tables, and "stream STREAM FIRST LAST MISSING..." for each of which
+// the second table has items, with those between that are not there; or fails.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -111,7 +111,7 @@ void FlushAll(ReplayWriter& writer) {
     for (; number < writer->steps(0); ++number) tell({number, begin, end});
     if (random.Integers(0, 300) > 0) continue;
     client.Checkpoint(Deadline::After(kPatience));
-    tell({-number, end, MonotonicNanoseconds()});
+    tell({-number, begin, MonotonicNanoseconds()});
   }
 }
 
