@@ -3,8 +3,8 @@
 in a folder with rooms likewise. Test files and what only they include (*_testing.h) may look into every room of their folder.
 
 Also: torch is included only under src/menger/networks/torch, nothing outside that folder includes its headers, and files of
-ours are named from src ("menger/base/error.h"). No two headers of the program define a type of one name: linked into one program
-the inline functions of one would serve for both. Modules under python import each other in no circle, imports inside functions
+ours are named from src ("menger/base/error.h"). No two headers of the program define a type of one name, nor two of a folder, those
+of tests too, one inline function: linked into one program, those of one header would serve for both. Modules under python import each other in no circle, imports inside functions
 counted too. Prints each violation with its place; fails if there is one.
 
     check_layering.py [ROOT]      checks the tree at ROOT (default: this one)
@@ -26,14 +26,25 @@ TORCH_FOLDER = "networks/torch"
 TYPE = re.compile(r"^(?:class|struct|enum class)\s+(?:alignas\([^)]*\)\s*)?(\w+)\s*(?:final\s*)?(?::[^:;{][^;{]*)?\{", re.MULTILINE)
 
 
+INLINE = re.compile(r"^inline\s[^;={(]*?(\w+)\(([^)]*)\)", re.MULTILINE)
+
+
 def twice_named(root):
-    """One line for each type that two headers define in namespace menger; those that only tests include aside."""
+    """One line for each type that two headers define in namespace menger, those that only tests include aside, and for each inline
+    function that two headers of a folder define."""
     places = {}
-    for path in sorted((root / "src" / "menger").rglob("*.h")):
+    house = root / "src" / "menger"
+    for path in sorted(house.rglob("*.h")):
+        text = path.read_text()
         if not path.name.endswith(("_testing.h", "_fixture.h")) and "simulation" not in path.parts and "testing" not in path.parts:
-            for name in TYPE.findall(path.read_text()):
-                places.setdefault(name, []).append(path.relative_to(root).as_posix())
-    return [f"{name} is a type in {' and in '.join(where)}; give one another name" for name, where in places.items() if len(where) > 1]
+            for name in TYPE.findall(text):
+                places.setdefault((f"{name} is a type", None), []).append(path)
+        for name, parameters in INLINE.findall(text):
+            types = ", ".join(re.sub(r"\s+\w+$", "", parameter.strip()) for parameter in parameters.split(","))
+            folder = path.relative_to(house).parts[0]
+            places.setdefault((f"{name}({types}) is a function", folder), []).append(path)
+    twice = {what: [path.relative_to(root).as_posix() for path in paths] for (what, _), paths in places.items() if len(paths) > 1}
+    return [f"{what} in {' and in '.join(where)}; give one another name" for what, where in twice.items()]
 
 
 def violations(root):
@@ -180,6 +191,10 @@ def test_names():
         ({"base/a.h": "struct A {\n};", "runtime/a.h": "class A final : public B {\n};"}, 1),
         ({"base/a.h": "class A {\n};", "runtime/a.h": "struct A::Nested {\n};\nenum class C : int { kA };"}, 0),
         ({"base/a.h": "class A {\n};", "base/a_testing.h": "class A {\n};"}, 0),
+        ({"base/a_testing.h": "inline int F() { return 1; }", "base/b/a_testing.h": "inline int F() { return 2; }"}, 1),
+        ({"base/a.h": "inline int F(int a) {\n", "base/b.h": "inline int F(int b) {\n"}, 1),
+        ({"base/a.h": "inline int F(int a) {\n", "base/b.h": "inline int F(char a) {\n"}, 0),
+        ({"base/a.h": "inline constexpr int kA = F(1);", "runtime/a.h": "inline int F(int a) {\n"}, 0),
     ]
     for files, expected in trees:
         with tempfile.TemporaryDirectory() as folder:
@@ -189,7 +204,7 @@ def test_names():
                 path.write_text(text)
             found = twice_named(pathlib.Path(folder))
             assert len(found) == expected, f"{files}: expected {expected}, found {found}"
-    print(f"{len(trees)} trees of types pass")
+    print(f"{len(trees)} trees of types and functions pass")
 
 
 def test_circles():
@@ -221,7 +236,7 @@ def main():
         return 0
     root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else sources.ROOT
     found = violations(root) + twice_named(root) + circles(root)
-    print("\n".join(found) if found else "every include follows the layering, each type has a name of its own, and no imports go round")
+    print("\n".join(found) if found else "every include follows the layering, each type and inline function has a name of its own, and no imports go round")
     return 1 if found else 0
 
 
