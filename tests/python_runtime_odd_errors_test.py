@@ -190,6 +190,10 @@ class OddNumbers(unittest.TestCase):
                 one.options(resources={wrong: 1})
         with self.assertRaisesRegex(ValueError, r"resources\['x'\] is nan; it must be a number up to"):
             one.options(resources={"x": NAN})
+        with self.assertRaisesRegex(ValueError, "quantity of resource x cannot go beyond 0.0001: it is 1e-05"):
+            one.options(resources={"x": 0.00001})
+        with self.assertRaisesRegex(ValueError, "quantity of resource num_cpus cannot go beyond 0.0001"):
+            one.options(num_cpus=0.00009)
 
     def test_are_no_options_of_init(self):
         ray.shutdown()

@@ -62,8 +62,9 @@ METHOD_OPTIONS = {
 _MANY = 1e18  # More than that is no number of bytes, or seconds, of anything.
 _NUMBERS = {int, float}  # What most are: asking whether something is a Real takes half a microsecond.
 _AMOUNT_MAX = 1_000_000
+_AMOUNT_MIN = 0.0001
 _OPTION_OF = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory", "object_store_memory": "object_store_memory of init"}
-_MEMORY_UNIT = 2**20  # Of what the library knows of memory, to a thousandth.
+_MEMORY_UNIT = 2**20  # Of what the library knows of memory, to a ten-thousandth.
 _RESOURCE = re.compile(r"[^\s=@;\0]+")
 _LABEL = r"[A-Za-z0-9](?:[-_.A-Za-z0-9]*[A-Za-z0-9])?"
 _LABEL_KEY = re.compile(rf"(?:{_LABEL}/)?{_LABEL}")
@@ -109,8 +110,12 @@ def check_number(name, number, most=_MANY):
         raise ValueError(f"{name} is {number}; it must be a number up to {most:g}")
 
 
-def check_amount(name, amount):
+def check_amount(name, amount, resource=None):
+    """An amount of a resource, which an option names or is; in the words that Ray's programs look for where it is nearly none."""
     check_number(name, amount, _AMOUNT_MAX)
+    if 0 < amount < _AMOUNT_MIN:
+        quantity = f"the fractional quantity of resource {resource or name}"
+        raise ValueError(f"The precision of {quantity} cannot go beyond {_AMOUNT_MIN}: it is {amount}")
 
 
 def seconds(timeout):
@@ -136,7 +141,7 @@ def _check_resources(name, resources):
             raise ValueError(f"{name} has the name {each!r}; it must be a text without spaces, '=', '@' and ';'")
         if each in _OPTION_OF:
             raise ValueError(f"{name} has '{each}'; say it as {_OPTION_OF[each]}")
-        check_amount(f"{name}['{each}']", amount)
+        check_amount(f"{name}['{each}']", amount, each)
 
 
 def _check_results(name, results):
@@ -302,7 +307,7 @@ def amounts(resources, memory=None):
 
 
 def units_of_memory(count):
-    return min(count / _MEMORY_UNIT, _AMOUNT_MAX)
+    return max(min(count / _MEMORY_UNIT, _AMOUNT_MAX), _AMOUNT_MIN if count else 0)
 
 
 def bytes_of_memory(units):

@@ -101,6 +101,8 @@ TEST_P(GroupsTest, SayWhatIsWrong) {
   EXPECT_THAT(Refusal([&] { runtime.CreatePlacementGroup({Bundle()}); }), HasSubstr("nothing"));
   EXPECT_THAT(Refusal([&] { runtime.CreatePlacementGroup({{.cpus = -1}}); }),
               HasSubstr("'cpu' is -1; it must lie between 0 and 1000000"));
+  EXPECT_THAT(Refusal([&] { runtime.CreatePlacementGroup({{.cpus = 0.00009}}); }),
+              HasSubstr("'cpu' is 9e-05; the smallest amount is 0.0001"));
   EXPECT_THAT(Refusal([&] {
                 runtime.CreatePlacementGroup({{.resources = {{"a@b", 1}}}});
               }),

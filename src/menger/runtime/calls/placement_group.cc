@@ -15,9 +15,7 @@ constexpr std::array<std::string_view, 4> kStrategies = {"PACK", "SPREAD", "STRI
                                                          "STRICT_SPREAD"};
 
 void AppendAmount(std::string& text, std::string_view name, double amount) {
-  if (!(amount >= 0 && amount <= 1e6)) {
-    throw InvalidArgument("resource '{}' is {}; it must lie between 0 and 1000000", name, amount);
-  }
+  Resources::CheckAmount(name, amount);
   Resources::CheckName(name);
   if (!text.empty()) text += ' ';
   text += fmt::format("{}={}", name, amount);

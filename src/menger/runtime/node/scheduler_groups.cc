@@ -88,7 +88,7 @@ SchedulingClass& Scheduler::ClassIn(const Group& group, const Resources& need, i
   if (bundle >= 0) inside.Add(Within(BundleOf(group, static_cast<std::size_t>(bundle)), need));
   std::string text = "@" + group.name;
   for (const Resources::Named& amount : inside.amounts()) {
-    text += fmt::format(" {}={}", amount.name, amount.thousandths);
+    text += fmt::format(" {}={}", amount.name, amount.parts);
   }
   const auto known = class_by_text_.find(text);
   if (known != class_by_text_.end()) return *known->second;

@@ -261,7 +261,7 @@ std::string SimulatedNode::Describe() const {
                                  machine_.live_tasks(), machine_.objects().size(),
                                  machine_.scheduler().ready(), starting_);
   for (const Resources::Named& resource : machine_.scheduler().available().amounts()) {
-    text += fmt::format(", {} {} free", resource.thousandths, resource.name);
+    text += fmt::format(", {} {} free", resource.parts, resource.name);
   }
   for (const auto& scheduling : machine_.scheduler().classes()) {
     text += fmt::format("; class '{}': {} ready, {} workers{}", scheduling->text,

@@ -9,6 +9,9 @@
 namespace menger {
 namespace {
 
+constexpr int kPartsOfOne = 10'000;
+constexpr double kAmountMax = 1e6;
+
 auto Position(auto& amounts, std::string_view name) {
   return std::lower_bound(
       amounts.begin(), amounts.end(), name,
@@ -48,44 +51,52 @@ void Resources::CheckName(std::string_view name) {
       "'{}' is no name of a resource: it is empty or has ' ', '=', '@', ';' or a line break", name);
 }
 
-void Resources::Set(std::string_view name, double amount) {
-  if (!(amount >= 0 && amount <= 1e6)) {
-    throw InvalidArgument("resource '{}' is {}; it must lie between 0 and 1000000", name, amount);
+void Resources::CheckAmount(std::string_view name, double amount) {
+  if (!(amount >= 0 && amount <= kAmountMax)) {
+    throw InvalidArgument("resource '{}' is {}; it must lie between 0 and {:.0f}", name, amount,
+                          kAmountMax);
   }
-  const auto place = Position(amounts_, name);
-  const bool there = place != amounts_.end() && place->name == name;
-  const auto thousandths = static_cast<std::int64_t>(std::llround(amount * 1000));
-  if (thousandths == 0) {
-    if (there) amounts_.erase(place);
-  } else if (there) {
-    place->thousandths = thousandths;
-  } else {
-    amounts_.insert(place, {std::string(name), thousandths});
+  if (amount > 0 && amount < 1.0 / kPartsOfOne) {
+    throw InvalidArgument("resource '{}' is {}; the smallest amount is {}", name, amount,
+                          1.0 / kPartsOfOne);
   }
 }
 
-std::int64_t Resources::Thousandths(std::string_view name) const {
+void Resources::Set(std::string_view name, double amount) {
+  CheckAmount(name, amount);
   const auto place = Position(amounts_, name);
-  return place != amounts_.end() && place->name == name ? place->thousandths : 0;
+  const bool there = place != amounts_.end() && place->name == name;
+  const auto parts = static_cast<std::int64_t>(std::llround(amount * kPartsOfOne));
+  if (parts == 0) {
+    if (there) amounts_.erase(place);
+  } else if (there) {
+    place->parts = parts;
+  } else {
+    amounts_.insert(place, {std::string(name), parts});
+  }
+}
+
+std::int64_t Resources::Parts(std::string_view name) const {
+  const auto place = Position(amounts_, name);
+  return place != amounts_.end() && place->name == name ? place->parts : 0;
 }
 
 double Resources::Get(std::string_view name) const {
-  return static_cast<double>(Thousandths(name)) / 1000;
+  return static_cast<double>(Parts(name)) / kPartsOfOne;
 }
 
 bool Resources::Contains(const Resources& need) const {
-  return std::all_of(need.amounts_.begin(), need.amounts_.end(), [this](const Named& amount) {
-    return Thousandths(amount.name) >= amount.thousandths;
-  });
+  return std::all_of(need.amounts_.begin(), need.amounts_.end(),
+                     [this](const Named& amount) { return Parts(amount.name) >= amount.parts; });
 }
 
 void Resources::Subtract(const Resources& need) {
   for (const Named& amount : need.amounts_) {
     const auto place = Position(amounts_, amount.name);
     if (place != amounts_.end() && place->name == amount.name) {
-      place->thousandths -= amount.thousandths;
+      place->parts -= amount.parts;
     } else {
-      amounts_.insert(place, {amount.name, -amount.thousandths});
+      amounts_.insert(place, {amount.name, -amount.parts});
     }
   }
 }
@@ -94,7 +105,7 @@ void Resources::Add(const Resources& more) {
   for (const Named& amount : more.amounts_) {
     const auto place = Position(amounts_, amount.name);
     if (place != amounts_.end() && place->name == amount.name) {
-      place->thousandths += amount.thousandths;
+      place->parts += amount.parts;
     } else {
       amounts_.insert(place, amount);
     }
@@ -110,18 +121,18 @@ void Resources::Erase(const Resources& names) {
 
 bool Resources::Overlaps(const Resources& other) const {
   return std::any_of(amounts_.begin(), amounts_.end(),
-                     [&other](const Named& amount) { return other.Thousandths(amount.name) != 0; });
+                     [&other](const Named& amount) { return other.Parts(amount.name) != 0; });
 }
 
 bool Resources::OverlapsLack(const Resources& wanted, const Resources& available) const {
   return std::any_of(amounts_.begin(), amounts_.end(), [&](const Named& amount) {
-    return wanted.Thousandths(amount.name) > available.Thousandths(amount.name);
+    return wanted.Parts(amount.name) > available.Parts(amount.name);
   });
 }
 
 std::string Resources::MissingFrom(const Resources& total) const {
   for (const Named& amount : amounts_) {
-    if (total.Thousandths(amount.name) < amount.thousandths) {
+    if (total.Parts(amount.name) < amount.parts) {
       return fmt::format("{}: needs {}, there is {}", amount.name, Get(amount.name),
                          total.Get(amount.name));
     }

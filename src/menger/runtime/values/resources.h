@@ -9,11 +9,11 @@
 namespace menger {
 
 // Amounts of what calls need while they run and a node has to give: CPUs, GPUs, and whatever else
-// the user names. Counted in thousandths, so that sums are exact.
+// the user names. Counted in ten-thousandths, so that sums are exact.
 class Resources {
  public:
   Resources() = default;
-  // Throws InvalidArgument for a negative amount or more than 10^6.
+  // Throws InvalidArgument for an amount that cannot be (CheckAmount).
   Resources(double cpus, double gpus);
   // Of a text as "cpu=1 gpu=0.5". Throws InvalidArgument for one that cannot be read.
   static Resources Parse(std::string_view text);
@@ -21,6 +21,8 @@ class Resources {
   void Set(std::string_view name, double amount);  // "cpu", "gpu" or any other name.
   // Throws InvalidArgument for a name that users must not give.
   static void CheckName(std::string_view name);
+  // Throws InvalidArgument for a negative amount, one of more than 10^6, and what is nearly none.
+  static void CheckAmount(std::string_view name, double amount);
   double Get(std::string_view name) const;
 
   // Whether `need` is here; then Subtract and Add keep the books.
@@ -44,13 +46,13 @@ class Resources {
 
   struct Named {
     std::string name;
-    std::int64_t thousandths = 0;
+    std::int64_t parts = 0;  // Ten-thousandths.
     bool operator==(const Named&) const = default;
   };
   const std::vector<Named>& amounts() const { return amounts_; }
 
  private:
-  std::int64_t Thousandths(std::string_view name) const;
+  std::int64_t Parts(std::string_view name) const;
 
   std::vector<Named> amounts_;  // Sorted by name; none is zero.
 };
