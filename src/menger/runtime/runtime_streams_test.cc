@@ -98,6 +98,25 @@ TEST_P(StreamsTest, AWriterWaitsForASlowReader) {
   EXPECT_EQ(expected, 50);
 }
 
+TEST_P(StreamsTest, AWriterGoesOnWithEachItemThatIsReadOfAFewAhead) {
+  const ActorRef<Counter> counter = runtime.CreateActor<Counter>({});
+  ObjectStream<int> stream = runtime.StreamWith<CountAndTell>({.stream_ahead = 4}, counter, 50);
+  const auto told = [&] { return runtime.Get(counter.Call<&Counter::Add>(0)); };
+  const auto reaches = [&](int count) {
+    for (const Deadline deadline = Deadline::After(milliseconds(60'000)); told() < count;) {
+      if (deadline.expired()) return false;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return true;
+  };
+  // The writer waits inside of the emit of the last of them.
+  EXPECT_TRUE(reaches(3));
+  for (int read = 1; read <= 4; ++read) {
+    EXPECT_EQ(runtime.Get(*stream.Next()), read - 1);
+    EXPECT_TRUE(reaches(3 + read));
+  }
+}
+
 struct WhenGone {
   std::string path;
   ~WhenGone() { Set(path); }
