@@ -124,10 +124,16 @@ void Actors::LeaveLine(Task& task) {
 bool Actors::FindHome(Actor& actor) {
   if (actor.worker != nullptr && (!node_.options.threads || actor.in_flight > 0)) return true;
   actor.worker = node_.options.threads ? node_.scheduler.Freest()
-                                       : node_.scheduler.Dedicate(*actor.construction->scheduling);
+                                       : FindProcess(*actor.construction->scheduling);
   if (actor.worker == nullptr) return false;
   if (!node_.options.threads) actor.worker->actor = &actor;
   return true;
+}
+
+// At home, where there is room or will be as soon as a process has started; else elsewhere.
+Worker* Actors::FindProcess(SchedulingClass& need) {
+  Worker* const own = need.foreign ? nullptr : node_.scheduler.Dedicate(need);
+  return own != nullptr || node_.scheduler.HasRoomFor(need) ? own : node_.peers.Dedicate(need);
 }
 
 void Actors::Serve(Actor& actor) {
@@ -216,6 +222,7 @@ void Actors::CallDone(Task& task) {
 void Actors::WorkerLost(Actor& actor, const TaskFailure& cause) {
   actor.worker = nullptr;
   actor.in_flight = 0;
+  node_.checkpoints.GiveUpComing(actor);  // The log has all since the one before.
   if (actor.state == Actor::State::kDead) return;
   Task& construction = *actor.construction;
   const bool killed = cause.kind == FailureKind::kActorDied;
@@ -269,7 +276,7 @@ void Actors::Kill(Actor& actor, bool may_restart, std::string_view why) {
   TaskFailure cause{
       .kind = FailureKind::kActorDied, .code = ErrorCode::kCancelled, .text = std::string(why)};
   if (worker != nullptr && !worker->thread) {
-    node_.effects.EndWorker(*worker, "its actor was killed");
+    node_.workers.End(*worker, "its actor was killed");
     return node_.workers.Died(*worker, cause);
   }
   cause.task = node_.notes.NameOf(*actor.construction);
@@ -287,7 +294,7 @@ void Actors::Die(Actor& actor, const Payload& death) {
   // What they still give is nobody's.
   for (Task* const task : running) node_.calls.EndRunning(*task, death, /*force=*/false);
   if (Worker* const worker = EndLife(actor)) {
-    node_.effects.EndWorker(*worker, kActorDead);
+    node_.workers.End(*worker, kActorDead);
     node_.workers.Retire(*worker, kActorDead);
   }
   for (Task* const task : calls) {
@@ -339,6 +346,7 @@ Worker* Actors::EndLife(Actor& actor) {
   node_.states.Enter(actor.state, Actor::State::kDead);
   node_.notes.NoteActor(NodeEventKind::kActorEnded, actor);
   if (!actor.name.empty()) by_name_.erase(actor.name);
+  node_.checkpoints.GiveUpComing(actor);
   node_.checkpoints.DropLog(actor);
   if (Object* const checkpoint = std::exchange(actor.checkpoint, nullptr)) {
     node_.objects.Release(*checkpoint);
@@ -353,7 +361,7 @@ void Actors::Release(Actor& actor) {
     std::vector<Task*> none;
     TakeCalls(actor, none);
     if (Worker* const worker = EndLife(actor)) {
-      node_.effects.DismissWorker(*worker, kNotNeeded);
+      node_.workers.End(*worker, kNotNeeded, /*gently=*/true);
       node_.workers.Retire(*worker, kNotNeeded);
     }
   }

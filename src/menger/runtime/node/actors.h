@@ -53,6 +53,7 @@ class Actors {
   void SettleDead(Task& task, const Actor* actor);
   void LetCallerGo(Actor& actor, const Id& caller);
   bool FindHome(Actor& actor);
+  Worker* FindProcess(SchedulingClass& need);
   void SortWaiting();
   Worker* EndLife(Actor& actor);
   std::vector<Task*> TakeCalls(Actor& actor, std::vector<Task*>& calls);

@@ -30,11 +30,6 @@ void Calls::Submit(ProcessIndex process, SpecPointer spec, Worker* thread) {
       throw InvalidArgument("an actor with concurrency {} needs Isolation::kProcess",
                             header.concurrency);
     }
-    const bool foreign = task.scheduling != nullptr && task.scheduling->foreign;
-    if (header.kind == CallKind::kConstruct && foreign) {
-      throw InvalidArgument("an actor lives on the node that makes it: {}",
-                            task.scheduling->need.MissingFrom(node_.scheduler.total()));
-    }
   } catch (const Error& error) {
     FailureKind kind = FailureKind::kException;
     if (error.code() == ErrorCode::kUnavailable) kind = FailureKind::kNodeDied;

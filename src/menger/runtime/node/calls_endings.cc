@@ -34,8 +34,8 @@ void Calls::RunAgain(Task& task, bool begun, const TaskFailure& cause) {
   const bool hopeless = cause.kind == FailureKind::kOutOfMemory && !task.header().retry_errors;
   if (begun && (++task.lost > RunsMax(task, RetriesOf(task)) || hopeless)) {
     TaskFailure failure = cause;
-    const bool died =
-        cause.kind == FailureKind::kWorkerDied || cause.kind == FailureKind::kActorDied;
+    const bool died = cause.kind == FailureKind::kWorkerDied ||
+                      cause.kind == FailureKind::kActorDied || cause.kind == FailureKind::kNodeDied;
     if (task.actor != nullptr && died) failure.kind = FailureKind::kActorUnavailable;
     failure.task = node_.notes.NameOf(task);
     failure.text +=
@@ -58,6 +58,10 @@ void Calls::Returned(Worker& worker, LeaseNumber lease) {
   Task* const task = FindLease(worker, lease);
   if (task == nullptr) return;
   node_.scheduler.Done(worker, *task, -1);
+  if (task->actor != nullptr) {
+    node_.actors.LeaveWorker(*task);
+    node_.actors.ServeLater(*task->actor);
+  }
   RunAgain(*task, /*begun=*/false, {});
 }
 

@@ -67,6 +67,7 @@ void Checkpoints::Ask(Actor& actor) {
 
 bool Checkpoints::IsDue(const Actor& actor) const {
   if (actor.checkpoint_every == 0 || actor.state != Actor::State::kAlive) return false;
+  if (actor.coming != nullptr) return false;
   if (actor.unsaved_calls < actor.checkpoint_every &&
       (actor.unsaved_bytes < node_.options.log_bytes_max || actor.unsaved_calls == 0)) {
     return false;
@@ -103,18 +104,59 @@ void Checkpoints::UpkeepDone(Task& task, std::span<TaskResult> results) {
   if (task.header().kind == CallKind::kSave) {
     ++node_.counts.checkpoints;
     node_.notes.NoteActor(NodeEventKind::kActorCheckpointed, actor);
-    Object* const before = std::exchange(actor.checkpoint, task.results.front());
+    Object& checkpoint = *task.results.front();
     task.results.clear();
-    node_.values.Fill(*actor.checkpoint, std::move(results[0].value), results[0].contained);
+    node_.values.Fill(checkpoint, std::move(results[0].value), results[0].contained);
     DropUpkeep(task);
-    DropLog(actor);
-    if (before != nullptr) node_.objects.Release(*before);
+    GiveUpComing(actor);  // It was asked for before that one was there.
+    actor.covered = actor.log.size();
+    if (checkpoint.value.kind == ObjectValue::Kind::kRemote) {
+      actor.coming = &checkpoint;
+      coming_.emplace(&checkpoint, &actor);
+      node_.effects.Restore(checkpoint);
+    } else {
+      TakeOver(actor, checkpoint);
+    }
   } else {
     for (const TaskResult& result : results) node_.values.Free(result.value);
     UpkeepLost(task);
   }
   node_.actors.Serve(actor);
   node_.objects.Release(object);
+}
+
+void Checkpoints::TakeOver(Actor& actor, Object& checkpoint) {
+  Object* const before = std::exchange(actor.checkpoint, &checkpoint);
+  const auto end = actor.log.begin() + static_cast<std::ptrdiff_t>(actor.covered);
+  const std::vector<Task*> covered(actor.log.begin(), end);
+  actor.log.erase(actor.log.begin(), end);
+  for (Task* const task : covered) node_.calls.Drop(*task);
+  if (before != nullptr) node_.objects.Release(*before);
+}
+
+void Checkpoints::CameHome(Object& object) {
+  const auto found = coming_.find(&object);
+  if (found == coming_.end()) return;
+  Actor& actor = *found->second;
+  coming_.erase(found);
+  actor.coming = nullptr;
+  Object& stands_for = *actor.object;
+  node_.objects.Hold(stands_for);  // As in UpkeepDone.
+  TakeOver(actor, object);
+  node_.actors.ServeLater(actor);
+  node_.objects.Release(stands_for);
+}
+
+void Checkpoints::GiveUpComing(Actor& actor) {
+  Object* const coming = std::exchange(actor.coming, nullptr);
+  if (coming == nullptr) return;
+  coming_.erase(coming);
+  node_.objects.Release(*coming);
+}
+
+void Checkpoints::NoRoom(const Object& object) {
+  const auto found = coming_.find(&object);
+  if (found != coming_.end()) GiveUpComing(*found->second);
 }
 
 void Checkpoints::UpkeepFailed(Task& task, const Payload& error) {

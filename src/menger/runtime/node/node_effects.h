@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "menger/runtime/node/node_records.h"
 #include "menger/runtime/node/peer_message.h"
 #include "menger/runtime/node/scheduler.h"
@@ -38,6 +40,9 @@ class NodeEffects : public WorkerQueues {
   // From now on what the worker says goes to that node, until it is back: it is offered a call of
   // this node's then.
   virtual void Lent(Worker&, const Peer&) {}
+  // Of a lent worker that has died: the calls that it had begun and not ended, as its borrower
+  // knows them.
+  virtual std::vector<LeaseNumber> BegunBy(const Worker&) { return {}; }
   // What somebody should know.
   virtual void Warn(std::string_view) {}
   // What people call the function; "" if nobody knows.

@@ -52,6 +52,11 @@ class PeerWorld : public World {
     machine.PeerDied(*peer, {.kind = FailureKind::kNodeDied, .text = "it is gone"});
     machine.Run();
   }
+  // In another life.
+  void BeginAnew(std::uint64_t epoch) {
+    peer = &machine.AddPeer(kOther, epoch, Resources(4, 1));
+    machine.Run();
+  }
 
   Peer* peer = nullptr;
   std::vector<PeerMessage> told;
@@ -107,8 +112,8 @@ TEST(NodePeersTest, WhatABorrowedWorkerHadNotBegunIsNotCharged) {
   PeerWorld world(0);
   const Call call = world.Submit({.retries = 0}, {}, {});
   Worker& first = world.Borrow(1);
-  world.machine.Returned(first, world.Begin(first).lease);
-  world.Receive({.kind = Kind::kLost, .loan = 1});
+  const LeaseNumber other = world.Begin(first).lease + 1;
+  world.Receive({.kind = Kind::kLost, .loan = 1, .begun = {other}});
   EXPECT_EQ(world.State(call.result()), "");
   world.Finish(world.Begin(world.Borrow(2)));
   EXPECT_EQ(world.State(call.result()), "value");
@@ -247,14 +252,110 @@ TEST(NodePeersTest, WhatANodeHasHereGoesWithIt) {
   world.ExpectNothingLeft();
 }
 
+TEST(NodePeersTest, AnActorWithoutRoomHereLivesInABorrowedWorker) {
+  PeerWorld world(1);
+  const Call actor = world.Construct({.scheduling = "gpu=1"});
+  const Call method = world.Method(actor, {});
+  ASSERT_EQ(world.Told(Kind::kWant).size(), 1);
+  Worker& worker = world.Borrow(7, "gpu=1");
+  const std::vector<PeerMessage> kept = world.Told(Kind::kKeep);
+  ASSERT_EQ(kept.size(), 1);
+  EXPECT_EQ(kept[0].loan, 7);
+  world.Finish(world.Begin(worker));
+  world.Finish(world.Begin(worker));
+  EXPECT_EQ(world.State(method.result()), "value");
+  // It does not go home for want of calls, nor when it is asked to.
+  world.Receive({.kind = Kind::kAskBack, .loan = 7});
+  world.machine.SetTime(1'000'000'000);
+  world.machine.Run();
+  EXPECT_TRUE(world.Told(Kind::kGiveBack).empty());
+  world.Forget(method.result());
+  world.Forget(actor.result());
+  const std::vector<PeerMessage> ends = world.Told(Kind::kEnd);
+  ASSERT_EQ(ends.size(), 1);
+  EXPECT_TRUE(ends[0].clean);
+  world.ExpectNothingLeft();
+}
+
+TEST(NodePeersTest, AnActorLivesAtHomeWhereThereIsRoom) {
+  PeerWorld world(1);
+  const Call actor = world.Construct({.scheduling = "cpu=1"});
+  EXPECT_TRUE(world.Told(Kind::kWant).empty());
+  world.FinishAll();
+  world.Construct({.scheduling = "cpu=1"});
+  EXPECT_EQ(world.Told(Kind::kWant).size(), 1);
+  EXPECT_EQ(world.State(actor.result()), "value");
+}
+
+TEST(NodePeersTest, AnActorIsMadeAgainElsewhereWhenItsNodeDies) {
+  PeerWorld world(0);
+  const Call actor = world.Construct({.scheduling = "gpu=1", .restarts = 1});
+  Worker& worker = world.Borrow(1, "gpu=1");
+  world.Finish(world.Begin(worker));
+  const Call method = world.Method(actor, {});
+  world.BeginAnew(2);
+  EXPECT_EQ(world.State(method.result()), "actor unavailable");
+  Worker& next = world.Borrow(1, "gpu=1");
+  world.Finish(world.Begin(next));
+  const Call again = world.Method(actor, {});
+  world.Finish(world.Begin(next));
+  EXPECT_EQ(world.State(again.result()), "value");
+}
+
+TEST(NodePeersTest, ACheckpointCountsOnceItIsHere) {
+  PeerWorld world(0);
+  world.room = 100;
+  const Call actor = world.Construct({.scheduling = "gpu=1", .restarts = 5, .checkpoint_every = 1});
+  Worker& worker = world.Borrow(1, "gpu=1");
+  world.Finish(world.Begin(worker));
+  const auto replayed = [&] { return world.machine.counts().replayed; };
+  const Call method = world.Method(actor, {});
+  world.Finish(world.Begin(worker));
+  const Running save = world.Begin(worker);
+  ASSERT_EQ(save.kind, CallKind::kSave);
+  world.Finish(save, {ObjectValue::Remote(world.peer->index, 3, 100)});
+  ASSERT_EQ(world.restored.size(), 1);
+  // The node goes before it has come: the actor does its call once more.
+  world.BeginAnew(2);
+  Worker& next = world.Borrow(1, "gpu=1");
+  world.Finish(world.Begin(next));
+  EXPECT_EQ(replayed(), 1);
+  world.Finish(world.Begin(next));
+  // This time it comes.
+  const Running again = world.Begin(next);
+  ASSERT_EQ(again.kind, CallKind::kSave);
+  world.Finish(again, {ObjectValue::Remote(world.peer->index, 4, 100)});
+  ASSERT_EQ(world.restored.size(), 2);
+  world.machine.Restored(*world.restored[1], {1, 64, 100});
+  world.BeginAnew(3);
+  Worker& third = world.Borrow(1, "gpu=1");
+  world.Finish(world.Begin(third));
+  EXPECT_EQ(replayed(), 1);
+  EXPECT_EQ(world.Begin(third).kind, CallKind::kLoad);
+  EXPECT_EQ(world.State(method.result()), "value");
+}
+
+TEST(NodePeersTest, WhatIsLentForAnActorIsNotAskedBack) {
+  PeerWorld world(1);
+  world.Receive({.kind = Kind::kWant, .count = 1});
+  const LoanNumber loan = world.Told(Kind::kLend).at(0).loan;
+  world.Receive({.kind = Kind::kKeep, .loan = loan});
+  world.Submit();
+  EXPECT_TRUE(world.Told(Kind::kAskBack).empty());
+  world.Receive({.kind = Kind::kEnd, .clean = true, .loan = loan, .text = "it is not needed"});
+  EXPECT_EQ(world.ended.size(), 1);
+}
+
 TEST(NodePeersTest, WhatNoNodeHasAnyLongerFails) {
   PeerWorld world(1);
   const Call call = world.Submit({}, {}, {.scheduling = "gpu=1"});
   EXPECT_EQ(world.State(call.result()), "");
   EXPECT_EQ(world.State(world.Submit({}, {}, {.scheduling = "gpu=2"}).result()), "exception");
-  EXPECT_EQ(world.State(world.Construct({.scheduling = "gpu=1"}).result()), "exception");
+  const Call actor = world.Construct({.scheduling = "gpu=1", .restarts = 5});
+  const Call method = world.Method(actor, {});
   world.EndPeer();
   EXPECT_EQ(world.State(call.result()), "node died");
+  EXPECT_EQ(world.State(method.result()), "actor died");
   EXPECT_EQ(world.State(world.Submit({}, {}, {.scheduling = "gpu=1"}).result()), "node died");
 }
 

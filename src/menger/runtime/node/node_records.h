@@ -203,6 +203,7 @@ struct Worker {
   PeerIndex lender = 0;       // it is a process of that node and does calls of this one,
   PeerIndex borrower = 0;     // or a process of this node and does calls of that one.
   bool asked_back = false;
+  bool stays = false;  // Lent for an actor: it comes back to nobody.
 
   bool blocked() const { return state == State::kBlocked; }
   bool gone() const { return state == State::kGone; }
@@ -256,9 +257,13 @@ struct Actor {
   std::uint32_t checkpoint_every = 0;  // Calls; 0 for one that is not.
   std::uint64_t checkpoints = 0;       // Saved and loaded so far.
   Object* checkpoint = nullptr;        // The last that has arrived, if any; held.
-  std::vector<Task*> log;              // Calls done since, in order; with what they need.
-  std::uint32_t unsaved_calls = 0;     // Offered since a checkpoint was asked for.
-  std::size_t unsaved_bytes = 0;       // Of those of them that are done.
+  // One that lies where the actor lives, and is on its way here; held. The first `covered` calls of
+  // the log are part of it.
+  Object* coming = nullptr;
+  std::size_t covered = 0;
+  std::vector<Task*> log;           // Calls done since, in order; with what they need.
+  std::uint32_t unsaved_calls = 0;  // Offered since a checkpoint was asked for.
+  std::size_t unsaved_bytes = 0;    // Of those of them that are done.
 };
 
 }  // namespace menger

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "menger/runtime/node/node_records.h"
 #include "menger/runtime/values/task_error.h"
@@ -18,10 +19,12 @@ struct PeerMessage {
     kWant,     // The sender would have `count` more workers for calls of the class `scheduling`.
     kLend,     // Here is one of them.
     kAskBack,  // The lender needs it itself.
+    kKeep,     // The borrower has an actor live in it: it will not be given back, only ended.
     // The borrower does not need it any longer; `clean`: nothing in it refers to an object of his.
     kGiveBack,
-    kEnd,        // The borrower wishes its end: a call that it runs is to be ended, as `text` says.
-    kLost,       // It has died, as `cause` says.
+    // The borrower wishes its end, as `text` says; `clean`: its process may end of itself first.
+    kEnd,
+    kLost,       // It has died, as `cause` says; of the calls offered to it `begun` were begun.
     kBlocked,    // Its call waits for objects: what it occupies may be used meanwhile.
     kUnblocked,  // No longer.
     kDrop,       // The value `kept` that lies there is not needed any longer.
@@ -34,6 +37,7 @@ struct PeerMessage {
   std::string scheduling;
   std::string text;
   TaskFailure cause;
+  std::vector<LeaseNumber> begun;
 };
 
 }  // namespace menger

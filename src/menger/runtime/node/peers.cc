@@ -71,8 +71,8 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
     case PeerMessage::Kind::kLost:
       if (Worker* const worker = FindBorrowed(peer, message.loan)) {
         if (message.kind == PeerMessage::Kind::kLost)
-          return node_.workers.Died(*worker, message.cause);
-        node_.scheduler.AskBack(*worker);
+          return node_.workers.Died(*worker, message.cause, &message.begun);
+        if (!worker->dedicated) node_.scheduler.AskBack(*worker);
       }
       return;
     case PeerMessage::Kind::kDrop:
@@ -80,6 +80,7 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
         node_.objects.DropReferrer(peer.process, *object);
       }
       return;
+    case PeerMessage::Kind::kKeep:
     case PeerMessage::Kind::kGiveBack:
     case PeerMessage::Kind::kEnd:
     case PeerMessage::Kind::kBlocked:
@@ -94,8 +95,11 @@ void Peers::ReceiveOfLent(Worker& worker, const PeerMessage& message) {
   switch (message.kind) {
     case PeerMessage::Kind::kGiveBack:
       return TakeIn(worker, message.clean);
+    case PeerMessage::Kind::kKeep:
+      worker.stays = true;
+      return;
     case PeerMessage::Kind::kEnd:
-      node_.effects.EndWorker(worker, message.text);
+      node_.workers.End(worker, message.text, /*gently=*/message.clean);
       return node_.workers.Retire(worker, message.text);
     case PeerMessage::Kind::kBlocked:
       return node_.scheduler.Block(worker, none);
@@ -129,6 +133,8 @@ void Peers::Serve() {
       FailForeign(*scheduling);
     }
   }
+  FailForeignActors();
+  CountHomeless();
   node_.values.SpreadNews();
   for (const auto& [index, peer] : peers_) {
     AskFor(*peer);
@@ -150,17 +156,47 @@ void Peers::FailForeign(SchedulingClass& scheduling) {
   }
 }
 
+void Peers::FailForeignActors() {
+  const std::deque<Actor*> waiting = node_.actors.waiting();
+  for (Actor* const actor : waiting) {
+    const auto& left = node_.actors.waiting();
+    if (std::find(left.begin(), left.end(), actor) == left.end()) continue;
+    const SchedulingClass& scheduling = *actor->construction->scheduling;
+    if (actor->worker != nullptr || !scheduling.foreign ||
+        node_.scheduler.IsElsewhere(scheduling.need)) {
+      continue;
+    }
+    node_.actors.Die(
+        *actor,
+        node_.notes.Describe(FailureKind::kActorDied, ErrorCode::kUnavailable, *actor->construction,
+                             fmt::format("the node that had what it needs is gone: {}",
+                                         scheduling.need.MissingFrom(node_.scheduler.total()))));
+  }
+}
+
+// Actors that there is no room for here.
+void Peers::CountHomeless() {
+  homeless_.clear();
+  for (const Actor* const actor : node_.actors.waiting()) {
+    const SchedulingClass& scheduling = *actor->construction->scheduling;
+    const bool homeless = actor->worker == nullptr && actor->state != Actor::State::kDead &&
+                          !node_.scheduler.HasRoomFor(scheduling);
+    if (homeless) ++homeless_[&scheduling];
+  }
+}
+
 void Peers::AskFor(Peer& peer) {
   for (const auto& scheduling : node_.scheduler.classes()) {
     const std::size_t here = scheduling->foreign ? 0 : node_.options.waiting_here_max;
-    const bool wants = scheduling->ready_count > here && peer.total.Contains(scheduling->need);
+    const auto homeless = homeless_.find(scheduling.get());
+    const std::size_t calls = scheduling->ready_count - std::min(scheduling->ready_count, here);
+    const std::size_t waiting = calls + (homeless != homeless_.end() ? homeless->second : 0);
+    const bool wants = waiting > 0 && peer.total.Contains(scheduling->need);
     if (!wants && peer.asked.empty()) continue;
     std::uint32_t& asked = peer.asked[scheduling->text];
     // In powers of two, and not less before there is nothing: what changes all the time is not
     // told.
-    const std::size_t count =
-        wants ? std::bit_ceil(std::min<std::size_t>(scheduling->ready_count - here, kWantedMax))
-              : 0;
+    const std::size_t count = wants ? std::bit_ceil(std::min<std::size_t>(waiting, kWantedMax)) : 0;
     if (count == asked || (count > 0 && count < asked)) continue;
     asked = static_cast<std::uint32_t>(count);
     Tell(peer.index,
@@ -171,7 +207,7 @@ void Peers::AskFor(Peer& peer) {
 void Peers::GiveBackIdle(Peer& peer) {
   std::vector<Worker*> idle;
   for (const auto& [loan, worker] : peer.borrowed) {
-    if (!worker->outstanding.empty() || worker->blocked()) continue;
+    if (worker->dedicated || !worker->outstanding.empty() || worker->blocked()) continue;
     const bool unused = worker->serving->ready_count == 0 &&
                         node_.now - worker->progress_at >= kLoanIdleNanoseconds;
     if (unused || worker->asked_back) idle.push_back(worker);
@@ -184,6 +220,18 @@ void Peers::GiveBackIdle(Peer& peer) {
     Tell(peer.index, {.kind = PeerMessage::Kind::kGiveBack, .clean = clean, .loan = loan});
   }
   node_.values.SpreadNews();
+}
+
+Worker* Peers::Dedicate(SchedulingClass& need) {
+  const auto found = std::ranges::find_if(need.workers, [](const Worker* worker) {
+    return worker->lender != 0 && worker->outstanding.empty() && !worker->blocked() &&
+           !worker->asked_back;
+  });
+  if (found == need.workers.end()) return nullptr;
+  Worker* const worker = *found;
+  Scheduler::Keep(*worker);
+  Tell(worker->lender, {.kind = PeerMessage::Kind::kKeep, .loan = worker->loan});
+  return worker;
 }
 
 void Peers::DropAt(const ObjectValue& value) {
@@ -242,13 +290,17 @@ Worker* Peers::LendOne(const std::string& scheduling) {
 
 // Calls of this node wait for what is lent.
 void Peers::AskBack() {
-  std::size_t count = node_.actors.waiting().size();
+  std::size_t count = 0;
+  for (const Actor* const actor : node_.actors.waiting()) {
+    if (!actor->construction->scheduling->foreign) ++count;
+  }
   for (const auto& scheduling : node_.scheduler.classes()) {
     if (!scheduling->foreign) count += scheduling->ready_count;
   }
   for (const auto& [index, peer] : peers_) {
     for (const auto& [loan, worker] : peer->lent) {
       if (count == 0) return;
+      if (worker->stays) continue;
       --count;
       if (std::exchange(worker->asked_back, true)) continue;
       Tell(index, {.kind = PeerMessage::Kind::kAskBack, .loan = loan});
@@ -279,8 +331,10 @@ Object* Peers::FindKept(const Peer& peer, std::uint64_t kept) const {
 }
 
 bool Peers::HasBorrowed() const {
-  return std::any_of(peers_.begin(), peers_.end(),
-                     [](const auto& entry) { return !entry.second->borrowed.empty(); });
+  return std::ranges::any_of(peers_, [](const auto& entry) {
+    return std::ranges::any_of(entry.second->borrowed,
+                               [](const auto& loan) { return !loan.second->dedicated; });
+  });
 }
 
 // ---- Ends.
@@ -290,7 +344,10 @@ void Peers::EndLoan(Worker& worker, const TaskFailure& cause) {
     if (Peer* const peer = Find(worker.lender)) peer->borrowed.erase(worker.loan);
   } else if (Peer* const peer = Find(worker.borrower)) {
     peer->lent.erase(worker.loan);
-    Tell(peer->index, {.kind = PeerMessage::Kind::kLost, .loan = worker.loan, .cause = cause});
+    Tell(peer->index, {.kind = PeerMessage::Kind::kLost,
+                       .loan = worker.loan,
+                       .cause = cause,
+                       .begun = node_.effects.BegunBy(worker)});
   }
   worker.loan = 0;
 }

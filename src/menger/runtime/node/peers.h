@@ -14,6 +14,9 @@ namespace menger {
 // call, object and actor has one owner, the node whose driver made it, by however many calls in
 // between; the death of any other node costs what a worker's death costs, and the larger values
 // that lay there. Of the lender a lent worker occupies the resources, and nothing else.
+//
+// An actor that has no room at home lives in a borrowed worker, which stays with it to the end of
+// either; its mailbox, its log and its checkpoints are its owner's.
 class Peers {
  public:
   explicit Peers(NodeParts& node) : node_(node) {}
@@ -32,13 +35,18 @@ class Peers {
   void DropAt(const ObjectValue& value);  // It lies there, and nobody needs it.
   // A loan is over because its worker is.
   void EndLoan(Worker& worker, const TaskFailure& cause);
-  bool HasBorrowed() const;
+  bool HasBorrowed() const;  // Workers that are to be given back once there is no use for them.
+  // A borrowed worker that has nothing to do, for an actor, whose end is its own; null if there is
+  // none.
+  Worker* Dedicate(SchedulingClass& need);
 
  private:
   void TellScheduler();
   void ReceiveOfLent(Worker& worker, const PeerMessage& message);
   void Borrow(Peer& peer, const PeerMessage& message);
   void FailForeign(SchedulingClass& scheduling);
+  void FailForeignActors();
+  void CountHomeless();
   void AskFor(Peer& peer);
   void GiveBackIdle(Peer& peer);
   void LoseAt(PeerIndex node, const TaskFailure& cause);
@@ -48,6 +56,7 @@ class Peers {
   void TakeIn(Worker& worker, bool clean);
 
   NodeParts& node_;
+  std::map<const SchedulingClass*, std::size_t> homeless_;  // Actors that would live elsewhere.
   std::map<PeerIndex, std::unique_ptr<Peer>> peers_;
   PeerIndex last_peer_ = 0;
   LoanNumber last_loan_ = 0;

@@ -133,8 +133,14 @@ class Scheduler {
   // What each of the others has in all.
   void SetElsewhere(std::vector<Resources> elsewhere);
   bool IsElsewhere(const Resources& need) const;
+  // So much is free here now, whether or not a worker is.
+  bool HasRoomFor(const SchedulingClass& need) const {
+    return !need.foreign && available_.Contains(need.need);
+  }
   // Another node's, for calls of the class, until RemoveWorker: its resources are not this node's.
   void AddBorrowed(Worker& worker, SchedulingClass& scheduling);
+  // It is one actor's from now on.
+  static void Keep(Worker& worker);
   // It is to be given back: what it has not begun is asked for, and it gets no more.
   void AskBack(Worker& worker);
   // Takes a worker that has nothing to do, with resources that nobody uses, out of the pool; null

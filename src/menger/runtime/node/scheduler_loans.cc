@@ -32,6 +32,11 @@ void Scheduler::AddBorrowed(Worker& worker, SchedulingClass& scheduling) {
   scheduling.workers.push_back(&worker);
 }
 
+void Scheduler::Keep(Worker& worker) {
+  std::erase(worker.serving->workers, &worker);
+  worker.dedicated = true;
+}
+
 void Scheduler::AskBack(Worker& worker) {
   worker.asked_back = true;
   std::vector<Task*> recalled;

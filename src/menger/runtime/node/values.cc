@@ -206,10 +206,12 @@ void Values::Restored(Object& object, const SharedExtent& extent) {
   node_.objects.Move(object, std::move(value));
   node_.objects.Hold(object);
   for (const Watch& watch : node_.objects.TakeWatches(object)) node_.effects.Ready(watch, object);
+  node_.checkpoints.CameHome(object);
   node_.objects.Release(object);
 }
 
 void Values::NoRoom(Object& object, const Payload& error) {
+  node_.checkpoints.NoRoom(object);
   const std::vector<Task*> fetching = node_.scheduler.fetching();
   for (Task* const task : fetching) {
     // The end of one may have ended others.

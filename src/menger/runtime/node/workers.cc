@@ -58,14 +58,15 @@ void Workers::HasRoomAgain(Worker& worker) {
 
 // ---- Ends.
 
-void Workers::Died(Worker& worker, const TaskFailure& cause) {
+void Workers::Died(Worker& worker, const TaskFailure& cause,
+                   const std::vector<LeaseNumber>* begun_there) {
   if (worker.gone()) return;
   if (worker.loan != 0) node_.peers.EndLoan(worker, cause);
   Retire(worker, cause.text);
   // What it had not begun is not to blame. Its queue is asked backwards: it began from the front.
   std::vector<std::pair<Task*, bool>> lost;
   while (Task* const task = worker.outstanding.back()) {
-    const bool begun = !node_.effects.Recall(worker, *task);
+    const bool begun = HadBegun(worker, *task, begun_there);
     if (begun) {
       const std::int64_t ran = node_.now - task->offered_at;
       node_.notes.NoteTask(NodeEventKind::kTaskLost, worker, *task, static_cast<double>(ran),
@@ -90,6 +91,13 @@ void Workers::Died(Worker& worker, const TaskFailure& cause) {
   node_.values.SpreadNews();
 }
 
+bool Workers::HadBegun(Worker& worker, const Task& task,
+                       const std::vector<LeaseNumber>* begun_there) {
+  if (worker.lender == 0) return !node_.effects.Recall(worker, task);
+  return begun_there == nullptr ||
+         std::ranges::find(*begun_there, task.lease) != begun_there->end();
+}
+
 void Workers::Retire(Worker& worker, std::string_view cause) {
   node_.notes.NoteWorker(NodeEventKind::kWorkerDied, worker, cause);
   if (worker.loan != 0) {
@@ -102,14 +110,21 @@ void Workers::Retire(Worker& worker, std::string_view cause) {
   retired_.push_back(worker.index);
 }
 
-void Workers::EndAsDied(Worker& worker, std::string_view why, std::string_view cause) {
+void Workers::End(Worker& worker, std::string_view why, bool gently) {
   if (worker.lender != 0) {
-    node_.peers.Tell(
-        worker.lender,
-        {.kind = PeerMessage::Kind::kEnd, .loan = worker.loan, .text = std::string(why)});
+    node_.peers.Tell(worker.lender, {.kind = PeerMessage::Kind::kEnd,
+                                     .clean = gently,
+                                     .loan = worker.loan,
+                                     .text = std::string(why)});
+  } else if (gently) {
+    node_.effects.DismissWorker(worker, why);
   } else {
     node_.effects.EndWorker(worker, why);
   }
+}
+
+void Workers::EndAsDied(Worker& worker, std::string_view why, std::string_view cause) {
+  End(worker, why);
   Died(worker, {.kind = FailureKind::kWorkerDied,
                 .code = ErrorCode::kUnavailable,
                 .text = std::string(cause)});

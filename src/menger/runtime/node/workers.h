@@ -22,7 +22,9 @@ class Workers {
   void TakeBackCalls(Worker& worker);
   void HasRoomAgain(Worker& worker);
   void StartFailed(std::string_view cause);
-  void Died(Worker& worker, const TaskFailure& cause);
+  // `begun`: of another node's worker, which calls it had begun; null: nobody knows, so all.
+  void Died(Worker& worker, const TaskFailure& cause,
+            const std::vector<LeaseNumber>* begun = nullptr);
   void Leave(Worker& worker);
 
   void AddBorrowed(std::unique_ptr<Worker> worker) {
@@ -30,6 +32,9 @@ class Workers {
     all_.emplace(index, std::move(worker));
   }
   bool Speaks(ProcessIndex process);  // The driver, or a worker that is not gone.
+  // Its process is to end, wherever that is; `gently`: it may do so of itself first. Retire or Died
+  // follows.
+  void End(Worker& worker, std::string_view why, bool gently = false);
   // Ends a worker that others' calls may have been given to: these are given to others.
   void EndAsDied(Worker& worker, std::string_view why, std::string_view cause);
   void Retire(Worker& worker, std::string_view cause);  // It is gone, and has no calls.
@@ -37,6 +42,8 @@ class Workers {
   void ForgetGone();
 
  private:
+  bool HadBegun(Worker& worker, const Task& task, const std::vector<LeaseNumber>* begun_there);
+
   NodeParts& node_;
   WorkersByIndex all_;
   WorkerIndex last_ = 0;

@@ -12,6 +12,7 @@ constexpr std::uint64_t kEventsMax = 400'000;
 constexpr std::int64_t kTickNanoseconds = 1'000'000;
 // Without anything to do, before the schedule counts as stuck: more than a call may be kept out.
 constexpr int kTicksMax = 2'500;
+constexpr int kNodesMax = 8;
 constexpr int kLastTicks = 12;  // After the end: what is lent goes home.
 
 }  // namespace
@@ -23,7 +24,7 @@ SimulatedCluster::SimulatedCluster(std::uint64_t seed) : random_(Random::FromSee
 SimulatedCluster::~SimulatedCluster() = default;
 
 void SimulatedCluster::MakePlans() {
-  const int nodes = OneIn(2) ? 1 : 2 + Draw(2);
+  const int nodes = OneIn(2) ? 1 : OneIn(8) ? 4 + Draw(kNodesMax - 3) : 2 + Draw(2);
   nodes_.resize(static_cast<std::size_t>(nodes));
   epochs_.resize(nodes_.size());
   common_.shared_percent = Draw(3) * 40;
@@ -35,12 +36,14 @@ void SimulatedCluster::MakePlans() {
     common_.gpus = OneIn(3);
     poor_ = OneIn(4);
     faults_ = !OneIn(3);
+    common_.seats = OneIn(2);
     node_deaths_ = OneIn(2) ? 1 + Draw(2) : 0;
-    // A node that has never heard of a GPU says so.
-    births_ = common_.gpus ? 0 : Draw(3);
+    // A node that has never heard of a GPU, or of seats, says so.
+    births_ = common_.gpus || common_.seats ? 0 : Draw(3);
     // What was put, or came from an actor, goes with the node where it lies.
     common_.errors =
-        node_deaths_ > 0 && (common_.shared_percent > 0 || common_.gpus || poor_ || !faithful_);
+        node_deaths_ > 0 && (common_.shared_percent > 0 || common_.gpus || poor_ || !faithful_ ||
+                             (common_.seats && node_deaths_ + 1 >= nodes));
   }
   for (int i = 0; i < nodes; ++i) StartNode(i);
   while (!rumours_.empty()) Spread(0);
@@ -51,6 +54,8 @@ NodePlan SimulatedCluster::MakeNodePlan(int number) {
   plan.threads = nodes_.size() == 1 && OneIn(5);
   plan.workers = poor_ && number == 1 ? 0 : 1 + Draw(3);
   plan.gpu = common_.gpus && number == 0;
+  // Actors that are left with too few seats would wait for ever.
+  if (common_.seats) plan.seats = number != 0 ? 1000 : node_deaths_ > 0 ? 0 : Draw(3);
   plan.driver_steps = 10 + Draw(50) / static_cast<int>(nodes_.size());
   plan.room = OneIn(2) ? 1 + static_cast<std::size_t>(Draw(3)) : 100;
   plan.waiting_here_max = static_cast<std::size_t>(Draw(3));

@@ -35,6 +35,7 @@ SimulatedNode::~SimulatedNode() = default;
 Resources SimulatedNode::ResourcesOf(const NodePlan& plan) {
   Resources resources(plan.workers, plan.gpu ? 1 : 0);
   resources.Set("slot", 1000);  // Of placement groups: enough for all.
+  if (plan.seats > 0) resources.Set("seat", plan.seats);
   return resources;
 }
 
@@ -142,7 +143,9 @@ void SimulatedNode::Complete(SpecHeader& header) {
 
 std::string_view SimulatedNode::NeedsOf(const SpecHeader& header) {
   if (header.kind != CallKind::kMethod && header.home.valid()) return "cpu=0 slot=1 @0";
-  if (header.kind == CallKind::kConstruct) return "cpu=0";
+  if (header.kind == CallKind::kConstruct) {
+    return common_.seats && header.task.low % 2 == 0 ? "cpu=0 seat=1" : "cpu=0";
+  }
   const bool gpu = common_.gpus && header.kind == CallKind::kFunction && header.task.low % 6 == 0;
   if (gpu) return "gpu=1";
   return header.kind == CallKind::kFunction && header.task.low % 5 == 0 ? "cpu=0.5" : "";
@@ -230,7 +233,6 @@ void SimulatedNode::Bury() {
       continue;
     }
     if (record != nullptr) {
-      if (record->borrower != 0) ReturnQueued(worker);
       machine_.WorkerDied(*record, {.kind = FailureKind::kWorkerDied,
                                     .code = ErrorCode::kUnavailable,
                                     .text = "it was killed"});

@@ -30,7 +30,8 @@ struct CommonPlan {
   std::uint16_t restarts = 0;
   std::uint16_t checkpoint_every = 0;
   int shared_percent = 0;
-  bool gpus = false;    // Some calls need one.
+  bool gpus = false;    // Some calls need one,
+  bool seats = false;   // some actors a seat.
   bool errors = false;  // Calls may fail because workers die, and the like.
 };
 
@@ -39,6 +40,7 @@ struct NodePlan {
   bool threads = false;
   int workers = 1;
   bool gpu = false;
+  int seats = 0;
   int driver_steps = 0;
   int deaths = 0;   // Still allowed,
   int cancels = 0;  // likewise,
@@ -57,6 +59,7 @@ struct SimulationCounts {
   std::uint64_t groups = 0;   // Placement groups that were asked for,
   std::uint64_t removed = 0;  // and those that were removed while calls were in them.
   std::uint64_t loans = 0;
+  std::uint64_t away = 0;     // Of these for actors.
   std::uint64_t remote = 0;   // What lent workers have said,
   std::uint64_t fetched = 0;  // and values brought from where they lay.
   std::uint64_t packets = 0;  // That were lost.
@@ -129,6 +132,9 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void ActorReleased(ActorId id) override { released_.push_back(id); }
   void TellPeer(const Peer& peer, const PeerMessage& message) override;
   void Lent(Worker&, const Peer&) override { ++counts_.loans; }
+  std::vector<LeaseNumber> BegunBy(const Worker& worker) override {
+    return workers_.at(worker.index)->BegunLeases();
+  }
 
   // ---- Surroundings.
   NodeMachine& machine() override { return machine_; }
@@ -156,7 +162,6 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void SayReturned(PeerIndex borrower, LoanNumber loan, LeaseNumber lease);
   void GetKept(PeerIndex borrower, std::uint64_t kept, ObjectId id);
   void TakeFetched(PeerIndex from, std::uint64_t kept, ObjectId id, const Payload& bytes);
-  void ReturnQueued(SimulatedWorker& worker);
 
   // ---- The schedule.
   void Kill(SimulatedWorker& worker);

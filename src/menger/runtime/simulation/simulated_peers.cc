@@ -55,6 +55,7 @@ void SimulatedNode::Send(PeerIndex to, Letter letter) {
 }
 
 void SimulatedNode::TellPeer(const Peer& peer, const PeerMessage& message) {
+  if (message.kind == PeerMessage::Kind::kKeep) ++counts_.away;
   Send(peer.index, [message](SimulatedNode& receiver, PeerIndex sender) {
     receiver.machine_.Receive(*receiver.machine_.FindPeer(sender), message);
   });
@@ -92,14 +93,6 @@ void SimulatedNode::SayReturned(PeerIndex borrower, LoanNumber loan, LeaseNumber
     Worker* const worker = NodeMachine::FindBorrowed(*owner.machine_.FindPeer(lender), loan);
     if (worker != nullptr) owner.machine_.Returned(*worker, lease);
   });
-}
-
-// What a dead worker had not begun.
-void SimulatedNode::ReturnQueued(SimulatedWorker& worker) {
-  const Worker& record = *machine_.FindWorker(worker.index());
-  for (const LeaseNumber lease : worker.QueuedLeases()) {
-    SayReturned(record.borrower, record.loan, lease);
-  }
 }
 
 Value SimulatedNode::ReadKept(PeerIndex borrower, std::uint64_t kept) {

@@ -40,10 +40,9 @@ bool SimulatedWorker::Recall(LeaseNumber lease) {
   return std::erase_if(queue_, [lease](const Entry& entry) { return entry.lease == lease; }) > 0;
 }
 
-std::vector<LeaseNumber> SimulatedWorker::QueuedLeases() const {
-  std::vector<LeaseNumber> leases;
-  for (const Entry& entry : queue_) leases.push_back(entry.lease);
-  return leases;
+std::vector<LeaseNumber> SimulatedWorker::BegunLeases() const {
+  if (call_ == nullptr) return {};
+  return {call_->entry.lease};
 }
 
 SimulatedWorker::Answer SimulatedWorker::MakeAnswer(Surroundings& owner, std::uint64_t request,

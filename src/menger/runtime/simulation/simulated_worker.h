@@ -97,7 +97,7 @@ class SimulatedWorker {
   void Offer(Entry entry) { queue_.push_back(std::move(entry)); }
   bool Recall(LeaseNumber lease);
   std::size_t queued() const { return queue_.size(); }
-  std::vector<LeaseNumber> QueuedLeases() const;
+  std::vector<LeaseNumber> BegunLeases() const;
   void Ready(Answer answer);  // Travels to the worker.
 
   // ---- What the simulation does with it.

@@ -38,6 +38,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.groups += cluster.counts().groups;
     sum.removed += cluster.counts().removed;
     sum.loans += cluster.counts().loans;
+    sum.away += cluster.counts().away;
     sum.remote += cluster.counts().remote;
     sum.fetched += cluster.counts().fetched;
     sum.packets += cluster.counts().packets;
@@ -54,10 +55,10 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
       count, sum.events, sum.node.submitted, sum.values, sum.errors, sum.deaths, sum.node.retried,
       sum.node.rebuilt, sum.node.replayed, sum.node.checkpoints);
   fmt::print(
-      "{} placement groups, {} of them removed, {} loans of workers, {} messages of theirs, {} "
-      "values fetched, {} nodes died, {} packets "
-      "lost\n",
-      sum.groups, sum.removed, sum.loans, sum.remote, sum.fetched, sum.node_deaths, sum.packets);
+      "{} placement groups, {} of them removed, {} loans of workers, {} of them for actors, "
+      "{} messages of theirs, {} values fetched, {} nodes died, {} packets lost\n",
+      sum.groups, sum.removed, sum.loans, sum.away, sum.remote, sum.fetched, sum.node_deaths,
+      sum.packets);
   EXPECT_EQ(StateDifferences(sum.states, /*all=*/count >= kEverything), "");
   if (count == 1) return;
   // Each thing that can happen does.
@@ -68,6 +69,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.groups, 0);
   EXPECT_GT(sum.removed, 0);
   EXPECT_GT(sum.loans, 0);
+  EXPECT_GT(sum.away, 0);
   EXPECT_GT(sum.fetched, 0);
   EXPECT_GT(sum.node_deaths, 0);
   EXPECT_GT(sum.packets, 0);
