@@ -185,8 +185,6 @@ void Spiller::MoveToDisk(Object& object, std::uint64_t number) {
   value.kind = ObjectValue::Kind::kSpilled;
   value.extent.bytes = object.value.extent.bytes;
   value.spilled_at = number;
-  value.node = object.value.node;
-  value.kept = object.value.kept;
   store_.Free(machine_.objects().Move(object, std::move(value)).extent);
 }
 

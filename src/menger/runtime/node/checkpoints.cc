@@ -113,7 +113,7 @@ void Checkpoints::UpkeepDone(Task& task, std::span<TaskResult> results) {
     if (checkpoint.value.kind == ObjectValue::Kind::kRemote) {
       actor.coming = &checkpoint;
       coming_.emplace(&checkpoint, &actor);
-      node_.effects.Restore(checkpoint);
+      node_.copies.Bring(checkpoint, 0);
     } else {
       TakeOver(actor, checkpoint);
     }

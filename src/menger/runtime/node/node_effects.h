@@ -9,12 +9,26 @@
 
 namespace menger {
 
+// A value that is to be brought here from another node. What has come is told by
+// NodeMachine::Pulled or NotPulled, with `owner` and `pull`.
+struct PullOrder {
+  const Peer* owner = nullptr;   // Whose it is; null: this node's.
+  std::uint64_t pull = 0;        // As whose pull.
+  const Peer* source = nullptr;  // Who has it; null: its owner, who knows it by the pull.
+  std::uint64_t name = 0;        // As what the source keeps it for its owner.
+  std::uint64_t bytes = 0;
+};
+
 // What the node's logic asks of the world; done at once, before the call returns, and without a
 // call of the machine.
 class NodeEffects : public WorkerQueues {
  public:
   // A watched object has its value (or error) now. The watch is over.
   virtual void Ready(const Watch& watch, Object& object) = 0;
+  // One of this node's that is on the disk is wanted in memory: NodeMachine::Restored or NoRoom
+  // follows. Again changes nothing.
+  virtual void Restore(Object&) {}
+  virtual void Pull(const PullOrder&) {}
   // A value that nobody needs any longer, wherever it lies.
   virtual void Free(const ObjectValue& value) = 0;
   // The worker is to end: its process is killed. It is gone for the machine: WorkerDied is not

@@ -112,6 +112,10 @@ class NodeMachine {
   bool WatchObject(const Watch& watch, Object& object, bool with_value = false) {
     return parts_.values.WatchObject(watch, object, with_value);
   }
+  // Whether the process finds its value (or error) in the memory of the node that it lives on.
+  bool IsThere(const Object& object, ProcessIndex reader) const {
+    return parts_.values.IsThere(object, reader);
+  }
   void Unwatch(const Watch& watch, Object& object) { parts_.objects.DropWatch(watch, object); }
   // The value is gone: the call that made it runs again, with its arguments made again where they
   // are gone, too; what cannot be made again becomes an error.
@@ -158,6 +162,17 @@ class NodeMachine {
   }
   Object* FindKept(const Peer& peer, std::uint64_t kept) const {
     return parts_.peers.FindKept(peer, kept);
+  }
+  // What was ordered (NodeEffects::Pull) has come, or will not.
+  void Pulled(Peer* owner, std::uint64_t pull, ObjectValue value) {
+    parts_.peers.Pulled(owner, pull, std::move(value));
+  }
+  void NotPulled(Peer* owner, std::uint64_t pull) { parts_.peers.NotPulled(owner, pull); }
+  // Which of this node's values another pulls by that name; null if it is not wanted any longer.
+  Object* FindPull(std::uint64_t pull) const { return parts_.copies.Find(pull); }
+  // As what that node keeps a value of this one; 0: it does not lie there.
+  std::uint64_t NameAt(const Object& object, PeerIndex node) const {
+    return parts_.copies.NameAt(object, node);
   }
 
   // ---- Actors.

@@ -6,6 +6,7 @@
 #include "menger/runtime/node/actors.h"
 #include "menger/runtime/node/calls.h"
 #include "menger/runtime/node/checkpoints.h"
+#include "menger/runtime/node/copies.h"
 #include "menger/runtime/node/demand.h"
 #include "menger/runtime/node/families.h"
 #include "menger/runtime/node/groups.h"
@@ -58,7 +59,8 @@ struct NodeParts {
       : options(std::move(what)),
         effects(world),
         objects(values, states),
-        scheduler(options.resources, options.workers, options.pool_max, objects, states, world),
+        scheduler(options.resources, options.workers, options.pool_max, objects, states, world,
+                  copies),
         lineage(objects, tasks),
         demand(scheduler, objects, workers.all()),
         waits(*this) {}
@@ -71,7 +73,8 @@ struct NodeParts {
   NodeCounts counts;
   States states;
   Values values{*this};  // And who waits for them,
-  ObjectTable objects;   // who needs each.
+  ObjectTable objects;   // who needs each,
+  Copies copies{*this};  // and at which nodes they lie.
   Scheduler scheduler;   // Which worker gets which call, and when.
   Pool<Task> tasks;      // The records of calls.
   Calls calls{*this};    // From their beginning to their end.

@@ -29,8 +29,11 @@ class PeerWorld : public World {
   bool Recall(Worker& worker, const Task& task) override {
     return worker.lender == 0 && World::Recall(worker, task);
   }
-  void Restore(Object& object) override { restored.push_back(&object); }
-  void TellPeer(const Peer&, const PeerMessage& message) override { told.push_back(message); }
+  void Pull(const PullOrder& order) override { pulls.push_back(order); }
+  void TellPeer(const Peer& to, const PeerMessage& message) override {
+    told.push_back(message);
+    told_to.push_back(to.index);
+  }
 
   // Nothing, or what it has told of that kind since it was asked last.
   std::vector<PeerMessage> Told(Kind kind) {
@@ -60,7 +63,8 @@ class PeerWorld : public World {
 
   Peer* peer = nullptr;
   std::vector<PeerMessage> told;
-  std::vector<Object*> restored;
+  std::vector<PeerIndex> told_to;
+  std::vector<PullOrder> pulls;
 };
 
 TEST(NodePeersTest, ANodeWithMoreCallsThanMayWaitAsksForWorkers) {
@@ -155,9 +159,11 @@ TEST(NodePeersTest, AValueIsFetchedForAWorkerHere) {
   const ObjectId put = ResultOf(ChildTask(RootTask(9), 1), 0);
   world.machine.Put(kDriver, put, ObjectValue::Remote(world.peer->index, 5, 100), {});
   const Call call = world.Submit({put});
-  EXPECT_FALSE(world.restored.empty());
+  ASSERT_EQ(world.pulls.size(), 1);
+  EXPECT_EQ(world.pulls[0].name, 5);
+  EXPECT_EQ(world.pulls[0].source, world.peer);
   EXPECT_EQ(world.Begin().lease, 0);
-  world.machine.Restored(*world.machine.objects().Find(put), {1, 64, 100});
+  world.machine.Pulled(nullptr, world.pulls[0].pull, World::Large(64));
   world.machine.Run();
   world.FinishAll();
   EXPECT_EQ(world.State(call.result()), "value");
@@ -172,11 +178,11 @@ TEST(NodePeersTest, AValueIsReadWhereItLiesByAWorkerThere) {
   Worker& worker = world.Borrow(1);
   ASSERT_EQ(world.queues[worker.index].size(), 1);
   EXPECT_TRUE(world.machine.WatchObject({worker.index, 2}, object, /*with_value=*/true));
-  EXPECT_TRUE(world.restored.empty());
+  EXPECT_TRUE(world.pulls.empty());
   EXPECT_FALSE(world.machine.WatchObject({kDriver, 1}, object, /*with_value=*/true));
-  EXPECT_EQ(world.restored.size(), 1);
+  ASSERT_EQ(world.pulls.size(), 1);
   // What has come lies here and there, until nobody needs it.
-  world.machine.Restored(object, {1, 64, 100});
+  world.machine.Pulled(nullptr, world.pulls[0].pull, World::Large(64));
   EXPECT_EQ(world.ready, std::vector<std::uint64_t>{1});
   world.Finish(world.Begin(worker));
   world.told.clear();
@@ -314,7 +320,7 @@ TEST(NodePeersTest, ACheckpointCountsOnceItIsHere) {
   const Running save = world.Begin(worker);
   ASSERT_EQ(save.kind, CallKind::kSave);
   world.Finish(save, {ObjectValue::Remote(world.peer->index, 3, 100)});
-  ASSERT_EQ(world.restored.size(), 1);
+  ASSERT_EQ(world.pulls.size(), 1);
   // The node goes before it has come: the actor does its call once more.
   world.BeginAnew(2);
   Worker& next = world.Borrow(1, "gpu=1");
@@ -325,12 +331,15 @@ TEST(NodePeersTest, ACheckpointCountsOnceItIsHere) {
   const Running again = world.Begin(next);
   ASSERT_EQ(again.kind, CallKind::kSave);
   world.Finish(again, {ObjectValue::Remote(world.peer->index, 4, 100)});
-  ASSERT_EQ(world.restored.size(), 2);
-  world.machine.Restored(*world.restored[1], {1, 64, 100});
+  ASSERT_EQ(world.pulls.size(), 2);
+  world.machine.Pulled(nullptr, world.pulls[1].pull, World::Large(64));
   world.BeginAnew(3);
   Worker& third = world.Borrow(1, "gpu=1");
   world.Finish(world.Begin(third));
   EXPECT_EQ(replayed(), 1);
+  const std::vector<PeerMessage> sent = world.Told(Kind::kPull);
+  ASSERT_EQ(sent.size(), 1);
+  world.Receive({.kind = Kind::kPulled, .kept = sent[0].kept});
   EXPECT_EQ(world.Begin(third).kind, CallKind::kLoad);
   EXPECT_EQ(world.State(method.result()), "value");
 }

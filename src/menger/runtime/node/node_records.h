@@ -48,6 +48,7 @@ struct Object {
   using State = ObjectState;
   ObjectId id;
   StateOf<State> state;
+  bool elsewhere = false;       // Copies knows places where it lies, or comes to lie.
   bool unsettled = false;       // Waits for ObjectTable to see whether anybody needs it.
   std::uint32_t referrers = 0;  // References that processes count.
   std::uint32_t holds = 0;      // Calls that need it or will give it, values that contain it.
@@ -64,6 +65,11 @@ struct Object {
   std::vector<Object*> contained;  // What its value refers to; each is held.
   Object* previous = nullptr;      // Among the values in shared memory.
   Object* next = nullptr;
+};
+
+// By the id, so that the order in which objects are met is the same in every run.
+struct ObjectHash {
+  std::size_t operator()(const Object* object) const { return IdHash()(object->id); }
 };
 
 // How long calls of one name take: how many may be given to a worker at once.
@@ -131,6 +137,7 @@ struct Task {
   std::uint64_t wait = 0;      // The number of its wait for them; 0: it does not wait.
   SpecPointer spec;
   Worker* worker = nullptr;
+  Worker* awaited_by = nullptr;  // Of another node, to which its arguments are on their way.
   LeaseNumber lease = 0;
   std::int64_t offered_at = 0;
   SchedulingClass* scheduling = nullptr;
@@ -202,6 +209,9 @@ struct Worker {
   LoanNumber loan = 0;        // While it is lent:
   PeerIndex lender = 0;       // it is a process of that node and does calls of this one,
   PeerIndex borrower = 0;     // or a process of this node and does calls of that one.
+  Task* awaits = nullptr;     // A borrowed one: the call that it gets next (awaited_by),
+  std::int64_t awaits_since = 0;
+  std::uint64_t tried = 0;  // and the round in which it was to get one that could not yet go.
   bool asked_back = false;
   bool stays = false;  // Lent for an actor: it comes back to nobody.
 

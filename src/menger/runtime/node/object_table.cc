@@ -114,14 +114,14 @@ bool ObjectTable::Fill(Object& object, ObjectValue value, std::span<const Object
 
 void ObjectTable::Lose(Object& object) {
   states_->Enter(object.state, Object::State::kPending);
+  if (object.value.kind != ObjectValue::Kind::kNone) listener_->OnFreed(object);
   Unlist(object);
-  if (object.value.kind != ObjectValue::Kind::kNone) listener_->OnFreed(object.value);
   object.value = ObjectValue();
 }
 
 void ObjectTable::DropValue(Object& object) {
+  if (object.value.kind != ObjectValue::Kind::kNone) listener_->OnFreed(object);
   Unlist(object);
-  if (object.value.kind != ObjectValue::Kind::kNone) listener_->OnFreed(object.value);
   object.value = ObjectValue();
   for (Object* const inner : std::exchange(object.contained, {})) {
     --inner->holds;

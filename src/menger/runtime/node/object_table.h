@@ -23,7 +23,7 @@ class ObjectTable {
     // Nobody needs the object any longer; it is remembered, at most.
     virtual void OnUnneeded(Object& object) = 0;
     // The value is not there any longer: its extent or its place on the disk may be used again.
-    virtual void OnFreed(const ObjectValue& value) = 0;
+    virtual void OnFreed(Object& object) = 0;
     // The object is forgotten: the call that made it is kept for one result less.
     virtual void OnForgotten(Task& producer) = 0;
 
@@ -95,10 +95,6 @@ class ObjectTable {
     std::uint32_t pins = 0;
     std::uint32_t watches = 0;
     bool operator==(const Use&) const = default;
-  };
-  // By the id, so that the order in which they are dropped is the same in every run.
-  struct ObjectHash {
-    std::size_t operator()(const Object* object) const { return IdHash()(object->id); }
   };
   using Uses = std::unordered_map<Object*, Use, ObjectHash>;
 

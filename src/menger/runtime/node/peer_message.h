@@ -28,12 +28,21 @@ struct PeerMessage {
     kBlocked,    // Its call waits for objects: what it occupies may be used meanwhile.
     kUnblocked,  // No longer.
     kDrop,       // The value `kept` that lies there is not needed any longer.
+    // A copy of the sender's value shall lie there as `kept`, to be had of the life `source_epoch`
+    // of the node `source`, which keeps it as `source_name`, or of the sender, if none is named;
+    kPull,
+    kPulled,     // it does,
+    kNotPulled,  // or does not.
   };
   Kind kind = Kind::kWant;
   bool clean = false;
   std::uint32_t count = 0;
-  LoanNumber loan = 0;  // Of all but kWant and kDrop.
+  LoanNumber loan = 0;  // Of what is about one.
   std::uint64_t kept = 0;
+  NodeId source;
+  std::uint64_t source_epoch = 0;
+  std::uint64_t source_name = 0;
+  std::uint64_t bytes = 0;  // So large is what is pulled.
   std::string scheduling;
   std::string text;
   TaskFailure cause;

@@ -80,6 +80,13 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
         node_.objects.DropReferrer(peer.process, *object);
       }
       return;
+    case PeerMessage::Kind::kPull:
+      return PullFor(peer, message);
+    case PeerMessage::Kind::kPulled:
+      if (!node_.copies.Arrived(peer.index, message.kept, {})) DropAt(peer.index, message.kept);
+      return;
+    case PeerMessage::Kind::kNotPulled:
+      return node_.copies.Failed(message.kept);
     case PeerMessage::Kind::kKeep:
     case PeerMessage::Kind::kGiveBack:
     case PeerMessage::Kind::kEnd:
@@ -207,7 +214,10 @@ void Peers::AskFor(Peer& peer) {
 void Peers::GiveBackIdle(Peer& peer) {
   std::vector<Worker*> idle;
   for (const auto& [loan, worker] : peer.borrowed) {
-    if (worker->dedicated || !worker->outstanding.empty() || worker->blocked()) continue;
+    if (worker->dedicated || worker->blocked() || worker->awaits != nullptr ||
+        !worker->outstanding.empty()) {
+      continue;
+    }
     const bool unused = worker->serving->ready_count == 0 &&
                         node_.now - worker->progress_at >= kLoanIdleNanoseconds;
     if (unused || worker->asked_back) idle.push_back(worker);
@@ -225,7 +235,7 @@ void Peers::GiveBackIdle(Peer& peer) {
 Worker* Peers::Dedicate(SchedulingClass& need) {
   const auto found = std::ranges::find_if(need.workers, [](const Worker* worker) {
     return worker->lender != 0 && worker->outstanding.empty() && !worker->blocked() &&
-           !worker->asked_back;
+           worker->awaits == nullptr && !worker->asked_back;
   });
   if (found == need.workers.end()) return nullptr;
   Worker* const worker = *found;
@@ -234,26 +244,8 @@ Worker* Peers::Dedicate(SchedulingClass& need) {
   return worker;
 }
 
-void Peers::DropAt(const ObjectValue& value) {
-  Tell(value.node, {.kind = PeerMessage::Kind::kDrop, .kept = value.kept});
-}
-
-// What lies at a node that is gone.
-void Peers::LoseAt(PeerIndex node, const TaskFailure& cause) {
-  std::vector<Object*> there;
-  node_.objects.ForEach([&](Object& object) {
-    if (object.value.node == node) there.push_back(&object);
-  });
-  for (Object* const object : there) node_.objects.Hold(*object);
-  for (Object* const object : there) {
-    // It may have been made again, elsewhere.
-    if (object->value.kind == ObjectValue::Kind::kRemote && object->value.node == node) {
-      node_.values.MakeAgain(*object, &cause);
-    } else if (object->value.node == node) {
-      object->value.node = 0;
-    }
-  }
-  for (Object* const object : there) node_.objects.Release(*object);
+void Peers::DropAt(PeerIndex node, std::uint64_t name) {
+  Tell(node, {.kind = PeerMessage::Kind::kDrop, .kept = name});
 }
 
 // ---- The lender.
@@ -320,10 +312,43 @@ void Peers::TakeIn(Worker& worker, bool clean) {
 }
 
 std::uint64_t Peers::KeepFor(const Peer& peer, ObjectValue value) {
-  Object& object = node_.objects.FindOrMake(KeptId(peer, ++last_kept_));
+  Keep(peer, ++last_kept_, std::move(value));
+  return last_kept_;
+}
+
+void Peers::Keep(const Peer& peer, std::uint64_t name, ObjectValue value) {
+  Object& object = node_.objects.FindOrMake(KeptId(peer, name));
   node_.objects.AddReferrer(peer.process, object);
   node_.values.Fill(object, std::move(value), {});
-  return last_kept_;
+}
+
+// ---- Copies of another's values.
+
+void Peers::PullFor(Peer& owner, const PeerMessage& message) {
+  PullOrder order{
+      .owner = &owner, .pull = message.kept, .name = message.source_name, .bytes = message.bytes};
+  if (message.source.valid()) {
+    const auto found = std::ranges::find_if(peers_, [&message](const auto& entry) {
+      return entry.second->node == message.source && entry.second->epoch == message.source_epoch;
+    });
+    if (found == peers_.end()) return NotPulled(&owner, message.kept);
+    order.source = found->second.get();
+  }
+  node_.effects.Pull(order);
+}
+
+void Peers::Pulled(Peer* owner, std::uint64_t pull, ObjectValue value) {
+  if (owner == nullptr) {
+    if (!node_.copies.Arrived(0, pull, value.extent)) node_.values.Free(value);
+    return node_.values.SpreadNews();
+  }
+  Keep(*owner, pull, std::move(value));
+  Tell(owner->index, {.kind = PeerMessage::Kind::kPulled, .kept = pull});
+}
+
+void Peers::NotPulled(Peer* owner, std::uint64_t pull) {
+  if (owner == nullptr) return node_.copies.Failed(pull);
+  Tell(owner->index, {.kind = PeerMessage::Kind::kNotPulled, .kept = pull});
 }
 
 Object* Peers::FindKept(const Peer& peer, std::uint64_t kept) const {
@@ -363,7 +388,7 @@ void Peers::Died(Peer& peer, const TaskFailure& cause) {
   }
   for (const auto& [loan, worker] : dead->borrowed) node_.workers.Died(*worker, cause);
   node_.objects.DropProcess(dead->process);
-  LoseAt(dead->index, cause);
+  node_.copies.PeerDied(dead->index, cause);
   node_.values.SpreadNews();
 }
 

@@ -28,11 +28,13 @@ class Peers {
   void Receive(Peer& peer, const PeerMessage& message);
   static Worker* FindBorrowed(const Peer& peer, LoanNumber loan);
   std::uint64_t KeepFor(const Peer& peer, ObjectValue value);
+  void Pulled(Peer* owner, std::uint64_t pull, ObjectValue value);
+  void NotPulled(Peer* owner, std::uint64_t pull);
   Object* FindKept(const Peer& peer, std::uint64_t kept) const;
 
   void Serve();  // Asks for workers, lends, and gives back.
   void Tell(PeerIndex to, const PeerMessage& message);
-  void DropAt(const ObjectValue& value);  // It lies there, and nobody needs it.
+  void DropAt(PeerIndex node, std::uint64_t name);  // It lies there, and nobody needs it.
   // A loan is over because its worker is.
   void EndLoan(Worker& worker, const TaskFailure& cause);
   bool HasBorrowed() const;  // Workers that are to be given back once there is no use for them.
@@ -49,7 +51,8 @@ class Peers {
   void CountHomeless();
   void AskFor(Peer& peer);
   void GiveBackIdle(Peer& peer);
-  void LoseAt(PeerIndex node, const TaskFailure& cause);
+  void Keep(const Peer& peer, std::uint64_t name, ObjectValue value);
+  void PullFor(Peer& owner, const PeerMessage& message);
   void LendTo(Peer& peer);
   Worker* LendOne(const std::string& scheduling);
   void AskBack();

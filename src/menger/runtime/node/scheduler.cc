@@ -15,8 +15,7 @@ namespace {
 constexpr double kAheadNanoseconds = 200'000;
 constexpr std::size_t kOutstandingMax = 512;
 constexpr double kBriefNanoseconds = 20'000;
-constexpr double kHopNanoseconds = 100'000;  // To another node and back.
-constexpr double kTimesWeight = 0.1;         // Of the newest measurement.
+constexpr double kTimesWeight = 0.1;  // Of the newest measurement.
 // Of calls that wait more often than so, none is given ahead: each begins only if it may.
 constexpr double kSeldomWaits = 0.05;
 constexpr std::int64_t kStuckNanoseconds = 500'000;
@@ -33,14 +32,15 @@ void Erase(std::vector<T*>& all, const T* one) {
 }  // namespace
 
 Scheduler::Scheduler(Resources total, int workers, int pool_max, ObjectTable& objects,
-                     States& states, WorkerQueues& queues)
+                     States& states, WorkerQueues& queues, ValuePlaces& places)
     : total_(std::move(total)),
       available_(total_),
       workers_wanted_(workers),
       pool_max_(std::max(workers, pool_max)),
       objects_(&objects),
       states_(&states),
-      queues_(&queues) {
+      queues_(&queues),
+      places_(&places) {
   SchedulingClass& usual = NewClass("", Resources(1, 0));
   usual.foreign = !total_.Contains(usual.need);
 }
@@ -106,6 +106,7 @@ void Scheduler::AddWorker(Worker& worker) {
 void Scheduler::RemoveWorker(Worker& worker) {
   if (worker.blocked()) waits_.erase(worker.waits_as);
   if (worker.lender != 0) {
+    if (worker.awaits != nullptr) StopReading(*worker.awaits);
     Erase(worker.serving->workers, &worker);
     worker.serving = nullptr;
     return;
@@ -189,11 +190,9 @@ bool Scheduler::BeginReading(const Worker& worker, Task& task) {
   }
   bool there = true;
   for (Object* const argument : arguments) {
-    const ObjectValue::Kind kind = argument->value.kind;
-    const bool remote = kind == ObjectValue::Kind::kRemote;
-    if (remote && argument->value.node == worker.lender) continue;
-    if (remote || kind == ObjectValue::Kind::kSpilled) queues_->Restore(*argument);
-    there &= kind == ObjectValue::Kind::kShared || kind == ObjectValue::Kind::kInline;
+    if (places_->IsAt(*argument, worker.lender)) continue;
+    places_->Bring(*argument, worker.lender);
+    there = false;
   }
   if (there == task.fetching) {
     task.fetching = !there;
@@ -209,6 +208,7 @@ bool Scheduler::BeginReading(const Worker& worker, Task& task) {
 void Scheduler::StopReading(Task& task) {
   if (!std::exchange(task.reading, false)) return;
   if (std::exchange(task.fetching, false)) Erase(fetching_, &task);
+  StopAwaiting(task);
   for (std::uint32_t i = 0; i < task.references; ++i) objects_->EndRead(*task.arguments[i]);
 }
 
@@ -240,6 +240,7 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
     StopReading(task);
     return false;
   }
+  StopAwaiting(task);
   worker.leases = *lease;
   worker.places.set(*lease % kLeasesMax);
   if (worker.outstanding.empty()) worker.progress_at = now_;
@@ -293,29 +294,15 @@ bool Scheduler::MayQueue(const Task& task) {
 }
 
 bool Scheduler::HasRoom(const Worker& worker) const {
+  return worker.tried != round_ && TakesMore(worker);
+}
+
+bool Scheduler::TakesMore(const Worker& worker) const {
   if (worker.blocked() || worker.full || worker.asked_back) return false;
   if (worker.outstanding.empty()) return true;
   if (!MayQueue(*worker.outstanding.back()) || IsStuck(worker)) return false;
   return worker.queued_nanoseconds < kAheadNanoseconds &&
          worker.outstanding.size() < kOutstandingMax;
-}
-
-namespace {
-
-// What a worker has before it, and the way to it.
-double Load(const Worker& worker) {
-  return worker.queued_nanoseconds + (worker.lender != 0 ? kHopNanoseconds : 0);
-}
-
-}  // namespace
-
-Worker* Scheduler::LeastBusy(SchedulingClass& scheduling) const {
-  Worker* best = nullptr;
-  for (Worker* const worker : scheduling.workers) {
-    if (!HasRoom(*worker)) continue;
-    if (best == nullptr || Load(*worker) < Load(*best)) best = worker;
-  }
-  return best;
 }
 
 bool Scheduler::Assign(Worker& worker, SchedulingClass& scheduling) {
@@ -343,8 +330,12 @@ void Scheduler::ReclaimIdle() {
 }
 
 Worker* Scheduler::WorkerFor(SchedulingClass& scheduling) {
-  Worker* const best = LeastBusy(scheduling);
+  const Task* const next = Front(scheduling);
+  Worker* const best = LeastBusy(scheduling, next);
   if (best != nullptr && best->outstanding.empty() && best->lender == 0) return best;
+  // Elsewhere only what is there sooner than its arguments are here.
+  if (best != nullptr && best->lender != 0 && CostOf(*best, next) < MissingNanoseconds(*next, 0))
+    return best;
   if (idle_.empty()) ReclaimIdle();
   const int pool = pool_size_ + workers_starting_;
   const bool stands_in =

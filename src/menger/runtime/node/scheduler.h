@@ -27,11 +27,22 @@ class WorkerQueues {
   virtual void Announce(Worker& worker) = 0;
   // One more worker is wanted; AddWorker follows, sooner or later.
   virtual void StartWorker() = 0;
-  // The value is wanted in memory; until then no call is offered that needs it.
-  virtual void Restore(Object&) {}
 
  protected:
   ~WorkerQueues() = default;
+};
+
+// Where values lie, of this node (0) and others: see Copies.
+class ValuePlaces {
+ public:
+  // It is there, in memory, or travels with the call.
+  virtual bool IsAt(const Object& object, PeerIndex node) const = 0;
+  // It shall come to lie there; until then no call is offered there that needs it. Again changes
+  // nothing.
+  virtual void Bring(Object& object, PeerIndex node) = 0;
+
+ protected:
+  ~ValuePlaces() = default;
 };
 
 // Decides which worker gets which call, and when.
@@ -71,7 +82,7 @@ class Scheduler {
 
   // `pool_max`: so many workers at the most, beside those of actors.
   Scheduler(Resources total, int workers, int pool_max, ObjectTable& objects, States& states,
-            WorkerQueues& queues);
+            WorkerQueues& queues, ValuePlaces& places);
 
   const Resources& total() const { return total_; }
   const Resources& available() const { return available_; }
@@ -218,11 +229,19 @@ class Scheduler {
   void CheckElsewhere(const Resources& need, bool was_elsewhere) const;
   bool Serve(SchedulingClass& scheduling);
   Worker* WorkerFor(SchedulingClass& scheduling);
-  Worker* LeastBusy(SchedulingClass& scheduling) const;
+  Worker* LeastBusy(const SchedulingClass& scheduling, const Task* next) const;
   bool Assign(Worker& worker, SchedulingClass& scheduling);
   void Unassign(Worker& worker);
   void ReclaimIdle();
   bool HasRoom(const Worker& worker) const;
+  bool TakesMore(const Worker& worker) const;
+  void Await(Worker& worker, Task& task) const;
+  static void StopAwaiting(Task& task);
+  bool IsAwaited(const Task& task) const;
+  Task* NextFor(const Worker& worker, SchedulingClass& scheduling);
+  Task* NextForBorrowed(const Worker& worker, const SchedulingClass& scheduling) const;
+  double MissingNanoseconds(const Task& task, PeerIndex node) const;
+  double CostOf(const Worker& worker, const Task* next) const;
   void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled);
   void TakeBackAll(Worker& worker, std::vector<Task*>& recalled);
   bool BeginReading(const Worker& worker, Task& task);
@@ -243,6 +262,7 @@ class Scheduler {
   ObjectTable* objects_;
   States* states_;
   WorkerQueues* queues_;
+  ValuePlaces* places_;
   std::vector<Task*> fetching_;
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;

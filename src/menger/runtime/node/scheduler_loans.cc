@@ -39,6 +39,7 @@ void Scheduler::Keep(Worker& worker) {
 
 void Scheduler::AskBack(Worker& worker) {
   worker.asked_back = true;
+  if (worker.awaits != nullptr) StopReading(*worker.awaits);
   std::vector<Task*> recalled;
   TakeBack(worker, 0, recalled);
 }
@@ -57,6 +58,86 @@ void Scheduler::TakeIn(Worker& worker) {
   ++pool_size_;
   all_.push_back(&worker);
   idle_.push_back(&worker);
+}
+
+// ---- Which call a borrowed worker gets, and whether it is the best for it.
+
+namespace {
+
+constexpr double kHopNanoseconds = 100'000;  // To another node and back.
+constexpr double kNanosecondsPerByte = 1;    // Between nodes.
+constexpr std::int64_t kAwaited = 10'000'000'000;
+constexpr int kLookedAt = 16;  // Calls, for one whose arguments are there.
+
+}  // namespace
+
+// For its arguments to come to that node.
+double Scheduler::MissingNanoseconds(const Task& task, PeerIndex node) const {
+  double bytes = 0;
+  for (std::uint32_t i = 0; i < task.references; ++i) {
+    const Object& argument = *task.arguments[i];
+    if (!places_->IsAt(argument, node)) bytes += static_cast<double>(argument.value.extent.bytes);
+  }
+  return bytes * kNanosecondsPerByte;
+}
+
+// Until it would begin that call: what it has before it, the way to it, and the arguments'.
+double Scheduler::CostOf(const Worker& worker, const Task* next) const {
+  const double missing = next != nullptr ? MissingNanoseconds(*next, worker.lender) : 0;
+  return worker.queued_nanoseconds + (worker.lender != 0 ? kHopNanoseconds + missing : missing);
+}
+
+Worker* Scheduler::LeastBusy(const SchedulingClass& scheduling, const Task* next) const {
+  // Without references all nodes are alike; with one node all workers are.
+  if (next != nullptr && (next->references == 0 || elsewhere_.empty())) next = nullptr;
+  Worker* best = nullptr;
+  for (Worker* const worker : scheduling.workers) {
+    if (!HasRoom(*worker)) continue;
+    if (best == nullptr || CostOf(*worker, next) < CostOf(*best, next)) best = worker;
+  }
+  return best;
+}
+
+void Scheduler::Await(Worker& worker, Task& task) const {
+  if (task.awaited_by == &worker) return;
+  StopAwaiting(task);
+  worker.awaits_since = now_;
+  task.awaited_by = &worker;
+  worker.awaits = &task;
+}
+
+void Scheduler::StopAwaiting(Task& task) {
+  if (Worker* const worker = std::exchange(task.awaited_by, nullptr)) worker->awaits = nullptr;
+}
+
+// By a worker that could begin it: one whose call turns out to wait, or to be long, keeps no other;
+// nor does one for ever to which the arguments do not come.
+bool Scheduler::IsAwaited(const Task& task) const {
+  const Worker* const worker = task.awaited_by;
+  return worker != nullptr && TakesMore(*worker) && now_ - worker->awaits_since < kAwaited;
+}
+
+// The first of its class; of those whose arguments are on their way to another node's worker only
+// his own. Null if there is none.
+Task* Scheduler::NextFor(const Worker& worker, SchedulingClass& scheduling) {
+  if (worker.awaits != nullptr) return worker.awaits;
+  Task* const first = Next(scheduling);
+  if (first == nullptr || (worker.lender == 0 && !IsAwaited(*first))) return first;
+  return NextForBorrowed(worker, scheduling);
+}
+
+Task* Scheduler::NextForBorrowed(const Worker& worker, const SchedulingClass& scheduling) const {
+  Task* first = nullptr;
+  int looked_at = 0;
+  for (const auto& [turn, tasks] : scheduling.ready) {
+    for (Task* task = tasks.front(); task != nullptr; task = task->next) {
+      if (++looked_at > kLookedAt) return first;
+      if (IsAwaited(*task)) continue;
+      if (first == nullptr) first = task;
+      if (worker.lender == 0 || MissingNanoseconds(*task, worker.lender) == 0) return task;
+    }
+  }
+  return first;
 }
 
 }  // namespace menger

@@ -181,7 +181,9 @@ std::optional<std::int64_t> Scheduler::NextTurn() const {
 bool Scheduler::Serve(SchedulingClass& scheduling) {
   Task* const next = Next(scheduling);
   if (next == nullptr || !MayEnter(*next)) return false;
-  Worker* const worker = WorkerFor(scheduling);
+  Worker* const awaiting = next->awaited_by;
+  const bool awaits = awaiting != nullptr && HasRoom(*awaiting);
+  Worker* const worker = awaits ? awaiting : WorkerFor(scheduling);
   if (worker == nullptr) {
     const bool never = idle_.empty() && workers_starting_ == 0 && blocked_ == pool_size_ &&
                        pool_size_ >= pool_max_;
@@ -195,7 +197,7 @@ bool Scheduler::Serve(SchedulingClass& scheduling) {
   const bool crowded = IsCrowded();
   std::size_t offered = 0;
   while (offered < share && HasRoom(*worker)) {
-    Task* const task = Next(scheduling);
+    Task* const task = NextFor(*worker, scheduling);
     if (task == nullptr) break;
     const bool unwanted = crowded && task->wanted == 0;
     if (unwanted && (offered > 0 || !MayEnter(*task))) break;
@@ -203,6 +205,7 @@ bool Scheduler::Serve(SchedulingClass& scheduling) {
     Dequeue(*task);
     if (!OfferTo(*worker, *task)) {
       Insert(*task, Place::kFirst);
+      if (task->fetching && worker->lender != 0) Await(*worker, *task);
       break;
     }
     ++offered;
@@ -212,7 +215,9 @@ bool Scheduler::Serve(SchedulingClass& scheduling) {
     HadTurn(scheduling.calls);
     queues_->Announce(*worker);
   }
-  return offered > 0;
+  if (offered > 0 || worker->lender == 0) return offered > 0;
+  worker->tried = round_;  // Others may get something.
+  return true;
 }
 
 // Of all classes: `wanted`: what calls that wait need; else all.

@@ -25,6 +25,9 @@ void Values::Fill(Object& object, ObjectValue value, std::span<const ObjectId> c
     return;
   }
   node_.objects.Fill(object, std::move(value), contained);
+  if (object.value.kind == ObjectValue::Kind::kRemote) {
+    node_.copies.Add(object, std::exchange(object.value.node, 0), object.value.kept);
+  }
   if (object.value.kind == ObjectValue::Kind::kShared) node_.effects.SharedReady(object);
   if (object.waiting.empty() && object.watches.empty()) return;
   node_.objects.Hold(object);
@@ -32,8 +35,13 @@ void Values::Fill(Object& object, ObjectValue value, std::span<const ObjectId> c
 }
 
 void Values::Free(const ObjectValue& value) {
-  if (value.node != 0) node_.peers.DropAt(value);
+  if (value.node != 0) node_.peers.DropAt(value.node, value.kept);
   node_.effects.Free(value);
+}
+
+void Values::OnFreed(Object& object) {
+  node_.copies.Forget(object);
+  Free(object.value);
 }
 
 void Values::SpreadNews() {
@@ -102,19 +110,20 @@ bool Values::WatchObject(const Watch& watch, Object& object, bool with_value) {
   if (object.state == Object::State::kFreed) Lose(object);
   if (object.state == Object::State::kReady) {
     if (!with_value || IsThere(object, watch.process)) return true;
-    node_.effects.Restore(object);
+    node_.copies.Bring(object, NodeOf(watch.process));
   }
   node_.objects.AddWatch(watch, object);
   return false;
 }
 
-// In memory of the node that the reader lives on.
-bool Values::IsThere(const Object& object, ProcessIndex reader) const {
-  if (object.value.kind != ObjectValue::Kind::kRemote) {
-    return object.value.kind != ObjectValue::Kind::kSpilled;
-  }
+PeerIndex Values::NodeOf(ProcessIndex reader) const {
   const auto worker = node_.workers.all().find(reader);
-  return worker != node_.workers.all().end() && worker->second->lender == object.value.node;
+  return worker != node_.workers.all().end() ? worker->second->lender : 0;
+}
+
+bool Values::IsThere(const Object& object, ProcessIndex reader) const {
+  return object.value.kind == ObjectValue::Kind::kError ||
+         node_.copies.IsAt(object, NodeOf(reader));
 }
 
 // ---- What nobody needs, and what is lost.
@@ -201,13 +210,22 @@ void Values::Revive(Task& task, std::vector<Object*>& gone) {
 void Values::Restored(Object& object, const SharedExtent& extent) {
   ObjectValue value = ObjectValue::Shared(extent);
   value.spilled_at = object.value.spilled_at;
-  value.node = object.value.node;
-  value.kept = object.value.kept;
   node_.objects.Move(object, std::move(value));
   node_.objects.Hold(object);
-  for (const Watch& watch : node_.objects.TakeWatches(object)) node_.effects.Ready(watch, object);
+  node_.copies.Restored(object);
+  TellWatches(object);
   node_.checkpoints.CameHome(object);
   node_.objects.Release(object);
+}
+
+void Values::TellWatches(Object& object) {
+  for (const Watch& watch : node_.objects.TakeWatches(object)) {
+    if (IsThere(object, watch.process)) {
+      node_.effects.Ready(watch, object);
+    } else {
+      node_.objects.AddWatch(watch, object);
+    }
+  }
 }
 
 void Values::NoRoom(Object& object, const Payload& error) {

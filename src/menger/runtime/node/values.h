@@ -27,7 +27,10 @@ class Values : public ObjectTable::Listener {
   // What waits for it is told with the next SpreadNews. A value that comes a second time is freed.
   void Fill(Object& object, ObjectValue value, std::span<const ObjectId> contained);
   void Free(const ObjectValue& value);
-  void SpreadNews();  // Tells who waits for objects that are ready.
+  void TellWatches(Object& object);  // Those for whom its value has come.
+  void SpreadNews();                 // Tells who waits for objects that are ready.
+  // Whether the reader finds its value (or error) in the memory of the node that he lives on.
+  bool IsThere(const Object& object, ProcessIndex reader) const;
   bool has_news() const { return !news_.empty(); }
   // `cause`: why it is lost, where that is known.
   void MakeAgain(Object& lost, const TaskFailure* cause = nullptr);
@@ -40,11 +43,11 @@ class Values : public ObjectTable::Listener {
 
  private:
   void OnUnneeded(Object& object) override;
-  void OnFreed(const ObjectValue& value) override { Free(value); }
+  void OnFreed(Object& object) override;
   void OnForgotten(Task& producer) override;
 
-  bool IsThere(const Object& object, ProcessIndex reader) const;
   void TellWaiting(Object& object);
+  PeerIndex NodeOf(ProcessIndex reader) const;  // 0: this one.
   void FailWaiting(Task& task, const Payload& error);
   void FailReady(Task& task, const Payload& error);
   void Revive(Task& task, std::vector<Object*>& gone);

@@ -84,8 +84,7 @@ void SimulatedNode::Ready(const Watch& watch, Object& object) {
     record = machine_.FindWorker(index);
     if (record == nullptr) return;
   }
-  if (object.value.kind == ObjectValue::Kind::kRemote &&
-      (record == nullptr || record->lender != object.value.node)) {
+  if (!machine_.IsThere(object, record != nullptr ? record->index : kDriver)) {
     asks_again_.emplace_back(watch, object.id);
     return;
   }
@@ -96,7 +95,6 @@ void SimulatedNode::Ready(const Watch& watch, Object& object) {
 }
 
 void SimulatedNode::Free(const ObjectValue& value) {
-  if (value.node != 0) fetching_.erase({value.node, value.kept});
   if (value.kind != ObjectValue::Kind::kShared) return;
   const auto extent = extents_.find(value.extent.offset);
   if (extent == extents_.end()) throw Internal("a value is freed twice");

@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -61,7 +61,8 @@ struct SimulationCounts {
   std::uint64_t loans = 0;
   std::uint64_t away = 0;     // Of these for actors.
   std::uint64_t remote = 0;   // What lent workers have said,
-  std::uint64_t fetched = 0;  // and values brought from where they lay.
+  std::uint64_t fetched = 0;  // and values brought from where they lay,
+  std::uint64_t spread = 0;   // of these those that a third node needed.
   std::uint64_t packets = 0;  // That were lost.
   NodeMachine::Counts node;
   States states;
@@ -124,7 +125,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   bool Recall(Worker& worker, const Task& task) override;
   void Announce(Worker&) override {}
   void StartWorker() override { ++starting_; }
-  void Restore(Object& object) override;
+  void Pull(const PullOrder& order) override;
   void Ready(const Watch& watch, Object& object) override;
   void Free(const ObjectValue& value) override;
   void EndWorker(Worker& worker, std::string_view why) override;
@@ -160,8 +161,21 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void Take(PeerIndex from, News& news);
   Value ReadKept(PeerIndex borrower, std::uint64_t kept);
   void SayReturned(PeerIndex borrower, LoanNumber loan, LeaseNumber lease);
-  void GetKept(PeerIndex borrower, std::uint64_t kept, ObjectId id);
-  void TakeFetched(PeerIndex from, std::uint64_t kept, ObjectId id, const Payload& bytes);
+  // Whose a value is that is pulled: a node in one of its lives.
+  struct Owner {
+    int number = 0;
+    std::uint64_t epoch = 0;
+    bool operator==(const Owner&) const = default;
+  };
+  struct Pulling {
+    Owner owner;
+    std::uint64_t pull = 0;
+    PeerIndex source = 0;
+  };
+  Peer* FindPeer(const Owner& owner);  // Null if it is gone.
+  void EndPulls(const Owner& gone, PeerIndex source);
+  void ServePull(PeerIndex asker, const Owner& owner, std::uint64_t pull, std::uint64_t name);
+  void TakePulled(const Owner& owner, std::uint64_t pull, const std::optional<Payload>& bytes);
 
   // ---- The schedule.
   void Kill(SimulatedWorker& worker);
@@ -212,9 +226,9 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   std::unordered_map<std::uint64_t, Extent> extents_;
   std::uint64_t last_extent_ = 0;
 
-  std::map<int, Neighbour> neighbours_;                     // By number: in their present lives.
-  std::set<std::pair<PeerIndex, std::uint64_t>> fetching_;  // Values that lie elsewhere.
-  std::vector<std::pair<Watch, ObjectId>> asks_again_;      // They came, and lie elsewhere.
+  std::map<int, Neighbour> neighbours_;  // By number: in their present lives.
+  std::vector<Pulling> pulling_;
+  std::vector<std::pair<Watch, ObjectId>> asks_again_;  // They came, and lie elsewhere.
   std::vector<std::uint64_t>
       ended_waits_;  // Of the driver; the machine is told when it is at rest.
 

@@ -16,8 +16,10 @@ NodeId IdOf(int number) {
 }  // namespace
 
 void SimulatedNode::Meet(const SimulatedNode& other) {
+  if (const auto before = neighbours_.find(other.number()); before != neighbours_.end()) {
+    HearOfDeath(other.number(), before->second.epoch);
+  }
   Peer& peer = machine_.AddPeer(IdOf(other.number()), other.epoch(), ResourcesOf(other.plan()));
-  neighbours_.erase(other.number());
   neighbours_.emplace(other.number(),
                       Neighbour{.epoch = other.epoch(),
                                 .peer = peer.index,
@@ -32,6 +34,7 @@ void SimulatedNode::HearOfDeath(int number, std::uint64_t epoch) {
   machine_.PeerDied(*machine_.FindPeer(index), {.kind = FailureKind::kNodeDied,
                                                 .code = ErrorCode::kUnavailable,
                                                 .text = fmt::format("node {} is gone", number)});
+  EndPulls({number, epoch}, index);
 }
 
 Link* SimulatedNode::LinkTo(int number) {
@@ -101,12 +104,70 @@ Value SimulatedNode::ReadKept(PeerIndex borrower, std::uint64_t kept) {
   return DecodeValue(Read(object->value).bytes());
 }
 
-void SimulatedNode::GetKept(PeerIndex borrower, std::uint64_t kept, ObjectId id) {
-  const Object* const object = machine_.FindKept(*machine_.FindPeer(borrower), kept);
-  if (object == nullptr) return;
-  Send(borrower, [kept, id, bytes = Read(object->value)](SimulatedNode& owner, PeerIndex lender) {
-    owner.TakeFetched(lender, kept, id, bytes);
+// ---- Values that are brought from node to node.
+
+void SimulatedNode::Pull(const PullOrder& order) {
+  Pulling pulling{.owner = {number_, epoch_}, .pull = order.pull};
+  for (const auto& [number, neighbour] : neighbours_) {
+    if (order.owner != nullptr && neighbour.peer == order.owner->index)
+      pulling.owner = {number, neighbour.epoch};
+  }
+  const Peer& source = order.source != nullptr ? *order.source : *order.owner;
+  pulling.source = source.index;
+  pulling_.push_back(pulling);
+  if (order.owner != nullptr && order.source != nullptr) ++counts_.spread;
+  Send(source.index,
+       [owner = pulling.owner, pull = order.pull, name = order.name](
+           SimulatedNode& has, PeerIndex asker) { has.ServePull(asker, owner, pull, name); });
+}
+
+Peer* SimulatedNode::FindPeer(const Owner& owner) {
+  const auto found = neighbours_.find(owner.number);
+  if (found == neighbours_.end() || found->second.epoch != owner.epoch) return nullptr;
+  return machine_.FindPeer(found->second.peer);
+}
+
+void SimulatedNode::ServePull(PeerIndex asker, const Owner& owner, std::uint64_t pull,
+                              std::uint64_t name) {
+  const Object* object = nullptr;
+  if (owner == Owner{number_, epoch_}) {
+    object = machine_.FindPull(pull);
+  } else if (const Peer* const peer = FindPeer(owner)) {
+    object = machine_.FindKept(*peer, name);
+  }
+  std::optional<Payload> bytes;
+  if (object != nullptr) bytes = Read(object->value);
+  Send(asker, [owner, pull, bytes](SimulatedNode& wants, PeerIndex) {
+    wants.TakePulled(owner, pull, bytes);
   });
+}
+
+void SimulatedNode::TakePulled(const Owner& owner, std::uint64_t pull,
+                               const std::optional<Payload>& bytes) {
+  const auto known = std::erase_if(pulling_, [&](const Pulling& pulling) {
+    return pulling.owner == owner && pulling.pull == pull;
+  });
+  if (known == 0) return;  // Its owner is gone, or who has it.
+  Peer* const peer = FindPeer(owner);
+  if (!bytes || OneIn(20)) return machine_.NotPulled(peer, pull);
+  ++counts_.fetched;
+  extents_.emplace(++last_extent_, Extent{*bytes, 0, true});
+  machine_.Pulled(peer, pull,
+                  ObjectValue::Shared({.offset = last_extent_, .bytes = bytes->size()}));
+}
+
+// Of those that are gone nothing comes any longer.
+void SimulatedNode::EndPulls(const Owner& gone, PeerIndex source) {
+  std::erase_if(pulling_, [&](const Pulling& pulling) { return pulling.owner == gone; });
+  std::vector<Pulling> failed;
+  std::erase_if(pulling_, [&](const Pulling& pulling) {
+    if (pulling.source != source) return false;
+    failed.push_back(pulling);
+    return true;
+  });
+  for (const Pulling& pulling : failed) {
+    machine_.NotPulled(FindPeer(pulling.owner), pulling.pull);
+  }
 }
 
 // ---- The owner.
@@ -137,22 +198,6 @@ void SimulatedNode::Bring(Worker& record, std::uint64_t request, Object& object)
     if (answer.kept != 0) resolved.value = lender.ReadKept(borrower, answer.kept);
     lent->Ready(std::move(resolved));
   });
-}
-
-void SimulatedNode::Restore(Object& object) {
-  const ObjectValue& value = object.value;
-  if (!fetching_.emplace(value.node, value.kept).second) return;
-  Send(value.node, [kept = value.kept, id = object.id](SimulatedNode& lender, PeerIndex borrower) {
-    lender.GetKept(borrower, kept, id);
-  });
-}
-
-void SimulatedNode::TakeFetched(PeerIndex from, std::uint64_t kept, ObjectId id,
-                                const Payload& bytes) {
-  if (fetching_.erase({from, kept}) == 0) return;
-  ++counts_.fetched;
-  extents_.emplace(++last_extent_, Extent{bytes, 0, true});
-  machine_.Restored(*machine_.objects().Find(id), {.offset = last_extent_, .bytes = bytes.size()});
 }
 
 }  // namespace menger::simulation

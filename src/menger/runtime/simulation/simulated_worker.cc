@@ -29,9 +29,12 @@ SimulatedWorker::Entry SimulatedWorker::MakeEntry(Surroundings& owner, const Tas
     const Object& argument = *task.arguments[i];
     if (argument.state != Object::State::kReady) throw Internal("an argument is not there");
     if (argument.value.kind == ObjectValue::Kind::kError) throw Internal("an argument failed");
-    const bool there = argument.value.node != 0 && argument.value.node == node;
-    if (there) entry.kept.emplace_back(i, argument.value.kept);
-    entry.values.push_back(there ? Value() : DecodeValue(owner.Read(argument.value).bytes()));
+    const std::uint64_t kept = node != 0 ? owner.machine().NameAt(argument, node) : 0;
+    if (kept != 0) entry.kept.emplace_back(i, kept);
+    if (kept == 0 && node != 0 && argument.value.kind != ObjectValue::Kind::kInline) {
+      throw Internal("an argument does not lie where it is read");
+    }
+    entry.values.push_back(kept != 0 ? Value() : DecodeValue(owner.Read(argument.value).bytes()));
   }
   return entry;
 }
@@ -54,9 +57,8 @@ SimulatedWorker::Answer SimulatedWorker::MakeAnswer(Surroundings& owner, std::ui
     answer.root = RootOf(DecodeFailure(value.payload));
     return answer;
   }
-  if (value.node != 0 && value.node == record.lender) {
-    answer.kept = value.kept;
-  } else {
+  if (record.lender != 0) answer.kept = owner.machine().NameAt(object, record.lender);
+  if (answer.kept == 0) {
     answer.value = DecodeValue(owner.Read(value).bytes());
   }
   if (value.kind != ObjectValue::Kind::kInline) {

@@ -41,6 +41,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.away += cluster.counts().away;
     sum.remote += cluster.counts().remote;
     sum.fetched += cluster.counts().fetched;
+    sum.spread += cluster.counts().spread;
     sum.packets += cluster.counts().packets;
     sum.node.submitted += cluster.counts().node.submitted;
     sum.node.retried += cluster.counts().node.retried;
@@ -56,9 +57,10 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
       sum.node.rebuilt, sum.node.replayed, sum.node.checkpoints);
   fmt::print(
       "{} placement groups, {} of them removed, {} loans of workers, {} of them for actors, "
-      "{} messages of theirs, {} values fetched, {} nodes died, {} packets lost\n",
-      sum.groups, sum.removed, sum.loans, sum.away, sum.remote, sum.fetched, sum.node_deaths,
-      sum.packets);
+      "{} messages of theirs, {} values fetched, {} from third nodes, {} nodes died, {} packets "
+      "lost\n",
+      sum.groups, sum.removed, sum.loans, sum.away, sum.remote, sum.fetched, sum.spread,
+      sum.node_deaths, sum.packets);
   EXPECT_EQ(StateDifferences(sum.states, /*all=*/count >= kEverything), "");
   if (count == 1) return;
   // Each thing that can happen does.
@@ -71,6 +73,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.loans, 0);
   EXPECT_GT(sum.away, 0);
   EXPECT_GT(sum.fetched, 0);
+  EXPECT_GT(sum.spread, 0);
   EXPECT_GT(sum.node_deaths, 0);
   EXPECT_GT(sum.packets, 0);
 }

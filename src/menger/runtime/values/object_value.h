@@ -65,7 +65,7 @@ using PeerIndex = std::uint32_t;
 struct ObjectValue {
   enum class Kind : std::uint8_t { kNone, kInline, kShared, kSpilled, kRemote, kError };
   Kind kind = Kind::kNone;
-  PeerIndex node = 0;            // kRemote, and others that lie there, too: where,
+  PeerIndex node = 0;            // kRemote, until an object has it (node/copies.h): where,
   std::uint64_t kept = 0;        // and what it is called there (NodeMachine::KeepFor).
   Payload payload;               // kInline: the value. kError: an encoded TaskError.
   SharedExtent extent;           // kShared; of kSpilled and kRemote its length.

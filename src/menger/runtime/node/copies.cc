@@ -1,0 +1,200 @@
+#include "menger/runtime/node/copies.h"
+
+#include <algorithm>
+
+#include "menger/runtime/node/node_parts.h"
+
+namespace menger {
+namespace {
+
+constexpr std::ptrdiff_t kPullsMax = 2;  // Of one value, from one place at a time.
+// Names that an owner gives; those that a node gives to what was made there have no such bit.
+constexpr std::uint64_t kPullBit = std::uint64_t{1} << 63;
+
+}  // namespace
+
+bool Copies::IsAt(const Object& object, PeerIndex node) const {
+  if (object.state != Object::State::kReady) return false;
+  if (object.value.kind == ObjectValue::Kind::kInline) return true;
+  if (node == 0) return object.value.kind == ObjectValue::Kind::kShared;
+  return NameAt(object, node) != 0;
+}
+
+std::uint64_t Copies::NameAt(const Object& object, PeerIndex node) const {
+  if (!object.elsewhere) return 0;
+  for (const Copy& copy : places_.at(const_cast<Object*>(&object)).copies) {
+    if (copy.node == node) return copy.name;
+  }
+  return 0;
+}
+
+Object* Copies::Find(std::uint64_t pull) const {
+  const auto found = pulls_.find(pull);
+  return found != pulls_.end() ? found->second : nullptr;
+}
+
+Copies::Places& Copies::PlacesOf(Object& object) {
+  object.elsewhere = true;
+  return places_[&object];
+}
+
+void Copies::Add(Object& object, PeerIndex node, std::uint64_t name) {
+  PlacesOf(object).copies.push_back({node, name});
+  of_node_[node].insert(&object);
+}
+
+// ---- Pulls.
+
+bool Copies::IsComing(const Places& places, PeerIndex node) {
+  return std::ranges::find(places.wanting, node) != places.wanting.end() ||
+         std::ranges::find(places.pulls, node, &Pull::to) != places.pulls.end();
+}
+
+void Copies::Bring(Object& object, PeerIndex node) {
+  const ObjectValue::Kind kind = object.value.kind;
+  const bool spilled = kind == ObjectValue::Kind::kSpilled;
+  if (!spilled && kind != ObjectValue::Kind::kShared && kind != ObjectValue::Kind::kRemote) return;
+  if (IsAt(object, node)) return;
+  if (node == 0 && spilled) return node_.effects.Restore(object);
+  Places& places = PlacesOf(object);
+  if (IsComing(places, node)) return;
+  places.wanting.push_back(node);
+  if (node != 0) of_node_[node].insert(&object);
+  StartPulls(object, places);
+}
+
+void Copies::StartPulls(Object& object, Places& places) {
+  const std::vector<PeerIndex> wanting = std::exchange(places.wanting, {});
+  for (const PeerIndex to : wanting) {
+    if (!StartPull(object, places, to)) places.wanting.push_back(to);
+  }
+  // Nobody can give it to those that want it but this node, once it is in memory here.
+  if (!places.wanting.empty() && places.pulls.empty()) Bring(object, 0);
+}
+
+bool Copies::StartPull(Object& object, Places& places, PeerIndex to) {
+  PeerIndex from = 0;
+  if (!FindSource(object, places, to, from)) return false;
+  const Pull pull{.name = kPullBit | ++last_pull_, .from = from, .to = to};
+  places.pulls.push_back(pull);
+  pulls_.emplace(pull.name, &object);
+  if (from == 0) node_.objects.BeginRead(object);
+  Order(object, pull, NameAt(object, from));
+  return true;
+}
+
+// The one that serves fewest, the newest of these. What no node can give that has it comes by way
+// of this one.
+bool Copies::FindSource(const Object& object, const Places& places, PeerIndex to,
+                        PeerIndex& from) const {
+  std::vector<PeerIndex> sources;
+  if (object.value.kind == ObjectValue::Kind::kShared) sources.push_back(0);
+  for (const Copy& copy : places.copies) {
+    const auto failed = std::ranges::find(places.failed, std::pair(copy.node, to));
+    if (failed == places.failed.end()) sources.push_back(copy.node);
+  }
+  std::ptrdiff_t fewest = kPullsMax;
+  for (auto source = sources.rbegin(); source != sources.rend(); ++source) {
+    const std::ptrdiff_t serves = std::ranges::count(places.pulls, *source, &Pull::from);
+    if (serves >= fewest) continue;
+    fewest = serves;
+    from = *source;
+  }
+  return fewest < kPullsMax;
+}
+
+void Copies::Order(const Object& object, const Pull& pull, std::uint64_t name_there) {
+  const Peer* const source = pull.from != 0 ? node_.peers.Find(pull.from) : nullptr;
+  if (pull.to == 0) {
+    return node_.effects.Pull({.pull = pull.name,
+                               .source = source,
+                               .name = name_there,
+                               .bytes = object.value.extent.bytes});
+  }
+  PeerMessage message{.kind = PeerMessage::Kind::kPull, .kept = pull.name};
+  if (source != nullptr) {
+    message.source = source->node;
+    message.source_epoch = source->epoch;
+    message.source_name = name_there;
+  }
+  message.bytes = object.value.extent.bytes;
+  node_.peers.Tell(pull.to, message);
+}
+
+void Copies::EndPull(Object& object, Places& places, std::uint64_t name) {
+  const auto pull = std::ranges::find(places.pulls, name, &Pull::name);
+  if (pull->from == 0) node_.objects.EndRead(object);
+  places.pulls.erase(pull);
+  pulls_.erase(name);
+}
+
+bool Copies::Arrived(PeerIndex node, std::uint64_t pull, const SharedExtent& extent) {
+  Object* const object = Find(pull);
+  if (object == nullptr) return false;
+  Places& places = places_.at(object);
+  EndPull(*object, places, pull);
+  if (node != 0) Add(*object, node, pull);
+  node_.objects.Hold(*object);
+  if (node == 0) node_.values.Restored(*object, extent);
+  if (object->elsewhere) StartPulls(*object, places_.at(object));
+  if (node != 0) node_.values.TellWatches(*object);
+  node_.objects.Release(*object);
+  return true;
+}
+
+void Copies::Failed(std::uint64_t name) {
+  Object* const object = Find(name);
+  if (object == nullptr) return;
+  Places& places = places_.at(object);
+  const Pull pull = *std::ranges::find(places.pulls, name, &Pull::name);
+  EndPull(*object, places, name);
+  if (pull.from != 0 && pull.to != 0) places.failed.emplace_back(pull.from, pull.to);
+  places.wanting.push_back(pull.to);
+  StartPulls(*object, places);
+}
+
+void Copies::Restored(Object& object) {
+  if (object.elsewhere) StartPulls(object, places_.at(&object));
+}
+
+// ---- Ends.
+
+void Copies::Forget(Object& object) {
+  if (!object.elsewhere) return;
+  object.elsewhere = false;
+  const auto found = places_.find(&object);
+  Places places = std::move(found->second);
+  places_.erase(found);
+  while (!places.pulls.empty()) EndPull(object, places, places.pulls.back().name);
+  for (const Copy& copy : places.copies) node_.peers.DropAt(copy.node, copy.name);
+  for (auto& [node, objects] : of_node_) objects.erase(&object);
+}
+
+void Copies::PeerDied(PeerIndex node, const TaskFailure& cause) {
+  const auto found = of_node_.find(node);
+  if (found == of_node_.end()) return;
+  const Objects objects = std::move(found->second);
+  of_node_.erase(found);
+  for (Object* const object : objects) node_.objects.Hold(*object);
+  for (Object* const object : objects) {
+    if (object->elsewhere) ForgetNode(*object, node, cause);
+  }
+  for (Object* const object : objects) node_.objects.Release(*object);
+}
+
+void Copies::ForgetNode(Object& object, PeerIndex node, const TaskFailure& cause) {
+  Places& places = places_.at(&object);
+  std::erase_if(places.copies, [node](const Copy& copy) { return copy.node == node; });
+  std::erase(places.wanting, node);
+  const std::vector<Pull> pulls = places.pulls;
+  for (const Pull& pull : pulls) {
+    if (pull.from != node && pull.to != node) continue;
+    EndPull(object, places, pull.name);
+    if (pull.to != node) places.wanting.push_back(pull.to);
+  }
+  const bool here = object.value.kind != ObjectValue::Kind::kRemote;
+  if (!here && places.copies.empty()) return node_.values.MakeAgain(object, &cause);
+  StartPulls(object, places);
+}
+
+}  // namespace menger

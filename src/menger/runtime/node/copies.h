@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "menger/runtime/node/node_records.h"
+#include "menger/runtime/node/scheduler.h"
+#include "menger/runtime/values/task_error.h"
+
+namespace menger {
+
+// Where values lie. A larger one lies where it was made, and comes to lie wherever it is read: a
+// node pulls it once for all its workers. Its owner says from where: each place serves two pulls of
+// a value at a time, those that have just got it serve the next ones, and so what all nodes read
+// spreads like a tree. It is lost when its last copy is.
+//
+// Here is what the owner knows; a node that has a copy of another's value knows it as an object
+// that the owner refers to (Peers::KeepFor).
+class Copies : public ValuePlaces {
+ public:
+  explicit Copies(NodeParts& node) : node_(node) {}
+
+  bool IsAt(const Object& object, PeerIndex node) const override;
+  void Bring(Object& object, PeerIndex node) override;
+  // What it is called there; 0: it does not lie there.
+  std::uint64_t NameAt(const Object& object, PeerIndex node) const;
+
+  // It was made there.
+  void Add(Object& object, PeerIndex node, std::uint64_t name);
+  // What was pulled by that name has come: there, or (0) here to `extent`. False if nobody wants it
+  // any longer.
+  bool Arrived(PeerIndex node, std::uint64_t pull, const SharedExtent& extent);
+  void Failed(std::uint64_t pull);  // It has not: there was no such value, or no room.
+  // A value that was on the disk is in memory.
+  void Restored(Object& object);
+  // What is pulled by that name; null if nobody wants it any longer.
+  Object* Find(std::uint64_t pull) const;
+
+  void Forget(Object& object);  // The value is no more.
+  // The node is gone, with what lay there.
+  void PeerDied(PeerIndex node, const TaskFailure& cause);
+
+ private:
+  struct Copy {
+    PeerIndex node = 0;
+    std::uint64_t name = 0;
+  };
+  struct Pull {
+    std::uint64_t name = 0;
+    PeerIndex from = 0;
+    PeerIndex to = 0;
+  };
+  struct Places {
+    std::vector<Copy> copies;        // Besides here; the newest last.
+    std::vector<Pull> pulls;         // Under way,
+    std::vector<PeerIndex> wanting;  // and those that wait for a source.
+    // Pulls that have failed: not to be tried again.
+    std::vector<std::pair<PeerIndex, PeerIndex>> failed;
+  };
+  using Objects = std::unordered_set<Object*, ObjectHash>;
+
+  Places& PlacesOf(Object& object);
+  static bool IsComing(const Places& places, PeerIndex node);
+  void StartPulls(Object& object, Places& places);
+  bool StartPull(Object& object, Places& places, PeerIndex to);
+  bool FindSource(const Object& object, const Places& places, PeerIndex to, PeerIndex& from) const;
+  void Order(const Object& object, const Pull& pull, std::uint64_t name_there);
+  void EndPull(Object& object, Places& places, std::uint64_t name);
+  void ForgetNode(Object& object, PeerIndex node, const TaskFailure& cause);
+
+  NodeParts& node_;
+  std::unordered_map<Object*, Places, ObjectHash> places_;
+  std::unordered_map<std::uint64_t, Object*> pulls_;
+  std::map<PeerIndex, Objects> of_node_;  // Whose places name it.
+  std::uint64_t last_pull_ = 0;
+};
+
+}  // namespace menger

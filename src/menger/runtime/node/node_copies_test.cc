@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "menger/runtime/testing/node_world.h"
+
+// Where values lie that several nodes read: what their owner orders, and what a node does that is
+// told to pull one.
+namespace menger {
+namespace {
+
+using Call = World::Call;
+using Kind = PeerMessage::Kind;
+
+// A node without workers of its own, and others that each lend it one at a time.
+class CopiesTest : public testing::Test, public World {
+ protected:
+  struct Told {
+    PeerIndex to = 0;
+    PeerMessage message;
+  };
+
+  CopiesTest() : World({.resources = Resources(0, 0), .workers = 0, .waiting_here_max = 0}) {
+    room = 1;
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      others.push_back(&machine.AddPeer(NodeId{Id{.high = 1, .low = 10 + i}}, 1, Resources(4, 1)));
+    }
+  }
+
+  bool Recall(Worker& worker, const Task& task) override {
+    return worker.lender == 0 && World::Recall(worker, task);
+  }
+  void Pull(const PullOrder& order) override { pulls.push_back(order); }
+  void TellPeer(const Peer& to, const PeerMessage& message) override {
+    told.push_back({to.index, message});
+  }
+
+  // Those of that kind since it was asked last.
+  std::vector<Told> Messages(Kind kind) {
+    std::vector<Told> found;
+    for (Told& one : std::exchange(told, {})) {
+      if (one.message.kind == kind) found.push_back(std::move(one));
+    }
+    return found;
+  }
+  Worker& Borrow(Peer& peer) {
+    const LoanNumber loan = ++last_loan;
+    Receive(peer, {.kind = Kind::kLend, .loan = loan});
+    return *NodeMachine::FindBorrowed(peer, loan);
+  }
+  void Receive(Peer& peer, const PeerMessage& message) {
+    machine.Receive(peer, message);
+    machine.Run();
+  }
+  void Arrive(const Told& pull) {
+    Receive(*machine.FindPeer(pull.to), {.kind = Kind::kPulled, .kept = pull.message.kept});
+  }
+  ObjectId Put(ObjectValue value) {
+    const ObjectId id = ResultOf(ChildTask(RootTask(9), ++puts), 0);
+    machine.Put(kDriver, id, std::move(value), {});
+    return id;
+  }
+  void End(Peer& peer) {
+    machine.PeerDied(peer, {.kind = FailureKind::kNodeDied, .text = "it is gone"});
+    machine.Run();
+  }
+
+  std::vector<Peer*> others;
+  std::vector<Told> told;
+  std::vector<PullOrder> pulls;
+  LoanNumber last_loan = 0;
+  std::uint64_t puts = 0;
+};
+
+TEST_F(CopiesTest, ANodePullsOnceForAllItsWorkers) {
+  const ObjectId value = Put(Large(64));
+  for (int i = 0; i < 3; ++i) Submit({value});
+  Worker& first = Borrow(*others[0]);
+  Worker& second = Borrow(*others[0]);
+  const std::vector<Told> orders = Messages(Kind::kPull);
+  ASSERT_EQ(orders.size(), 1);
+  EXPECT_FALSE(orders[0].message.source.valid());  // From here.
+  EXPECT_EQ(orders[0].message.bytes, 100);
+  EXPECT_EQ(machine.FindPull(orders[0].message.kept), machine.objects().Find(value));
+  EXPECT_TRUE(queues[first.index].empty());
+  Arrive(orders[0]);
+  EXPECT_EQ(queues[first.index].size(), 1);
+  EXPECT_EQ(queues[second.index].size(), 1);
+  EXPECT_EQ(machine.NameAt(*machine.objects().Find(value), others[0]->index),
+            orders[0].message.kept);
+}
+
+TEST_F(CopiesTest, EachPlaceServesTwoAtATimeAndNewCopiesServeOthers) {
+  const ObjectId value = Put(Large(64));
+  for (int i = 0; i < 5; ++i) Submit({value});
+  for (Peer* const other : others) Borrow(*other);
+  std::vector<Told> first = Messages(Kind::kPull);
+  ASSERT_EQ(first.size(), 2);
+  Arrive(first[0]);
+  const std::vector<Told> next = Messages(Kind::kPull);
+  ASSERT_EQ(next.size(), 3);  // Two from the new copy, and one from here.
+  EXPECT_EQ(next[0].message.source, others[0]->node);
+  EXPECT_EQ(next[0].message.source_epoch, 1);
+  EXPECT_EQ(next[0].message.source_name, first[0].message.kept);
+  int from_here = 0;
+  for (const Told& one : next) from_here += one.message.source.valid() ? 0 : 1;
+  EXPECT_EQ(from_here, 1);
+  Arrive(first[1]);
+  for (const Told& one : next) Arrive(one);
+  EXPECT_TRUE(Messages(Kind::kPull).empty());
+  Forget(value);
+  FinishAll();
+  for (Peer* const other : others) {
+    for (const auto& [loan, worker] : other->borrowed) Finish(Begin(*worker));
+  }
+  EXPECT_EQ(Messages(Kind::kDrop).size(), 5);
+  EXPECT_EQ(freed, std::vector<std::uint64_t>{64});
+}
+
+TEST_F(CopiesTest, AValueIsLostWithItsLastCopy) {
+  const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 100));
+  Submit({value});
+  Borrow(*others[1]);
+  const std::vector<Told> orders = Messages(Kind::kPull);
+  ASSERT_EQ(orders.size(), 1);
+  EXPECT_EQ(orders[0].message.source_name, 7);
+  Arrive(orders[0]);
+  End(*others[0]);
+  EXPECT_EQ(State(value), "value");
+  End(*others[1]);
+  EXPECT_EQ(State(value), "node died");
+}
+
+TEST_F(CopiesTest, WhatWasUnderWayFromANodeThatDiesComesFromAnother) {
+  const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 100));
+  Submit({value});
+  Borrow(*others[1]);
+  Arrive(Messages(Kind::kPull).at(0));
+  Submit({value});
+  Borrow(*others[2]);
+  std::vector<Told> orders = Messages(Kind::kPull);
+  ASSERT_EQ(orders.size(), 1);
+  EXPECT_EQ(orders[0].message.source, others[1]->node);  // The newer one.
+  End(*others[1]);
+  const std::vector<Told> again = Messages(Kind::kPull);
+  ASSERT_EQ(again.size(), 1);
+  EXPECT_EQ(again[0].message.source, others[0]->node);
+  // What comes of the first order nevertheless is of no use.
+  Arrive(orders[0]);
+  EXPECT_EQ(Messages(Kind::kDrop).at(0).message.kept, orders[0].message.kept);
+  Arrive(again[0]);
+  EXPECT_NE(machine.NameAt(*machine.objects().Find(value), others[2]->index), 0);
+}
+
+TEST_F(CopiesTest, WhatOneNodeCannotGiveAnotherComesByWayOfThisOne) {
+  const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 100));
+  Submit({value});
+  Borrow(*others[1]);
+  const std::vector<Told> orders = Messages(Kind::kPull);
+  Receive(*others[1], {.kind = Kind::kNotPulled, .kept = orders.at(0).message.kept});
+  EXPECT_TRUE(Messages(Kind::kPull).empty());
+  ASSERT_EQ(pulls.size(), 1);
+  EXPECT_EQ(pulls[0].source, others[0]);
+  EXPECT_EQ(pulls[0].name, 7);
+  machine.Pulled(nullptr, pulls[0].pull, Large(64));
+  const std::vector<Told> again = Messages(Kind::kPull);
+  ASSERT_EQ(again.size(), 1);
+  EXPECT_FALSE(again[0].message.source.valid());
+}
+
+TEST_F(CopiesTest, ANodeKeepsWhatItWasToldToPullUntilItIsDropped) {
+  Receive(*others[0], {.kind = Kind::kPull,
+                       .kept = 5,
+                       .source = others[1]->node,
+                       .source_epoch = 1,
+                       .source_name = 8,
+                       .bytes = 100});
+  ASSERT_EQ(pulls.size(), 1);
+  EXPECT_EQ(pulls[0].owner, others[0]);
+  EXPECT_EQ(pulls[0].source, others[1]);
+  EXPECT_EQ(pulls[0].name, 8);
+  machine.Pulled(others[0], 5, Large(64));
+  EXPECT_EQ(Messages(Kind::kPulled).at(0).message.kept, 5);
+  EXPECT_NE(machine.FindKept(*others[0], 5), nullptr);
+  Receive(*others[0], {.kind = Kind::kDrop, .kept = 5});
+  EXPECT_EQ(freed, std::vector<std::uint64_t>{64});
+}
+
+TEST_F(CopiesTest, ANodeSaysThatItKnowsNoSuchSource) {
+  Receive(*others[0],
+          {.kind = Kind::kPull, .kept = 5, .source = others[1]->node, .source_epoch = 2});
+  EXPECT_TRUE(pulls.empty());
+  EXPECT_EQ(Messages(Kind::kNotPulled).at(0).message.kept, 5);
+}
+
+}  // namespace
+}  // namespace menger
