@@ -12,11 +12,12 @@ from menger.runtime.util.placement_group import placement_group, validate_placem
 from menger.runtime.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 MIB = 2**20
+LONG = "r" * 60_000
 
 
 def setUpModule():
     check_library()
-    ray.init(num_cpus=2, _memory=100 * MIB)
+    ray.init(num_cpus=2, _memory=100 * MIB, resources={LONG: 2})
 
 
 tearDownModule = ray.shutdown
@@ -72,6 +73,18 @@ class Memory(unittest.TestCase):
     def test_is_no_name_among_resources(self):
         with self.assertRaisesRegex(ValueError, "resources has 'memory'; say it as memory"):
             ray.remote(resources={"memory": 1})(os.getpid)
+
+
+class LongNames(unittest.TestCase):
+    def test_of_resources_work_or_are_refused(self):
+        self.assertIn(LONG, ray.cluster_resources())
+        named = ray.remote(resources={LONG: 1})
+        self.assertEqual(get(named(lambda: ray.get_runtime_context().get_assigned_resources()[LONG]).remote()), 1)
+        self.assertTrue(placement_group([{LONG: 1}]).wait(10))
+        with self.assertRaisesRegex(ValueError, r"'r{100}\.\.\. \(70000 bytes\)' is too long for the name of a resource"):
+            ray.remote(resources={"r" * 70_000: 1})(os.getpid).remote()
+        with self.assertRaisesRegex(ray.exceptions.RayError, r"r\.\.\. \(60001 bytes\): needs 1, there is 0"):
+            get(ray.remote(resources={LONG + "r": 1})(os.getpid).remote())
 
 
 class PendingCalls(unittest.TestCase):

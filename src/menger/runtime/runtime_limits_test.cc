@@ -110,6 +110,12 @@ std::string Refusal(const Action& action) {
   return "accepted";
 }
 
+Resources Granting(const std::string& name, double amount) {
+  Resources granted(1, 0);
+  granted.Set(name, amount);
+  return granted;
+}
+
 TEST_P(LimitsTest, OptionsThatMakeNoSense) {
   const auto call = [&](const CallOptions& options) {
     return Refusal([&] { runtime.Get(runtime.CallWith<Same>(options, 1)); });
@@ -117,7 +123,11 @@ TEST_P(LimitsTest, OptionsThatMakeNoSense) {
   EXPECT_NE(call({.cpus = -1}).find("'cpu' is -1"), std::string::npos);
   EXPECT_NE(call({.resources = {{"a b", 1}}}).find("'a b' is no name"), std::string::npos);
   EXPECT_NE(call({.resources = {{"unicorn", 1}}}).find("unicorn"), std::string::npos);
-  EXPECT_NE(call({.resources = {{std::string(5000, 'r'), 1}}}).find("to name"), std::string::npos);
+  EXPECT_NE(call({.resources = {{std::string(70'000, 'r'), 1}}}).find("too long for the name"),
+            std::string::npos);
+  EXPECT_NE(call({.resources = {{std::string(40'000, 'r'), 1}, {std::string(40'000, 's'), 1}}})
+                .find("to name"),
+            std::string::npos);
   EXPECT_NE(call({.retries = -1}).find("retries is -1"), std::string::npos);
   EXPECT_NE(call({.time_limit = std::chrono::nanoseconds(-5)}).find("-5"), std::string::npos);
   EXPECT_NE(call({.priority = 128}).find("128"), std::string::npos);
@@ -127,6 +137,30 @@ TEST_P(LimitsTest, OptionsThatMakeNoSense) {
   };
   EXPECT_NE(actor({.restarts = -1}).find("restarts"), std::string::npos);
   EXPECT_NE(actor({.name = std::string(2000, 'n')}).find("2000 bytes"), std::string::npos);
+}
+
+// What is told of a name that is too long, or unknown, is no longer than a line.
+TEST_P(LimitsTest, LongNamesOfResources) {
+  const std::string name(60'000, 'r');
+  Runtime granted({.workers = 1, .isolation = GetParam(), .resources = Granting(name, 2)});
+  const std::vector<std::pair<std::string, double>> one = {{name, 1}};
+  EXPECT_EQ(granted.Get(granted.CallWith<Same>({.resources = one}, 3)), 3);
+  const auto actor = granted.CreateActor<Idle>({.resources = one});
+  EXPECT_EQ(granted.Get(actor.Call<&Idle::Nothing>()), 0);
+  const PlacementGroup group = granted.CreatePlacementGroup({{.cpus = 1, .resources = one}});
+  const CallOptions inside{.resources = one, .group = group, .bundle = 0};
+  EXPECT_EQ(granted.Get(granted.CallWith<Same>(inside, 4)), 4);
+
+  const std::vector<Bundle> many(100, {.resources = one});
+  EXPECT_NE(Refusal([&] { granted.CreatePlacementGroup(many); }).find("its first 70 take"),
+            std::string::npos);
+  const std::string unknown = Refusal([&] {
+    granted.Get(granted.CallWith<Same>({.resources = {{name + "x", 1}}}, 1));
+  });
+  EXPECT_NE(unknown.find("r... (60001 bytes): needs 1, there is 0"), std::string::npos);
+  EXPECT_LT(unknown.size(), 1000U);
+  EXPECT_NE(Refusal([&] { Runtime({.resources = Granting(name + name, 1)}); }).find("too long"),
+            std::string::npos);
 }
 
 TEST_P(LimitsTest, ReferencesToNothing) {

@@ -9,7 +9,10 @@
 namespace menger {
 namespace {
 
-constexpr std::size_t kResourcesBytesMax = 4096;
+// Of a call, or a bundle; and of all bundles of a group. The node keeps them as long as the class
+// of such calls.
+constexpr std::size_t kResourcesBytesMax = std::size_t{64} << 10;
+constexpr std::size_t kBundlesBytesMax = std::size_t{4} << 20;
 constexpr std::size_t kBundlesMax = 1000;
 constexpr std::array<std::string_view, 4> kStrategies = {"PACK", "SPREAD", "STRICT_PACK",
                                                          "STRICT_SPREAD"};
@@ -46,6 +49,11 @@ std::string WriteReservation(std::span<const Bundle> bundles, PlacementStrategy 
     text += ";" + WriteAmounts(bundle.cpus, bundle.gpus, bundle.resources);
     if (Resources::Parse(text.substr(text.rfind(';') + 1)) == Resources()) {
       throw InvalidArgument("a bundle of a placement group has nothing in it");
+    }
+    if (text.size() > kBundlesBytesMax) {
+      throw InvalidArgument(
+          "the bundles of a placement group take more than {} bytes to name; its first {} take {}",
+          kBundlesBytesMax, &bundle - bundles.data() + 1, text.size());
     }
   }
   return text;

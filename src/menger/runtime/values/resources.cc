@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kPartsOfOne = 10'000;
 constexpr double kAmountMax = 1e6;
+constexpr std::size_t kNameBytesMax = 65'000;  // So a call can name it: see WriteAmounts.
+constexpr std::size_t kShownBytesMax = 100;
 
 auto Position(auto& amounts, std::string_view name) {
   return std::lower_bound(
@@ -38,7 +40,8 @@ Resources Resources::Parse(std::string_view text) {
                           ? std::from_chars_result{last, std::errc::invalid_argument}
                           : std::from_chars(item.data() + equal + 1, last, amount);
     if (read.ec != std::errc() || read.ptr != last) {
-      throw InvalidArgument("'{}' is no amount of a resource; write it as name=number", item);
+      throw InvalidArgument("'{}' is no amount of a resource; write it as name=number",
+                            Shown(item));
     }
     resources.Set(item.substr(0, equal), amount);
   }
@@ -46,18 +49,31 @@ Resources Resources::Parse(std::string_view text) {
 }
 
 void Resources::CheckName(std::string_view name) {
-  if (!name.empty() && name.find_first_of(" =@;\n") == std::string_view::npos) return;
-  throw InvalidArgument(
-      "'{}' is no name of a resource: it is empty or has ' ', '=', '@', ';' or a line break", name);
+  if (name.empty() || name.find_first_of(" =@;\n") != std::string_view::npos) {
+    throw InvalidArgument(
+        "'{}' is no name of a resource: it is empty or has ' ', '=', '@', ';' or a line break",
+        Shown(name));
+  }
+  if (name.size() > kNameBytesMax) {
+    throw InvalidArgument("'{}' is too long for the name of a resource; it may have {} bytes",
+                          Shown(name), kNameBytesMax);
+  }
+}
+
+std::string Resources::Shown(std::string_view name) {
+  if (name.size() <= kShownBytesMax) return std::string(name);
+  std::size_t end = kShownBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;  // In UTF-8.
+  return fmt::format("{}... ({} bytes)", name.substr(0, end), name.size());
 }
 
 void Resources::CheckAmount(std::string_view name, double amount) {
   if (!(amount >= 0 && amount <= kAmountMax)) {
-    throw InvalidArgument("resource '{}' is {}; it must lie between 0 and {:.0f}", name, amount,
-                          kAmountMax);
+    throw InvalidArgument("resource '{}' is {}; it must lie between 0 and {:.0f}", Shown(name),
+                          amount, kAmountMax);
   }
   if (amount > 0 && amount < 1.0 / kPartsOfOne) {
-    throw InvalidArgument("resource '{}' is {}; the smallest amount is {}", name, amount,
+    throw InvalidArgument("resource '{}' is {}; the smallest amount is {}", Shown(name), amount,
                           1.0 / kPartsOfOne);
   }
 }
@@ -133,7 +149,7 @@ bool Resources::OverlapsLack(const Resources& wanted, const Resources& available
 std::string Resources::MissingFrom(const Resources& total) const {
   for (const Named& amount : amounts_) {
     if (total.Parts(amount.name) < amount.parts) {
-      return fmt::format("{}: needs {}, there is {}", amount.name, Get(amount.name),
+      return fmt::format("{}: needs {}, there is {}", Shown(amount.name), Get(amount.name),
                          total.Get(amount.name));
     }
   }

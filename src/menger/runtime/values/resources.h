@@ -21,6 +21,8 @@ class Resources {
   void Set(std::string_view name, double amount);  // "cpu", "gpu" or any other name.
   // Throws InvalidArgument for a name that users must not give.
   static void CheckName(std::string_view name);
+  // As errors show a name: its beginning, where it is long.
+  static std::string Shown(std::string_view name);
   // Throws InvalidArgument for a negative amount, one of more than 10^6, and what is nearly none.
   static void CheckAmount(std::string_view name, double amount);
   double Get(std::string_view name) const;
