@@ -234,6 +234,20 @@ class Gpus(unittest.TestCase):
         ray.kill(actors[0])
         self.assertEqual(get(see.options(num_gpus=2).remote())[-1], ",".join(sorted((left, seen[0][1]))))
 
+    def test_a_process_sees_the_same_all_its_life(self):
+        """As a library does that asks once."""
+
+        def see():
+            now = os.environ["CUDA_VISIBLE_DEVICES"]
+            time.sleep(0.01)
+            return vars(os).setdefault("seen_first", now), now
+
+        see = ray.remote(see)
+        for amount in (0, 1, 0, 2, 0.5, 0):
+            for first, now in get([see.options(num_gpus=amount).remote() for _ in range(8)]):
+                self.assertEqual(first, now)
+                self.assertEqual(len([name for name in now.split(",") if name]), -(-amount // 1))
+
     def test_parts_share_one(self):
         halves = [OnGpu.options(num_gpus=0.5).remote() for _ in range(2)]
         self.assertEqual(*get([each.gpus.remote() for each in halves]))

@@ -11,6 +11,8 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _PATIENCE_SECONDS = 5.0  # A worker that was killed may take a moment to be gone.
 _PAUSE_SECONDS = 0.01
 
+_taken = (0, [])  # What this process has: how much, and the names.
+
 
 def make_file(count):
     """The file for so many GPUs; None where there is none."""
@@ -36,24 +38,20 @@ def drop_file(path):
         os.unlink(path)
 
 
-@contextlib.contextmanager
-def held(amount):
-    """While it lasts, this process has GPUs: whole ones, or a part of one. Their names."""
+def take(amount):
+    """The names of the GPUs that this process has, whole ones or a part of one, as long as it lives and is told the same amount.
+
+    Libraries ask once in the life of a process what there is. The node gives one that has GPUs no call that needs another amount.
+    """
+    global _taken
     path = os.environ.get(FILE_VARIABLE)
     if not amount or path is None:
-        yield []
-        return
-    before = os.environ.get(_VISIBLE)
-    names = _claim(path, amount)
-    os.environ[_VISIBLE] = ",".join(names)
-    try:
-        yield names
-    finally:
-        _release(path, names, amount)
-        if before is None:
-            del os.environ[_VISIBLE]
-        else:
-            os.environ[_VISIBLE] = before
+        return []
+    if _taken[0] != amount:
+        _release(path, _taken[1], _taken[0])
+        _taken = amount, _claim(path, amount)
+    os.environ[_VISIBLE] = ",".join(_taken[1])
+    return _taken[1]
 
 
 def _claim(path, amount):

@@ -51,7 +51,6 @@ class Worker:
         self._actors, self._made = {}, 0
         self._methods = {}  # What calls of a method say, read once: by the actor's class and that.
         self._threads = 1  # For numerical libraries.
-        self._held = contextlib.ExitStack()
         self._groups = None  # Of the calls of an actor with concurrency_groups.
         self._loop = None
         self._coroutines = None  # Of an actor that has some.
@@ -153,7 +152,8 @@ class Worker:
             told["calls"] -= 1
             if told["calls"] == 0:
                 self._library.leave(self._session.runtime)
-        with environments.applied(told.get("environment", {})), accelerators.held(told.get("gpus", 0)) as call.gpus:
+        with environments.applied(told.get("environment", {})):
+            call.gpus = accelerators.take(told.get("gpus", 0))
             session = self._session_within(told)
             current.set_session(session)
             try:
@@ -312,7 +312,7 @@ class Worker:
         if not _SURROUNDINGS.isdisjoint(told):
             self._session = self._session_within(told)
             current.set_session(self._session)
-        self._session.actor.gpus = self._held.enter_context(accelerators.held(told.get("gpus", 0)))
+        self._session.actor.gpus = accelerators.take(told.get("gpus", 0))
 
     def _construct(self, target, arguments, keywords, told):
         """The actor itself. Of one with coroutines the constructor runs on the loop, too."""

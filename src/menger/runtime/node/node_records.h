@@ -105,6 +105,7 @@ struct SchedulingClass {
   // It needs what this node never has; what another had, which may be gone.
   bool foreign = false;
   bool was_elsewhere = false;
+  bool gpus = false;             // It needs some; see Scheduler.
   const Group* group = nullptr;  // Of whose resources they take theirs; null: of the node's.
   std::map<Turn, IntrusiveList<Task>, std::greater<>> ready;
   std::size_t ready_count = 0;
@@ -193,7 +194,9 @@ struct Worker {
   StateOf<State> state;
   WorkerHost* host = nullptr;          // How it is reached; not the machine's affair.
   bool thread = false;                 // Of the driver: its references are the driver's.
-  bool dedicated = false;              // To one actor.
+  bool dedicated = false;              // To one actor; or to nobody, since it is spent.
+  bool used = false;                   // It has served some class,
+  bool gpus = false;                   // or serves one that needs GPUs.
   bool timed = false;                  // While it is blocked: not for ever.
   bool full = false;                   // Its queue had no room; until it finishes something.
   SchedulingClass* serving = nullptr;  // Whose resources it has; of a dedicated one its actor's.

@@ -29,6 +29,12 @@ void Erase(std::vector<T*>& all, const T* one) {
   all.erase(std::remove(all.begin(), all.end(), one), all.end());
 }
 
+bool NeedsGpus(const Resources& need) {
+  return std::ranges::any_of(need.amounts(), [](const Resources::Named& amount) {
+    return amount.name == "gpu" || amount.name.starts_with("gpu@");  // Of a placement group.
+  });
+}
+
 }  // namespace
 
 Scheduler::Scheduler(Resources total, int workers, int pool_max, ObjectTable& objects,
@@ -79,8 +85,11 @@ SchedulingClass& Scheduler::NewClass(std::string_view text, Resources need) {
   } else {
     made = classes_.emplace_back(std::make_unique<SchedulingClass>()).get();
   }
+  gpu_classes_ -= made->gpus ? 1 : 0;
   made->text = text;
   made->need = std::move(need);
+  made->gpus = NeedsGpus(made->need);
+  gpu_classes_ += made->gpus ? 1 : 0;
   class_by_text_.emplace(text, made);
   return *made;
 }
@@ -119,7 +128,7 @@ void Scheduler::RemoveWorker(Worker& worker) {
     if (!worker.blocked()) available_.Add(worker.serving->need);
     worker.serving = nullptr;
   }
-  if (worker.dedicated) return;
+  if (worker.dedicated) return Erase(spent_, &worker);
   if (worker.blocked()) --blocked_;
   if (!worker.outstanding.empty()) --busy_;
   if (worker.outstanding.size() > 1) --stacked_;
@@ -141,18 +150,19 @@ Worker* Scheduler::Dedicate(SchedulingClass& need) {
     AskAgain(need.actors);
     return nullptr;
   }
-  if (idle_.empty() || IdleAreForCalls()) {
+  Worker* const worker = IdleFor(need);
+  if (worker == nullptr || IdleAreForCalls()) {
     // One for each that asks, so that all of them start side by side.
     if (++asking_ > workers_starting_ && workers_starting_ < kStartsMax) StartOneMore();
     return nullptr;
   }
   available_.Subtract(need.need);
   HadTurn(need.actors);
-  Worker* const worker = idle_.back();
-  idle_.pop_back();
+  Erase(idle_, worker);
   Erase(all_, worker);
   --pool_size_;
-  worker->dedicated = true;
+  worker->dedicated = worker->used = true;
+  worker->gpus = need.gpus;
   worker->serving = &need;
   return worker;
 }
@@ -309,6 +319,8 @@ bool Scheduler::Assign(Worker& worker, SchedulingClass& scheduling) {
   if (!Reserve(scheduling.need)) return false;
   Erase(idle_, &worker);
   worker.serving = &scheduling;
+  worker.used = true;
+  worker.gpus = scheduling.gpus;
   scheduling.workers.push_back(&worker);
   return true;
 }
@@ -317,15 +329,17 @@ void Scheduler::Unassign(Worker& worker) {
   Erase(worker.serving->workers, &worker);
   available_.Add(worker.serving->need);
   worker.serving = nullptr;
-  idle_.push_back(&worker);
+  Rest(worker);
 }
 
 // Workers keep their class while nobody else needs what they hold: most calls are of one class.
 void Scheduler::ReclaimIdle() {
-  for (Worker* const worker : all_) {
+  for (std::size_t i = 0; i < all_.size();) {
+    Worker* const worker = all_[i];
     if (worker->serving != nullptr && worker->outstanding.empty() && !worker->blocked()) {
       Unassign(*worker);
     }
+    if (i < all_.size() && all_[i] == worker) ++i;  // It is not spent.
   }
 }
 
@@ -337,11 +351,15 @@ Worker* Scheduler::WorkerFor(SchedulingClass& scheduling) {
   if (best != nullptr && best->lender != 0 && CostOf(*best, next) < MissingNanoseconds(*next, 0))
     return best;
   if (idle_.empty()) ReclaimIdle();
+  Worker* idle = IdleFor(scheduling);
   const int pool = pool_size_ + workers_starting_;
   const bool stands_in =
       pool < workers_wanted_ + blocked_ && pool < pool_max_ && available_.Contains(scheduling.need);
-  if (idle_.empty() && (pool < workers_wanted_ || stands_in)) StartOneMore();
-  if (idle_.empty() || !Assign(*idle_.back(), scheduling)) return best;
+  if (idle == nullptr && (pool < workers_wanted_ || stands_in)) {
+    StartOneMore();
+    idle = IdleFor(scheduling);
+  }
+  if (idle == nullptr || !Assign(*idle, scheduling)) return best;
   return scheduling.workers.back();
 }
 

@@ -62,6 +62,9 @@ class ValuePlaces {
 // The arguments of what is offered stay in memory until it is done. Where one is on the disk, the
 // call waits at the head of its queue: it comes before those that would push it out again.
 //
+// Libraries ask once in the life of a process which GPUs there are. So a process is given calls
+// that need GPUs only if it has done no others, and when it is to do others it ends: it is spent.
+//
 // Part of the node's state machine: no I/O, no lock, no clock.
 class Scheduler {
  private:
@@ -115,6 +118,8 @@ class Scheduler {
   Worker* Freest();
   // One that the pool has had no need of for a while; or null.
   Worker* Spare() const;
+  // One that is to be ended, having had GPUs, or to make room for one that can have them; or null.
+  Worker* TakeSpent();
   enum class Place : std::uint8_t { kLast, kFirst };      // Of those of its turn.
   void Enqueue(Task& task, Place place = Place::kLast);   // In the queue of its class.
   void Dequeue(Task& task);                               // It is not to run after all.
@@ -233,6 +238,12 @@ class Scheduler {
   bool Assign(Worker& worker, SchedulingClass& scheduling);
   void Unassign(Worker& worker);
   void ReclaimIdle();
+
+  // scheduler_gpus.cc
+  Worker* IdleFor(const SchedulingClass& scheduling);
+  bool AllWaitForGpus() const;
+  void Spend(Worker& worker);
+  void Rest(Worker& worker);
   bool HasRoom(const Worker& worker) const;
   bool TakesMore(const Worker& worker) const;
   void Await(Worker& worker, Task& task) const;
@@ -270,6 +281,8 @@ class Scheduler {
   Times times_;
   std::vector<Worker*> idle_;  // In the pool, serving no class.
   std::vector<Worker*> all_;   // Of the pool.
+  std::vector<Worker*> spent_;
+  int gpu_classes_ = 0;
   std::size_t ready_ = 0;
   std::size_t wanted_ready_ = 0;  // Of these, that some call waits for.
   std::int64_t now_ = 0;

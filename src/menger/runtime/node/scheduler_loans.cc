@@ -57,7 +57,7 @@ void Scheduler::TakeIn(Worker& worker) {
   worker.serving = nullptr;
   ++pool_size_;
   all_.push_back(&worker);
-  idle_.push_back(&worker);
+  Rest(worker);
 }
 
 // ---- Which call a borrowed worker gets, and whether it is the best for it.

@@ -136,12 +136,16 @@ void Workers::Leave(Worker& worker) {
 
 void Workers::EndSpare() {
   if (node_.options.threads) return;
+  const auto end = [this](Worker& worker, std::string_view why) {
+    node_.effects.EndWorker(worker, why);
+    Retire(worker, why);
+    node_.streams.CloseOf(worker.index);
+  };
+  while (Worker* const spent = node_.scheduler.TakeSpent()) {
+    end(*spent, "calls with other GPUs need another process");
+  }
   Worker* const spare = node_.scheduler.Spare();
-  if (spare == nullptr) return;
-  constexpr std::string_view kWhy = "it was not needed any longer";
-  node_.effects.EndWorker(*spare, kWhy);
-  Retire(*spare, kWhy);
-  node_.streams.CloseOf(spare->index);
+  if (spare != nullptr) end(*spare, "it was not needed any longer");
 }
 
 void Workers::ForgetGone() {
