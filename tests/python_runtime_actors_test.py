@@ -443,9 +443,32 @@ class Concurrency(unittest.TestCase):
         results = get([nests.nest.remote(100 * i) for i in range(40)])
         self.assertEqual(results, [[100 * i + j + 1 for j in range(5)] for i in range(40)])
 
+    def test_thousands_of_coroutines_at_once(self):
+        @ray.remote(max_concurrency=3000)
+        class Crowd:
+            def __init__(self):
+                self.now = self.most = 0
+
+            async def stay(self, seconds):
+                self.now += 1
+                self.most = max(self.most, self.now)
+                await asyncio.sleep(seconds)
+                self.now -= 1
+                return seconds
+
+            async def counts(self):
+                return self.now, self.most
+
+        crowd = Crowd.remote()
+        self.assertEqual(get([crowd.stay.remote(0.2) for _ in range(3000)]), [0.2] * 3000)
+        now, most = get(crowd.counts.remote())
+        self.assertEqual(now, 0)
+        self.assertGreater(most, 1000)
+        self.assertLessEqual(most, 1024)
+
     def test_what_it_may_be(self):
-        for wrong in (0, 1001, "two"):
-            with self.assertRaisesRegex(ValueError, "max_concurrency"):
+        for wrong in (0, 65536, "two"):
+            with self.assertRaisesRegex(ValueError, "max_concurrency is .*; it must be a number from 1 to 65535"):
                 Gate.options(max_concurrency=wrong)
 
 

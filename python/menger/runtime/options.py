@@ -8,7 +8,8 @@ import re
 from menger.runtime.placement import ANY_GROUP, Anywhere, Placement
 
 _UNLIMITED = 65535
-CONCURRENCY_MAX = 1000  # And what actors with coroutines have, as in Ray.
+CONCURRENCY_MAX = 65535
+CONCURRENCY_OF_COROUTINES = 1000  # Of actors that have some, where nobody says it, as in Ray.
 _RESULTS_MAX = 1000
 STREAMING, DYNAMIC = "streaming", "dynamic"
 AHEAD_MAX = 1_000_000_000  # Items that a generator may be ahead of its reader, unless it is told a number.

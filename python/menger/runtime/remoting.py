@@ -102,7 +102,7 @@ def remote(*target, **told):
 def _make(target, told):
     if inspect.isclass(target):
         if has_coroutines(target):
-            told = {"max_concurrency": options.CONCURRENCY_MAX, **told}
+            told = {"max_concurrency": options.CONCURRENCY_OF_COROUTINES, **told}
         return ActorClass(Definition(target), told)
     if not callable(target) or isinstance(target, (RemoteFunction, ActorClass)):
         raise TypeError(f"only functions and classes can be remote; this is {target!r}")

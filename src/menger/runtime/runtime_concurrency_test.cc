@@ -217,6 +217,14 @@ TEST_F(ConcurrencyTest, WithoutHandlesItEnds) {
   EXPECT_TRUE(BecomesTrue([&] { return kill(process, 0) != 0; }));
 }
 
+// So many are offered at the most; the others wait at the node.
+TEST_F(ConcurrencyTest, MoreCallsThanCanBeUnderWayTakeTurns) {
+  const ActorRef<Meeting> meeting = Make(20'000);
+  std::vector<ObjectRef<bool>> met;
+  for (int i = 0; i < 2000; ++i) met.push_back(meeting.Call<&Meeting::Arrive>(1000));
+  EXPECT_THAT(runtime.Get(met, kPatience), testing::Each(true));
+}
+
 TEST_F(ConcurrencyTest, WhatCannotBeIsRefused) {
   const auto refusal = [this](int concurrency, ActorOptions options) {
     try {
@@ -226,8 +234,8 @@ TEST_F(ConcurrencyTest, WhatCannotBeIsRefused) {
     }
     return std::string();
   };
-  EXPECT_THAT(refusal(0, {}), HasSubstr("is 0; it must lie between 1 and 1000"));
-  EXPECT_THAT(refusal(1001, {}), HasSubstr("between 1 and 1000"));
+  EXPECT_THAT(refusal(0, {}), HasSubstr("is 0; it must lie between 1 and 65535"));
+  EXPECT_THAT(refusal(65'536, {}), HasSubstr("between 1 and 65535"));
   Runtime threads({.workers = 1, .isolation = Isolation::kThread});
   const auto actor = threads.CreateActor<Meeting>({.concurrency = 2});
   try {

@@ -13,7 +13,7 @@ namespace {
 // What goes with a call itself, so that it fits a message whatever it calls.
 constexpr std::size_t kInlineTotalMax = std::size_t{512} << 10;  // Of all arguments.
 constexpr std::size_t kArgumentsMax = 8192;
-constexpr int kConcurrencyMax = 1000;
+constexpr int kConcurrencyMax = 65535;  // Of what is more than kLeasesMax the rest waits.
 constexpr std::size_t kNameBytesMax = 1024;
 
 void CheckName(std::string_view name) {
