@@ -282,6 +282,7 @@ class AfterShutdown(unittest.TestCase):
         for what, ask in self.all_that_takes_references().items():
             with self.subTest(what):
                 self.assertRegex(refusal(ask), "has ended|was shut down")
+                self.assertRaises(ValueError, ask)  # As in Ray.
         self.assertEqual(get(square.remote(ray.put(3))), 9)  # What is remote is made so anew.
         self.assertEqual(self.array.sum(), 100_000)
 

@@ -21,7 +21,7 @@ class Definition:
         if self._of != into.name:
             with _exporting:
                 if self.target is None:
-                    raise exceptions.RaySystemError(f"'{self.name}' is of a runtime that was shut down")
+                    raise exceptions.NotOfThisRuntimeError(f"'{self.name}' is of a runtime that was shut down")
                 self._exporter = threading.get_ident()
                 try:
                     self._reference = into.define(self.target)

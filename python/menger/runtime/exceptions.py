@@ -16,6 +16,10 @@ class RaySystemError(RayError):
     """The runtime itself cannot do what is asked."""
 
 
+class NotOfThisRuntimeError(RaySystemError, ValueError):
+    """What is used is of a runtime that was shut down, or of the process of which this one is a fork. In Ray a ValueError."""
+
+
 class RayTaskError(RayError):
     """A task or method raised: `cause` is what, and the text has the traceback of the worker.
 

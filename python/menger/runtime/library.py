@@ -9,7 +9,7 @@ from menger.runtime import exceptions
 LIBRARY_VARIABLE = "MENGER_RUNTIME_LIBRARY"
 
 # menger::ErrorCode.
-INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED = 0, 1, 3, 4, 5
+INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED = range(6)
 
 # What is called.
 FUNCTION, CONSTRUCT, METHOD = range(3)
@@ -208,6 +208,8 @@ class Library:
             return ValueError(text)
         if code == CANCELLED and self.when_cancelled is not None:
             return self.when_cancelled()
+        if code == FAILED_PRECONDITION:
+            return exceptions.NotOfThisRuntimeError(text)
         if code == UNAVAILABLE:
             return exceptions.ObjectStoreFullError(text)
         return exceptions.RaySystemError(text)

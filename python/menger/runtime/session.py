@@ -102,7 +102,7 @@ class ObjectRef:
 def _adopt(identity, name):
     opened = current.opened()
     if opened is None or opened.name != name:
-        raise exceptions.RaySystemError("a pickled ObjectRef is of another runtime, or of one that was shut down")
+        raise exceptions.NotOfThisRuntimeError("a pickled ObjectRef is of another runtime, or of one that was shut down")
     return opened.adopt(identity)
 
 
@@ -162,7 +162,7 @@ class Session:
         self._waiting.add(thread)
         try:
             if self._closing:
-                raise exceptions.RaySystemError("the runtime that this is of was shut down")
+                raise exceptions.NotOfThisRuntimeError("the runtime that this is of was shut down")
             return wait(self.runtime, *arguments)
         finally:
             self._waiting.discard(thread)

@@ -166,7 +166,7 @@ def _hand_over(watched):
 
 
 def _ended():
-    return exceptions.RaySystemError("the runtime that this is of was shut down")
+    return exceptions.NotOfThisRuntimeError("the runtime that this is of was shut down")
 
 
 def _fail(waiting, error):
