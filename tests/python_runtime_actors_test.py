@@ -173,6 +173,27 @@ class Actors(unittest.TestCase):
         with self.assertRaises(ray.exceptions.ActorDiedError):
             get(mortal.end.remote())
 
+    def test_calls_wait_for_an_actor_that_is_made_again(self):
+        """Ray's fail where max_task_retries is 0: it cannot know whether they have begun."""
+
+        @ray.remote(max_restarts=1)
+        class Slow:
+            def __init__(self):
+                if ray.get_runtime_context().was_current_actor_reconstructed:
+                    time.sleep(0.5)
+
+            def end(self):
+                os._exit(1)
+
+            def say(self, text):
+                return text
+
+        slow = Slow.remote()
+        ended, before = slow.end.remote(), slow.say.remote("before")
+        with self.assertRaises(ray.exceptions.ActorUnavailableError):
+            get(ended)
+        self.assertEqual(get([before, slow.say.remote("meanwhile")]), ["before", "meanwhile"])
+
     def test_an_attribute_of_the_name_of_a_method(self):
         @ray.remote
         class Switch:
