@@ -111,7 +111,28 @@ def leaves_a_thread(signal):
     return os.getpid()
 
 
+@ray.remote(num_cpus=1)
+class OnThreads:
+    def wait(self, signal):
+        return on_threads(1, lambda: ray.get(signal[0]))
+
+    def answer(self):
+        return 1
+
+
 class Waits(unittest.TestCase):
+    def test_threads_of_an_actor_whose_other_calls_may_go_on_lend_nothing(self):
+        for concurrency, free in ((1, 2), (2, 1)):
+            signal, actor = Signal.remote(), OnThreads.options(max_concurrency=concurrency).remote()
+            get(actor.answer.remote())
+            waiting = actor.wait.remote([signal.wait.remote()])
+            time.sleep(1)
+            if concurrency > 1:
+                get([actor.answer.remote() for _ in range(100)])
+            self.assertEqual(ray.available_resources()["CPU"], free)
+            get(signal.send.remote())
+            get(waiting)
+
     def test_a_call_whose_threads_wait_lends_its_cpu(self):
         # All CPUs have such calls: what they wait for ran never.
         for results in get([outer_on_threads.remote(2) for _ in range(4)]):
