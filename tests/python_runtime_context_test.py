@@ -6,12 +6,14 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
 
-from python_runtime import PATIENCE_S, check_library, get, ray
+from python_runtime import PATIENCE_S, ROOT, check_library, get, ray
 
 from menger.runtime.util import state
 
@@ -233,6 +235,28 @@ class Gpus(unittest.TestCase):
         self.assertEqual(get([see.remote() for _ in range(5)]), [(int(left), left)] * 5)
         ray.kill(actors[0])
         self.assertEqual(get(see.options(num_gpus=2).remote())[-1], ",".join(sorted((left, seen[0][1]))))
+
+    def test_a_call_that_waits_lends_its_gpus(self):
+        @ray.remote(num_gpus=2, num_cpus=0)
+        def inner():
+            return ray.get_gpu_ids()
+
+        @ray.remote(num_gpus=2, num_cpus=0)
+        def outer():
+            return ray.get_gpu_ids(), ray.get(inner.remote())
+
+        mine, lent = get(outer.remote())
+        self.assertEqual((len(set(mine)), len(set(lent))), (2, 2))
+
+    def test_more_are_counted_than_are_named(self):
+        program = """
+import menger.runtime as ray
+ray.init(num_cpus=1, num_gpus=2)
+print(ray.get(ray.remote(num_gpus=2)(ray.get_gpu_ids).remote()))
+"""
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "5", "PYTHONPATH": str(ROOT / "python")}
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(done.stdout, "[5]\n", done.stderr)
 
     def test_a_process_sees_the_same_all_its_life(self):
         """As a library does that asks once."""

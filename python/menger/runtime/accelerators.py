@@ -61,8 +61,11 @@ def _claim(path, amount):
             free = {name: 1.0 - sum(part for process, part in whose if _lives(process)) for name, whose in holders.items()}
             # Parts are taken where most is taken already, so that others stay whole.
             fitting = sorted((room, name) for name, room in free.items() if room + 1e-6 >= min(amount, 1.0))
-            names = [name for _, name in fitting[: max(1, int(amount))]]
-            if len(names) == max(1, int(amount)) or time.monotonic() > end:
+            count = min(max(1, int(amount)), len(free))  # The user's CUDA_VISIBLE_DEVICES may name fewer.
+            if len(fitting) < count and time.monotonic() > end:
+                fitting = sorted(((room, name) for name, room in free.items()), reverse=True)  # Who has them waits, and lends them.
+            if len(fitting) >= count:
+                names = [name for _, name in fitting[:count]]
                 for name in names:
                     holders[name].append([os.getpid(), min(amount, 1.0)])
                 return names
