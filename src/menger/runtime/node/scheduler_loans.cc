@@ -136,8 +136,9 @@ Task* Scheduler::NextForBorrowed(const Worker& worker, const SchedulingClass& sc
       if (first == nullptr) first = task;
       if (worker.lender == 0 || MissingNanoseconds(*task, worker.lender) == 0) return task;
     }
+    if (first != nullptr) return first;  // Those of later turns do not pass it.
   }
-  return first;
+  return nullptr;
 }
 
 }  // namespace menger

@@ -93,7 +93,8 @@ void SimulatedCluster::Run() {
   int idle_ticks = 0;
   bool driving = true;
   const int last_ticks = nodes_.size() > 1 ? kLastTicks : 2;
-  while (driving || idle_ticks < last_ticks) {
+  const auto has_calls = [](const auto& node) { return node != nullptr && node->HasCalls(); };
+  while (driving || idle_ticks < last_ticks || std::ranges::any_of(nodes_, has_calls)) {
     if (++counts_.events > kEventsMax) FailStuck();
     if (DoSomething()) {
       idle_ticks = 0;

@@ -89,6 +89,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   int Choices();
   void Do(int choice);
   bool Drives() const { return plan_.driver_steps > 0 || !held_.empty(); }
+  bool HasCalls() const { return machine_.live_tasks() > 0; }
   bool DropSomething();  // False if there is nothing, or the driver waits.
   void Settle(std::int64_t now);
   void RunMachine() { machine_.Run(); }
