@@ -77,5 +77,36 @@ TEST(PeerLinkTest, WhatIsNotAcknowledgedIsSentAgainAndOnlyThat) {
   EXPECT_EQ(b.Outgoing(100).size(), 0);
 }
 
+TEST(PeerLinkTest, NoMoreBytesAreUnderWayThanTheWindowHas) {
+  constexpr std::uint64_t kWindowBytes = 100;
+  Link a(1, 1, kResend, kWindowBytes);
+  Link b(1, 1, kResend, kWindowBytes);
+  for (int i = 0; i < 6; ++i) a.Send(i, 40);
+  const std::vector<Link::Packet> first = a.Outgoing(0);
+  ASSERT_EQ(first.size(), 2);
+  EXPECT_EQ(first[1].bytes, 40);
+  EXPECT_EQ(a.Outgoing(1).size(), 0);
+  EXPECT_EQ(Deliver(b, {first[0]}), std::vector<int>{0});
+  Deliver(a, b.Outgoing(1));
+  EXPECT_EQ(Deliver(b, a.Outgoing(1)), std::vector<int>{});  // The third; the second is missing.
+  EXPECT_EQ(Deliver(b, {first[1]}), (std::vector<int>{1, 2}));
+  // A letter that is larger than the window goes alone.
+  Link c(1, 1, kResend, kWindowBytes);
+  Link d(1, 1, kResend, kWindowBytes);
+  c.Send(7, 1000);
+  c.Send(8, 1);
+  const std::vector<Link::Packet> large = c.Outgoing(0);
+  ASSERT_EQ(large.size(), 1);
+  EXPECT_EQ(Deliver(d, large), std::vector<int>{7});
+}
+
+TEST(PeerLinkTest, WhoSendsMoreThanTheWindowHasIsNotKept) {
+  Link b(1, 1, kResend, 100);
+  std::vector<Link::Packet> packets;
+  for (std::uint64_t i = 2; i < 10; ++i) packets.push_back({1, 1, i, 0, 60, static_cast<int>(i)});
+  EXPECT_EQ(Deliver(b, packets), std::vector<int>{});
+  EXPECT_EQ(Deliver(b, {{1, 1, 1, 0, 60, 1}}), (std::vector<int>{1, 2}));
+}
+
 }  // namespace
 }  // namespace menger

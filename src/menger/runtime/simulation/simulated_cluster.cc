@@ -172,7 +172,7 @@ void SimulatedCluster::Deliver(std::size_t index) {
     return;  // Lost.
   }
   SimulatedNode* const node = nodes_[static_cast<std::size_t>(flying.to)].get();
-  if (node != nullptr) node->Arrive(flying.from, std::move(flying.packet));
+  if (node != nullptr) node->Arrive(flying.from, flying.lane, std::move(flying.packet));
 }
 
 void SimulatedCluster::Spread(std::size_t index) {
@@ -189,10 +189,12 @@ void SimulatedCluster::Exchange() {
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;
     for (int to = 0; to < static_cast<int>(nodes_.size()); ++to) {
-      Link* const link = node->LinkTo(to);
-      if (link == nullptr) continue;
-      for (Link::Packet& packet : link->Outgoing(now_)) {
-        flying_.push_back({node->number(), to, std::move(packet)});
+      for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
+        Link* const link = node->LinkTo(to, lane);
+        if (link == nullptr) continue;
+        for (Link::Packet& packet : link->Outgoing(now_)) {
+          flying_.push_back({node->number(), to, lane, std::move(packet)});
+        }
       }
     }
   }

@@ -28,6 +28,7 @@ class SimulatedCluster {
   struct Flying {
     int from = 0;
     int to = 0;
+    Lane lane = Lane::kControl;
     Link::Packet packet;
   };
   // What `observer` will learn sooner or later: that a node has died, or has come.

@@ -23,6 +23,7 @@ class SimulatedNode;
 // What one node tells another: done there. `sender`: as the receiver knows it.
 using Letter = std::function<void(SimulatedNode& receiver, PeerIndex sender)>;
 using Link = PeerLink<Letter>;
+enum class Lane : std::uint8_t { kControl, kBulk };  // Two ways between two nodes.
 
 // What the programs of a schedule may meet: the same for all nodes.
 struct CommonPlan {
@@ -98,8 +99,8 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void Meet(const SimulatedNode& other);
   void HearOfDeath(int number, std::uint64_t epoch);
   // The end of the way to that node's present life; null if it is not known.
-  Link* LinkTo(int number);
-  void Arrive(int from, Link::Packet packet);
+  Link* LinkTo(int number, Lane lane);
+  void Arrive(int from, Lane lane, Link::Packet packet);
 
   // Throws Internal.
   void CheckNothingLeft();
@@ -118,7 +119,8 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   struct Neighbour {
     std::uint64_t epoch = 0;
     PeerIndex peer = 0;
-    Link link;
+    Link control;
+    Link bulk;
   };
 
   // ---- NodeEffects.

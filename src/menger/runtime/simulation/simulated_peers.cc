@@ -8,6 +8,7 @@ namespace menger::simulation {
 namespace {
 
 constexpr std::int64_t kResendNanoseconds = 2'000'000;
+constexpr std::uint64_t kBulkWindowBytes = 100;  // One value or two.
 
 NodeId IdOf(int number) {
   return NodeId{Id{.high = 1, .low = 1000 + static_cast<std::uint64_t>(number)}};
@@ -20,10 +21,12 @@ void SimulatedNode::Meet(const SimulatedNode& other) {
     HearOfDeath(other.number(), before->second.epoch);
   }
   Peer& peer = machine_.AddPeer(IdOf(other.number()), other.epoch(), ResourcesOf(other.plan()));
-  neighbours_.emplace(other.number(),
-                      Neighbour{.epoch = other.epoch(),
-                                .peer = peer.index,
-                                .link = Link(epoch_, other.epoch(), kResendNanoseconds)});
+  neighbours_.emplace(
+      other.number(),
+      Neighbour{.epoch = other.epoch(),
+                .peer = peer.index,
+                .control = Link(epoch_, other.epoch(), kResendNanoseconds),
+                .bulk = Link(epoch_, other.epoch(), kResendNanoseconds, kBulkWindowBytes)});
 }
 
 void SimulatedNode::HearOfDeath(int number, std::uint64_t epoch) {
@@ -37,23 +40,24 @@ void SimulatedNode::HearOfDeath(int number, std::uint64_t epoch) {
   EndPulls({number, epoch}, index);
 }
 
-Link* SimulatedNode::LinkTo(int number) {
+Link* SimulatedNode::LinkTo(int number, Lane lane) {
   const auto found = neighbours_.find(number);
-  return found != neighbours_.end() ? &found->second.link : nullptr;
+  if (found == neighbours_.end()) return nullptr;
+  return lane == Lane::kControl ? &found->second.control : &found->second.bulk;
 }
 
-void SimulatedNode::Arrive(int from, Link::Packet packet) {
+void SimulatedNode::Arrive(int from, Lane lane, Link::Packet packet) {
   const auto found = neighbours_.find(from);
   if (found == neighbours_.end()) return;
   std::vector<Letter> letters;
   const PeerIndex sender = found->second.peer;
-  found->second.link.Arrived(std::move(packet), letters);
+  LinkTo(from, lane)->Arrived(std::move(packet), letters);
   for (const Letter& letter : letters) letter(*this, sender);
 }
 
 void SimulatedNode::Send(PeerIndex to, Letter letter) {
   for (auto& [number, neighbour] : neighbours_) {
-    if (neighbour.peer == to) return neighbour.link.Send(std::move(letter));
+    if (neighbour.peer == to) return neighbour.control.Send(std::move(letter));
   }
 }
 
@@ -137,9 +141,12 @@ void SimulatedNode::ServePull(PeerIndex asker, const Owner& owner, std::uint64_t
   }
   std::optional<Payload> bytes;
   if (object != nullptr) bytes = Read(object->value);
-  Send(asker, [owner, pull, bytes](SimulatedNode& wants, PeerIndex) {
-    wants.TakePulled(owner, pull, bytes);
-  });
+  for (auto& [number, neighbour] : neighbours_) {
+    if (neighbour.peer != asker) continue;
+    neighbour.bulk.Send([owner, pull, bytes](SimulatedNode& wants,
+                                             PeerIndex) { wants.TakePulled(owner, pull, bytes); },
+                        bytes ? bytes->size() : 0);
+  }
 }
 
 void SimulatedNode::TakePulled(const Owner& owner, std::uint64_t pull,
