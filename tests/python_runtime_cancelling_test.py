@@ -65,8 +65,45 @@ class Asker:
             time.sleep(0.01)
         self.ended = time.monotonic() < end
 
+    def wait(self, references):
+        self.begun = ray.get(references[0])
+        self.ended = ray.get_runtime_context().is_canceled()
+
     def seen(self):
         return self.begun, getattr(self, "ended", None)
+
+
+@ray.remote
+class Gate:
+    def __init__(self):
+        self.opened, self.waiting = asyncio.Event(), 0
+
+    async def wait(self):
+        self.waiting += 1
+        await self.opened.wait()
+        return "open"
+
+    async def open(self):
+        self.opened.set()
+
+    async def waits(self):
+        return self.waiting
+
+
+@ray.remote
+class Nester:
+    def __init__(self):
+        self.calls = {}
+
+    async def run(self, which, gate):
+        self.calls[which] = gate.wait.remote()
+        await self.calls[which]
+
+    async def nested(self, which):
+        return [self.calls[which]]
+
+    async def ask(self):
+        return ray.get_runtime_context().is_canceled()
 
 
 def wait_for(method, expected):
@@ -96,6 +133,36 @@ class Cancelling(unittest.TestCase):
         wait_for(actor.seen, (True, None))
         ray.cancel(reference)
         wait_for(actor.seen, (True, True))
+
+    def test_a_method_is_not_interrupted_while_it_waits(self):
+        actor, gate = Asker.options(max_concurrency=1).remote(), Gate.remote()
+        reference = actor.wait.remote([gate.wait.remote()])
+        end = time.monotonic() + PATIENCE_S
+        while get(gate.waits.remote()) == 0 and time.monotonic() < end:
+            time.sleep(0.01)
+        ray.cancel(reference, recursive=False)
+        with self.assertRaisesRegex(ray.exceptions.TaskCancelledError, reference.task_id().hex()):
+            get(reference)
+        get(gate.open.remote())
+        self.assertEqual(get(actor.seen.remote()), ("open", True))
+
+    def test_what_coroutines_have_called_goes_with_them(self):
+        actor, gate = Nester.remote(), Gate.remote()
+        one, other = (actor.run.remote(which, gate) for which in ("one", "other"))
+        end = time.monotonic() + PATIENCE_S
+        while get(gate.waits.remote()) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        ray.cancel(one)
+        ray.cancel(other, recursive=False)
+        for each in (one, other, get(actor.nested.remote("one"))[0]):
+            with self.assertRaises(ray.exceptions.TaskCancelledError):
+                get(each)
+        get(gate.open.remote())
+        self.assertEqual(get(get(actor.nested.remote("other"))[0]), "open")
+
+    def test_coroutines_cannot_ask(self):
+        with self.assertRaisesRegex(RuntimeError, "not supported in an async actor"):
+            get(Nester.remote().ask.remote())
 
     def test_what_runs_is_interrupted(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -15,6 +15,7 @@ import unittest
 
 from python_runtime import PATIENCE_S, ROOT, check_library, get, ray
 
+from menger.runtime.node import RESOURCES as NODES
 from menger.runtime.util import state
 
 NAMESPACE = "letters"
@@ -284,7 +285,7 @@ print(ray.get(ray.remote(num_gpus=2)(ray.get_gpu_ids).remote()))
         self.assertEqual(get(see.remote()), [])
         self.assertEqual(ray.get_gpu_ids(), [])
         with self.assertRaisesRegex(ValueError, "num_gpus is 1.5"):
-            see.options(num_gpus=1.5)
+            see.options(num_gpus=1.5).remote()
 
 
 class References(unittest.TestCase):
@@ -337,7 +338,7 @@ class Node(unittest.TestCase):
 
     def test_resources(self):
         there = ray.cluster_resources()
-        of_the_node = {name: there.pop(name) for name in ("memory", "object_store_memory", "node:127.0.0.1")}
+        of_the_node = {name: there.pop(name) for name in ("memory", "object_store_memory", *NODES)}
         self.assertEqual(there, {"CPU": 4.0, "GPU": 3.0, "wheel": 2.0})
         self.assertTrue(all(amount >= 1 for amount in of_the_node.values()), of_the_node)
         actor = Asked.options(num_cpus=1, resources={"wheel": 2}).remote()

@@ -124,19 +124,18 @@ class Streams(unittest.TestCase):
         self.assertLessEqual(get(source.seen.remote()), 4)
         self.assertEqual([get(each) for each in stream], list(range(1, 10)))
 
-    def test_one_that_is_dropped_ends(self):
-        @ray.remote
-        def endless():
-            while True:
-                yield 1
+    def test_one_that_is_dropped_goes_on(self):
+        @ray.remote(_generator_backpressure_num_objects=1)
+        def several():
+            yield from range(5)
 
-        stream = endless.remote()
+        stream = several.remote()
         get(next(stream))
         end = stream.completed()
+        self.assertEqual(ray.wait([end], timeout=0.3)[0], [])  # It waits for its reader.
         del stream
         gc.collect()
-        with self.assertRaises(ray.exceptions.TaskCancelledError):
-            get(end)
+        self.assertEqual(get(end), 5)
 
     def test_cancel_ends_it(self):
         @ray.remote
@@ -183,7 +182,7 @@ class Streams(unittest.TestCase):
 
         limited = Limited.remote()
         self.assertEqual([get(item) for item in limited.items.remote(3)], [(i, True) for i in range(3)])
-        dropped = limited.items.options(_generator_backpressure_num_objects=1).remote(1000)
+        dropped = limited.items.remote(1000)
         self.assertEqual(get(next(dropped)), (0, True))
         del dropped
         end = time.monotonic() + PATIENCE_S
@@ -194,6 +193,11 @@ class Streams(unittest.TestCase):
         with self.assertRaises(TimeoutError):
             get(next(late))
         self.assertEqual([get(item) for item in in_one_task.remote(3)], [True] * 3)
+
+    def test_those_of_coroutines_do_not_wait_for_a_reader(self):
+        stream = AsyncSource.remote().count.options(_generator_backpressure_num_objects=1).remote(2)
+        with self.assertRaisesRegex(ValueError, "not supported in an actor with coroutines"):
+            get(next(stream))
 
     def test_they_can_be_awaited(self):
         async def read(stream):

@@ -106,11 +106,11 @@ class Groups(unittest.TestCase):
         self.assertTrue(group.wait(PATIENCE_S))
         ray.util.remove_placement_group(group)
         for call in calls:
-            with self.assertRaisesRegex(ray.exceptions.TaskCancelledError, "task 'sleep' failed: the placement group was"):
+            with self.assertRaisesRegex(ray.exceptions.TaskPlacementGroupRemoved, "task 'sleep' failed: the placement group was"):
                 get(call)
         calls.append(twice.options(scheduling_strategy=strategy).remote(1))
         for call in calls:
-            with self.assertRaisesRegex(ray.exceptions.TaskCancelledError, "the placement group was removed"):
+            with self.assertRaisesRegex(ray.exceptions.TaskPlacementGroupRemoved, "the placement group was removed"):
                 get(call)
 
     def test_what_cannot_be_is_said(self):
@@ -121,18 +121,31 @@ class Groups(unittest.TestCase):
             placement_group([{}])
         with self.assertRaisesRegex(ValueError, "strategy 'NEAR'"):
             placement_group([{"CPU": 1}], strategy="NEAR")
-        never = placement_group([{"CPU": 3}])
-        with self.assertWarnsRegex(UserWarning, "cpu: needs 3, there is 2"):
-            self.assertFalse(never.wait(PATIENCE_S))
-        with self.assertRaisesRegex(ray.exceptions.RayError, "cpu: needs 3, there is 2"):
-            get(never.ready())
         with self.assertRaisesRegex(ValueError, r"bundles\[0\]\['CPU'\] is nan; it must be a number"):
             placement_group([{"CPU": float("nan")}])
         for wrong in ({"placement_group": 5}, {"placement_group_bundle_index": 1}):
             with self.assertRaisesRegex(ValueError, "placement_group"):
                 twice.options(**wrong)
-        with self.assertRaisesRegex(ray.exceptions.RayError, "each on a node of its own"):
-            get(placement_group([{"CPU": 1}, {"CPU": 1}], strategy="STRICT_SPREAD").ready())
+
+    def test_one_that_can_never_be_had_waits(self):
+        with self.assertWarnsRegex(UserWarning, "its 2 bundles are to be each on a node of its own"):
+            placement_group([{"CPU": 1}, {"CPU": 1}], strategy="STRICT_SPREAD")
+        with self.assertWarnsRegex(UserWarning, "placement group 'never' waits .*: CPU: needs 3, there is 2"):
+            never = placement_group([{"CPU": 2}, {"CPU": 1}], name="never")
+        strategy = PlacementGroupSchedulingStrategy(never)
+        within = twice.options(scheduling_strategy=strategy).remote(1)
+        added = Counter.options(scheduling_strategy=strategy).remote().add.remote(1)
+        self.assertFalse(never.wait(0.2))
+        with self.assertRaises(ray.exceptions.GetTimeoutError):
+            ray.get(never.ready(), timeout=0.1)
+        self.assertEqual(ray.wait([within, added], timeout=0.1)[0], [])
+        entry = ray.util.placement_group_table(never)
+        self.assertEqual((entry["state"], entry["stats"]["scheduling_state"]), ("PENDING", "INFEASIBLE"))
+        ray.util.remove_placement_group(never)
+        for each in (within, added, never.ready()):
+            with self.assertRaises(ray.exceptions.RayError):
+                get(each)
+        self.assertEqual(ray.util.placement_group_table(never)["state"], "REMOVED")
         group = placement_group([{"CPU": 1}])
         with self.assertRaisesRegex(ValueError, "bundle index 1 is invalid; it must lie between -1 and 0"):
             PlacementGroupSchedulingStrategy(group, 1)

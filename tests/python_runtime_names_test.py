@@ -2,10 +2,13 @@
 
 import collections
 import contextlib
+import dataclasses
 import io
 import os
+import pickle
 import threading
 import time
+import typing
 import unittest
 import warnings
 
@@ -215,7 +218,7 @@ class Modules(unittest.TestCase):
         while any(os.path.exists(f"/proc/{each}") for each in calls if calls[each] == 2):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
-        with self.assertRaisesRegex(ValueError, "max_calls is -1; it must be 0"):
+        with self.assertRaisesRegex(ValueError, "'max_calls' only accepts None, 0 or a positive integer, .* It is -1"):
             ray.remote(max_calls=-1)(abs)
 
 
@@ -253,6 +256,74 @@ def wait_for(is_so):
             return
         end.wait(0.01)
     raise AssertionError("it did not become so")
+
+
+@dataclasses.dataclass
+class Part:
+    names: typing.List[str]
+    is_small: bool
+
+
+@dataclasses.dataclass
+class Whole:
+    parts: typing.List[Part]
+    other: typing.Optional[Part] = None
+
+
+class OfRaysOwn(unittest.TestCase):
+    def test_a_runtime_env_keeps_dataclasses(self):
+        environment = ray.runtime_env.RuntimeEnv(env_vars={"a": "b"})
+        whole = Whole([Part(["x", "y"], True), Part([], False)], Part(["z"], True))
+        environment.set("whole", whole)
+        again = ray.runtime_env.RuntimeEnv.deserialize(environment.serialize())
+        self.assertEqual(again.get("whole", data_class=Whole), whole)
+        self.assertEqual((again.get("env_vars"), again.get("nothing", 1), again.to_dict()), ({"a": "b"}, 1, dict(environment)))
+        with self.assertRaisesRegex(TypeError, "odd is .*; it must be a dataclass, or what JSON can say"):
+            environment.set("odd", object())
+
+    def test_a_task_error_can_be_made(self):
+        error = ray.exceptions.RayTaskError(function_name="f", traceback_str="what was", cause=KeyError("k"))
+        both = pickle.loads(pickle.dumps(error.make_dual_exception_instance()))
+        self.assertIsInstance(both, KeyError)
+        self.assertEqual((str(both), both.cause.args), ("what was", ("k",)))
+        self.assertIs(both.as_instanceof_cause(), both)
+
+    def test_cloudpickle_says_what_cannot_be_pickled(self):
+        lock = threading.Lock()
+
+        def uses_it():
+            return lock
+
+        self.assertEqual(pickle.loads(ray.cloudpickle.dumps_debug(1)), 1)
+        with self.assertRaisesRegex(TypeError, "'lock' of .*uses_it"):
+            ray.cloudpickle.dumps_debug(uses_it)
+
+        class HasMethod:
+            def use(self):
+                return lock
+
+        can_be_sent, found = ray.util.inspect_serializability(HasMethod, print_file=io.StringIO())
+        self.assertEqual((can_be_sent, [each.obj for each in found]), (False, [lock]))
+
+    def test_coroutines_are_methods(self):
+        async def alone():
+            pass
+
+        with self.assertRaisesRegex(ValueError, "'async def' should not be used for remote tasks, as 'alone' does"):
+            ray.remote(alone)
+
+    def test_calls_keep_their_order_where_that_can_be(self):
+        class Several:
+            async def wait(self):
+                pass
+
+        self.assertEqual(get(ray.remote(allow_out_of_order_execution=False)(Says).remote("x").__ray_ready__.remote()), True)
+        for wrong in (ray.remote(Several), ray.remote(max_concurrency=2)(Says)):
+            with self.assertRaisesRegex(ValueError, "allow_out_of_order_execution is False"):
+                wrong.options(allow_out_of_order_execution=False).remote(*([] if wrong.__name__ == "Several" else ["x"]))
+
+    def test_more_than_a_thousand_calls_at_once_are_a_thousand(self):
+        self.assertEqual(get(ray.remote(max_concurrency=100_000)(Says).remote("x").__ray_ready__.remote()), True)
 
 
 if __name__ == "__main__":

@@ -163,6 +163,8 @@ class Pools(unittest.TestCase):
     def test_what_a_pool_refuses(self):
         with self.assertRaisesRegex(TypeError, "processes is 'x'"):
             Pool("x")
+        with self.assertRaisesRegex(ValueError, "processes is 100; the runtime that is open has"):
+            Pool(100)
         with Pool(1) as pool, self.assertRaisesRegex(ValueError, "chunksize is -1"):
             pool.map(abs, [1, 2], chunksize=-1)
 

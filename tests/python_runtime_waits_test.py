@@ -84,11 +84,14 @@ def waits_on_threads(count):
 
 
 @ray.remote
-async def awaits():
+def awaits():
     import asyncio
 
-    await asyncio.sleep(0.01)
-    return await process.remote()
+    async def wait():
+        await asyncio.sleep(0.01)
+        return await process.remote()
+
+    return asyncio.run(wait())
 
 
 @ray.remote
@@ -100,8 +103,13 @@ def waits_for_futures():
 
 
 @ray.remote
-async def awaits_for_ever(signal):
-    await signal[0]
+def awaits_for_ever(signal):
+    import asyncio
+
+    async def wait():
+        await signal[0]
+
+    asyncio.run(wait())
 
 
 @ray.remote

@@ -7,7 +7,7 @@ import inspect
 import pickle
 import types
 
-from menger.runtime import current, definitions, exceptions, generators, library, options, signatures, values
+from menger.runtime import current, definitions, exceptions, feasibility, generators, library, options, signatures, values
 from menger.runtime.identities import Identity
 from menger.runtime.names import full_name
 from menger.runtime.pending import Pending
@@ -17,6 +17,7 @@ _ATTEMPTS = 10  # To make an actor of a name that others take and leave.
 
 # What every actor can do beside its own methods: say that it lives, end after the calls before, call a function with itself.
 READY, TERMINATE, CALL = "__ray_ready__", "__ray_terminate__", "__ray_call__"
+DECORATOR = "__ray_invocation_decorator__"  # Of a function or method: what decorates a call of it, as in Ray.
 _DECLARED = "menger_method_options"  # Where `method` notes what it was told.
 
 
@@ -67,6 +68,11 @@ class ActorClass:
             raise ValueError(f"lifetime is {told['lifetime']!r}; it must be None, 'detached' or 'non_detached'")
         if self._options.get("name") == "":
             raise ValueError("Actor name cannot be an empty string: leave it out, or give the actor one")
+        if told["allow_out_of_order_execution"] is False and (told["max_concurrency"] > 1 or told["concurrency_groups"]):
+            raise ValueError(
+                "allow_out_of_order_execution is False; calls keep their order only in an actor that does one after the other:"
+                " without coroutines, max_concurrency and concurrency_groups"
+            )
         if told["get_if_exists"] and not told["name"]:
             raise ValueError("get_if_exists needs a name")
         if not told["name"]:
@@ -84,7 +90,7 @@ class ActorClass:
                 return ActorHandle(owner, *found, self._instances, is_weak=True)
             if found:
                 raise ValueError(
-                    f"The name '{told['name']}' is already taken by an actor that lives: take another, or get_if_exists=True"
+                    f"The name '{told['name']}' is already taken by an actor that lives. Please use a different name, or get_if_exists=True"
                 )
         raise ValueError(f"actors named '{told['name']}' come and go: none was found or could be made")
 
@@ -100,7 +106,7 @@ class ActorClass:
         if told["concurrency_groups"]:
             more["concurrency"] = concurrency
             concurrency = options.CONCURRENCY_MAX  # Those that are too many of a group wait for it at the worker.
-        made = definitions.make_callable(
+        made, waits_for = definitions.make_callable(
             owner,
             self._definition,
             told,
@@ -111,10 +117,10 @@ class ActorClass:
             type=self._definition.name.encode(),
             retries=options.retries(told["max_task_retries"]),
             restarts=options.retries(told["max_restarts"]),
-            concurrency=concurrency,
+            concurrency=min(concurrency, options.CONCURRENCY_MAX),
         )
         try:
-            return owner.create(made, arguments, keywords)
+            return owner.create(made, arguments, feasibility.with_wait(keywords, waits_for), self._definition.name)
         finally:
             owner.drop_callable(made)
 
@@ -177,7 +183,8 @@ class ActorHandle:
         described = self._described()
         if name not in described.methods:
             raise AttributeError(f"actors of class '{described.name}' have no method '{name}'")
-        return ActorMethod(self, name, *described.methods[name], key=name)
+        found = ActorMethod(self, name, *described.methods[name], key=name)
+        return DecoratedMethod(found, described.decorators[name]) if name in described.decorators else found
 
     def _described(self):
         if self._description is None:  # Found by its name: the actor says what it is.
@@ -246,14 +253,14 @@ MethodOptions = collections.namedtuple("MethodOptions", "num_returns name retrie
 
 def _prefix(method, told):
     """What says to the worker which method is called; split_prefix reads it."""
-    mark = b"d" if told.num_returns == options.DYNAMIC else b""
+    mark = b"d" if told.num_returns == options.DYNAMIC else b"w" if told.ahead != options.AHEAD_MAX else b""
     return b"\0".join((method.encode(), told.group.encode(), mark, told.retried))
 
 
 def split_prefix(prefix):
-    """(the method's name, its group, whether it is dynamic, the classes for which it is run again or None)."""
+    """(the method's name, its group, what its options say to the worker, the classes for which it is run again or None)."""
     name, group, mark, retried = prefix.split(b"\0", 3)
-    return name.decode(), group.decode(), bool(mark), values.loads(retried) if retried else None
+    return name.decode(), group.decode(), {"dynamic": mark == b"d", "waits_for_reader": mark == b"w"}, values.loads(retried) if retried else None
 
 
 class ActorMethod:
@@ -291,6 +298,19 @@ class ActorMethod:
         if actor._pending is not None and several:
             actor._pending.add(several[0])
         return made
+
+
+class DecoratedMethod:
+    """A method with a DECORATOR, where the actor was made: that says what its `remote` does, and what it gives."""
+
+    def __init__(self, method, decorate):
+        self._method, self._decorate = method, decorate
+
+    def options(self, **told):
+        return DecoratedMethod(self._method.options(**told), self._decorate)
+
+    def remote(self, *arguments, **keywords):
+        return self._decorate(lambda args, kwargs: self._method.remote(*args, **kwargs))(arguments, keywords)
 
 
 def _method_options(told, usual):
@@ -336,8 +356,9 @@ def declared_options(function):
 class Description:
     """What the actors of a class are: its name, and for each method how it is called and its signature."""
 
-    def __init__(self, name, methods):
-        self.name, self.methods = name, methods
+    def __init__(self, name, methods, decorators=None):
+        """`decorators`: of those methods that have some; they stay in the process that has the class."""
+        self.name, self.methods, self.decorators = name, methods, decorators or {}
         self._packed = None
 
     # It travels with each handle, and is the same for all of a class.
@@ -358,8 +379,9 @@ def describe(target):
         for name, each in inspect.getmembers(target, callable)
         if not name.startswith("__") or (name == "__call__" and inspect.isfunction(each))
     }
+    decorators = {name: getattr(target, name).__dict__[DECORATOR] for name in methods if hasattr(getattr(target, name), DECORATOR)}
     plain = MethodOptions(1, "", 0, False, b"", options.AHEAD_MAX, "")
-    return Description(target.__name__, {**methods, **dict.fromkeys((READY, TERMINATE, CALL), (plain, signatures.ANYTHING))})
+    return Description(target.__name__, {**methods, **dict.fromkeys((READY, TERMINATE, CALL), (plain, signatures.ANYTHING))}, decorators)
 
 
 def _described_options(function):

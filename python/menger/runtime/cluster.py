@@ -4,9 +4,8 @@ import json
 import os
 import socket
 
-from menger.runtime import current, names, options
+from menger.runtime import current, names, node, options
 
-_ADDRESS = "127.0.0.1"
 _RESOURCES = {"cpu": "CPU", "gpu": "GPU"}
 _STORE_PART = 0.3  # Of the machine's memory, where nobody says how large the store shall be.
 
@@ -30,7 +29,7 @@ def available_resources():
 
 
 def _store(status, used):
-    return {"object_store_memory": float(max(0, status["store_bytes_max"] - used)), f"node:{_ADDRESS}": 1.0}
+    return {"object_store_memory": float(max(0, status["store_bytes_max"] - used)), **dict.fromkeys(node.RESOURCES, 1.0)}
 
 
 def _resources(status, which):
@@ -42,7 +41,7 @@ def _resources(status, which):
 
 def get_node_ip_address():
     """Everything is here."""
-    return _ADDRESS
+    return node.ADDRESS
 
 
 def nodes():
@@ -51,11 +50,11 @@ def nodes():
         {
             "NodeID": current.session().name,
             "Alive": True,
-            "NodeManagerAddress": _ADDRESS,
+            "NodeManagerAddress": node.ADDRESS,
             "NodeManagerHostname": socket.gethostname(),
-            "NodeName": _ADDRESS,
+            "NodeName": node.ADDRESS,
             "Resources": cluster_resources(),
-            "Labels": {},
+            "Labels": dict(current.session().labels),
         }
     ]
 

@@ -3,8 +3,9 @@
 import ctypes
 import threading
 
-from menger.runtime import current, environments, exceptions, library, options, placement, values
+from menger.runtime import accelerators, current, environments, exceptions, feasibility, library, options, placement, values
 
+_BYTES_MAX = 95 * 2**20  # Of what a function or class is pickled to, as in Ray: each worker holds it.
 _exporting = threading.RLock()
 _loading = threading.local()
 
@@ -24,11 +25,20 @@ class Definition:
                     raise exceptions.NotOfThisRuntimeError(f"'{self.name}' is of a runtime that was shut down")
                 self._exporter = threading.get_ident()
                 try:
-                    self._reference = into.define(self.target)
+                    self._reference = into.define(self.target, self._check_size)
                     self._of = into.name
                 finally:
                     self._exporter = None
         return self._reference
+
+    def _check_size(self, size):
+        if size <= _BYTES_MAX:
+            return
+        what = f"actor {self.name}" if isinstance(self.target, type) else f"remote function {self.target.__module__}.{self.target.__qualname__}"
+        raise ValueError(
+            f"The {what} is too large: it has {size} bytes, and {_BYTES_MAX} are the most. Does it use an array, or another large"
+            " value, of what is around it? Let put() store that, and use the reference."
+        )
 
     def load(self):
         """The function or class itself."""
@@ -69,10 +79,21 @@ def load_definition(reference, owner):
 
 
 def make_callable(owner, definition, told, more, **others):
-    """What runs a function, or makes an actor of a class, that is told these options; `more` goes to the worker, if there is any."""
-    where = placement.of(told, owner.captured, owner.name)
+    """(what runs a function, or makes an actor of a class, that is told these options; the reference for which it has to wait, or None).
+
+    `more` goes to the worker, if there is any.
+    """
+    where, waits_for = placement.of(told, owner.captured, owner.name), None
+    told = {**told, "resources": feasibility.without_nodes(told["resources"])}
     if where is not None:
         where.check_fits(definition, told)
+        waits_for = where.placement_group.reference if where.placement_group.is_never else None
+    elif lack := feasibility.lacking(feasibility.needed_by(told), owner.totals):
+        feasibility.warn(f"'{definition.name}'", lack)
+        waits_for = feasibility.never(owner)
+    if waits_for is not None:  # It never runs, so it needs nothing.
+        told, where = {**told, "num_cpus": 0, "num_gpus": 0, "resources": None, "memory": None}, None
+    if where is not None:
         others |= where.call_options()
         more = {**more, "bundles": where.placement_group.bundle_specs}
         if where.placement_group_capture_child_tasks:
@@ -81,10 +102,17 @@ def make_callable(owner, definition, told, more, **others):
         more = {**more, "environment": environment}
     if told["memory"]:
         more = {**more, "memory": told["memory"]}
-    if told["num_gpus"]:
-        more = {**more, "gpus": told["num_gpus"]}
-    if told.get("max_calls"):
-        more = {**more, "calls": told["max_calls"]}
+    devices = accelerators.counted(told["num_gpus"], told["resources"])
+    for name, amount in devices.items():
+        accelerators.check_whole("num_gpus" if name == accelerators.GPU else f"resources['{name}']", amount)
+    if devices:
+        more = {**more, "devices": devices}
+    # What a process knows of a GPU it has for good, so by itself a task that has some is the last of its process, as in Ray.
+    calls = told.get("max_calls", 0)
+    if calls is None:
+        calls = 1 if told["num_gpus"] else 0
+    if calls:
+        more = {**more, "calls": calls}
     if told["num_cpus"] != 1:
         more = {**more, "threads": max(1, int(told["num_cpus"]))}
     reference = definition.reference(owner)
@@ -101,7 +129,7 @@ def make_callable(owner, definition, told, more, **others):
         )
     )
     del prefix
-    return made
+    return made, waits_for
 
 
 def pack_bytes(data):

@@ -2,6 +2,7 @@
 
 import atexit
 import ctypes
+import json
 import os
 import sys
 
@@ -9,8 +10,11 @@ from menger.runtime import accelerators, cluster, current, environments, library
 from menger.runtime.output import Lines
 
 PATH_VARIABLE = "MENGER_RUNTIME_PYTHON_PATH"
-# What a worker's session begins with: its name, the namespace, the driver's process.
-SESSION_VARIABLES = ("MENGER_RUNTIME_NAME", "MENGER_RUNTIME_NAMESPACE", "MENGER_RUNTIME_DRIVER")
+# What a worker's session begins with: its name, the namespace, the driver's process, the node's labels and resources.
+SESSION_VARIABLES = ("MENGER_RUNTIME_NAME", "MENGER_RUNTIME_NAMESPACE", "MENGER_RUNTIME_DRIVER", "MENGER_RUNTIME_NODE")
+_LABEL_OF_NODE = "ray.io/node-id"  # The one that Ray gives by itself: the id of the node.
+_TITLE_ROOM = " " * 128  # An argument over which workers write what they do, for `ps`.
+
 
 class Context(dict):
     """What init returns: the resources, for a `with` that shuts down at its end."""
@@ -47,6 +51,7 @@ def init(
     object_spilling_directory=None,
     worker_memory=None,
     logging_config=None,
+    labels=None,
     _memory=None,
     **ignored,
 ):
@@ -55,7 +60,7 @@ def init(
     num_cpus: as many workers at once (one a CPU). resources: further ones, {name: amount}. object_store_memory: bytes (30% of
     the memory). object_spilling_directory: where values go that do not fit. runtime_env: {"env_vars": {...}, "working_dir":
     folder, "py_modules": folders, "worker_process_setup_hook": function} of the workers. namespace: of the names of actors. worker_memory: bytes that one worker may
-    use. logging_config: a LoggingConfig. _memory: bytes of which tasks and actors may ask for `memory`. Options that only a cluster of Ray's knows (address, include_dashboard, logging_level, labels ...) have no effect.
+    use. logging_config: a LoggingConfig. labels: of the node, {name: value}. _memory: bytes of which tasks and actors may ask for `memory`. Options that only a cluster of Ray's knows (address, include_dashboard, logging_level ...) have no effect.
     """
     unknown = set(ignored) - _WITHOUT_EFFECT
     if unknown:
@@ -68,6 +73,7 @@ def init(
     options.check({"namespace": namespace}, options.ACTOR_OPTIONS)
     if runtime_env is not None:
         options.check_environment("runtime_env", runtime_env, of_call=False)
+    options.check_labels("labels", labels or {})
     for bytes_name, size in (("object_store_memory", object_store_memory), ("worker_memory", worker_memory), ("_memory", _memory)):
         if size is not None:
             options.check_number(bytes_name, size)
@@ -85,21 +91,25 @@ def init(
         logging_config.apply()
         variables |= logs.variables(logging_config)
     name, driver = os.urandom(16).hex(), os.getpid()
-    gpus = accelerators.make_file(num_gpus)
-    if gpus is not None:
-        variables[accelerators.FILE_VARIABLE] = gpus
-    variables = {**accelerators.variables_without(), **variables}
-    variables |= zip(SESSION_VARIABLES, (name, namespace or "", driver))
+    devices = accelerators.counted(num_gpus, resources)
+    devices_file = accelerators.make_file(devices)
+    if devices_file is not None:
+        variables[accelerators.FILE_VARIABLE] = devices_file
+    variables = {**accelerators.variables_without(devices), **variables}
+    labels = {**(labels or {}), _LABEL_OF_NODE: name}
     cpus = num_cpus if num_cpus is not None else len(os.sched_getaffinity(0))
+    memory = cluster.memory_without_store(object_store_memory) if _memory is None else _memory
+    totals = {"CPU": cpus, "GPU": num_gpus or 0, "memory": memory, **(resources or {})}
+    variables |= zip(SESSION_VARIABLES, (name, namespace or "", driver, json.dumps([labels, totals])))
     lines = Lines(shown=log_to_driver)
     wanted = library.RuntimeOptions(
         workers=max(1, int(cpus)),
         workers_ahead=1,
         cpus=cpus,
         gpus=num_gpus or 0,
-        resources=options.amounts(resources, cluster.memory_without_store(object_store_memory) if _memory is None else _memory),
+        resources=options.amounts(resources, memory),
         store_bytes_max=int(object_store_memory or 0),
-        program=library.strings([sys.executable, "-m", "menger.runtime.worker"]),
+        program=library.strings([sys.executable, "-m", "menger.runtime.worker", _TITLE_ROOM]),
         variables=library.strings([f"{name}={value}" for name, value in variables.items()]),
         folder=folder.encode(),
         memory_bytes_max=int(worker_memory or 0),
@@ -108,10 +118,11 @@ def init(
     )
     runtime = functions.open(ctypes.byref(wanted))
     if not runtime:
-        accelerators.drop_file(gpus)
+        accelerators.drop_file(devices_file)
         raise functions.failure()
     opened = session.Session(functions, runtime, name, namespace, driver)
-    opened.gpus = gpus
+    opened.labels, opened.totals = labels, totals
+    opened.devices_file = devices_file
     opened.lines = lines  # What C calls must live as long as it may.
     opened.resources = {"CPU": float(cpus), "GPU": float(num_gpus or 0), **(resources or {})}
     current.set_session(opened)
@@ -130,7 +141,6 @@ _WITHOUT_EFFECT = frozenset(
         "dashboard_port",
         "include_dashboard",
         "job_config",
-        "labels",
         "local_mode",
         "logging_format",
         "logging_level",
@@ -160,7 +170,7 @@ def shutdown(_exiting_interpreter=False):
         return
     current.set_session(None)
     opened.close()
-    accelerators.drop_file(opened.gpus)
+    accelerators.drop_file(opened.devices_file)
 
 
 def is_initialized():

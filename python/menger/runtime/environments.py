@@ -91,6 +91,12 @@ def run_hook():
         return f"Failed to execute the setup hook method. worker_process_setup_hook raised {error!r}"
 
 
+def prefer_for_killing():
+    """Where the machine's memory runs out the kernel ends workers, as in Ray, and not the driver, which has what they are done for."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
 def set_threads(count):
     """So many threads for numerical libraries, unless the user has said how many."""
     if THREADS_ARE_OURS in os.environ:

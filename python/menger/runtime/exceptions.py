@@ -26,9 +26,10 @@ class RayTaskError(RayError):
     What `get` raises is also an instance of the cause's class, so that `except ValueError` catches a ValueError.
     """
 
-    def __init__(self, text, cause=None):
-        Exception.__init__(self, text)  # Not the cause's class, which comes next where an error is of both.
-        self.text = text
+    def __init__(self, function_name, traceback_str, cause=None, **_of_a_process):
+        Exception.__init__(self, traceback_str)  # Not the cause's class, which comes next where an error is of both.
+        self.function_name = function_name
+        self.text = traceback_str
         self.cause = cause
 
     def __str__(self):
@@ -38,8 +39,10 @@ class RayTaskError(RayError):
         return (task_error, (self.text, self.cause))
 
     def as_instanceof_cause(self):
-        """This, which is an instance of the cause's class already."""
-        return self
+        """This, if it is an instance of the cause's class already, or one that is."""
+        return self if type(self) is not RayTaskError or self.cause is None else task_error(self.text, self.cause)
+
+    make_dual_exception_instance = as_instanceof_cause
 
 
 class RayActorError(RayError):
@@ -77,7 +80,24 @@ class OutOfMemoryError(RayError):
 
 
 class TaskCancelledError(RayError):
-    """Somebody cancelled the task."""
+    """Somebody cancelled the task, or one on whose result it depends. `task_id`: which it is, where `get` raises it."""
+
+    task_id = None
+
+    def of(self, reference):
+        """This, where it is the error of that reference's call."""
+        if self.task_id is None:
+            self.task_id = reference.task_id()
+            self.args = (f"Task: {self.task_id.hex()} was cancelled. {self}",)
+        return self
+
+
+class TaskPlacementGroupRemoved(RayError):
+    """The placement group of the task was removed, or what was asked for is the group itself."""
+
+
+class ActorPlacementGroupRemoved(RayError):
+    """Of Ray's; here that is an ActorDiedError."""
 
 
 class GetTimeoutError(RayError, TimeoutError):
@@ -128,12 +148,6 @@ class ActorUnschedulableError(RayError):
     pass
 
 
-class TaskPlacementGroupRemoved(RayError):
-    pass
-
-
-class ActorPlacementGroupRemoved(RayError):
-    pass
 
 
 class CrossLanguageError(RayError):
@@ -149,7 +163,8 @@ class UnserializableException(RayError):
 
 
 class AuthenticationError(RayError):
-    pass
+    def __str__(self):
+        return f"{super().__str__()}. See https://docs.ray.io/en/latest/ray-security/token-auth.html of Ray, whose clusters ask for tokens."
 
 
 class OufOfBandObjectRefSerializationException(RayError):
@@ -180,6 +195,8 @@ _KINDS = (
 )
 
 
+_GROUP_REMOVED = "the placement group was removed"
+
 # By which words programs know why an actor is dead: those of the node, and Ray's.
 _ACTOR_ENDS = (
     ("its construction threw", "an error raised in its creation task,"),
@@ -194,7 +211,7 @@ def task_error(text, cause):
     if kind is not RayTaskError:
         with contextlib.suppress(Exception):  # The class may have a layout, a constructor or properties that do not go with it.
             return _of_both(kind, text, cause)
-    return RayTaskError(text, cause)
+    return RayTaskError("", text, cause)
 
 
 def _of_both(kind, text, cause):
@@ -206,8 +223,7 @@ def _of_both(kind, text, cause):
         error = Exception.__new__(kind)
     error.__dict__.update(getattr(cause, "__dict__", {}))
     _copy_fields(cause, error)
-    RayTaskError.__init__(error, text, cause)
-    BaseException.args.__set__(error, BaseException.args.__get__(cause))  # The class may have a property of that name.
+    RayTaskError.__init__(error, "", text, cause)
     return error
 
 
@@ -232,7 +248,9 @@ def _error_class(cause):
     if cause is type(None) or issubclass(cause, not_itself):
         return RayTaskError
     try:
-        return type(f"RayTaskError({cause.__name__})", (RayTaskError, cause), {"__module__": __name__})
+        # As in Ray, whose programs find the exception itself there. The class may have a property of that name.
+        members = {"__module__": __name__, "args": property(lambda error: (error.cause,))}
+        return type(f"RayTaskError({cause.__name__})", (RayTaskError, cause), members)
     except TypeError:
         import logging  # Seldom needed.
 
@@ -256,6 +274,8 @@ def failure(data, decode):
     if kind > 0:
         where = f" on {worker}" if worker else ""
         kind = _KINDS[kind - 1]
+        if kind is TaskCancelledError and _GROUP_REMOVED in text:
+            kind = TaskPlacementGroupRemoved
         if kind is ActorDiedError:
             text = next((text.replace(ours, known, 1) for ours, known in _ACTOR_ENDS if ours in text), text)
         error = kind(f"task '{task}' failed{where}: {text}" if task else text)

@@ -6,13 +6,13 @@ import time
 import types
 
 from menger.runtime import options
-from menger.runtime.session import DROPPED, ObjectRef
+from menger.runtime.session import DROPPED, LEFT, ObjectRef
 
 
 class ObjectRefGenerator:
     """The references on what a remote generator yields, each as soon as it is there; also by `async for`.
 
-    Where the generator raises, the last reference is that of the error. Dropped before its end it cancels the call.
+    Where the generator raises, the last reference is that of the error. Where it is dropped before its end the call goes on, as in Ray.
     """
 
     __class_getitem__ = classmethod(types.GenericAlias)
@@ -93,7 +93,7 @@ class ObjectRefGenerator:
 
     def __del__(self):
         if not self.__dict__.get("_over", True):
-            self._session.take(self._call, DROPPED)
+            self._session.take(self._call, LEFT)
 
     def __reduce__(self):
         raise TypeError("an ObjectRefGenerator cannot be sent: only who called the generator reads it; send the ObjectRefs")

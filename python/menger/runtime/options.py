@@ -5,10 +5,11 @@ import numbers
 import os
 import re
 
+from menger.runtime import resource_names
 from menger.runtime.placement import ANY_GROUP, Anywhere, Placement
 
 _UNLIMITED = 65535
-CONCURRENCY_MAX = 65535
+CONCURRENCY_MAX = 65535  # More is as if it were that.
 CONCURRENCY_OF_COROUTINES = 1000  # Of actors that have some, where nobody says it, as in Ray.
 _RESULTS_MAX = 1000
 STREAMING, DYNAMIC = "streaming", "dynamic"
@@ -32,7 +33,7 @@ _OF_BOTH = {
 FUNCTION_OPTIONS = {
     "num_cpus": 1,
     "num_returns": None,
-    "max_calls": 0,
+    "max_calls": None,
     "max_retries": 3,
     "retry_exceptions": False,
     **_OF_BOTH,
@@ -128,18 +129,15 @@ def seconds(timeout):
     return float(timeout) if timeout < _MANY else None
 
 
-def _check_gpus(name, amount):
-    check_amount(name, amount)
-    if amount > 1 and amount != int(amount):
-        raise ValueError(f"{name} is {amount}; it must be a whole number, or less than 1 for a part of one")
-
-
 def _check_resources(name, resources):
     if not isinstance(resources, dict):
         raise TypeError(f"{name} is {resources!r}; it must be a dict of names and amounts")
     for each, amount in resources.items():
         if not isinstance(each, str) or not _RESOURCE.fullmatch(each):
             raise ValueError(f"{name} has the name {each!r}; it must be a text without spaces, '=', '@' and ';'")
+        if len(each.encode()) > resource_names.BYTES_MAX:
+            short = resource_names.shortened(each)
+            raise ValueError(f"'{short}' is too long for the name of a resource: {resource_names.BYTES_MAX} bytes are the most")
         if each in _OPTION_OF:
             raise ValueError(f"{name} has '{each}'; say it as {_OPTION_OF[each]}")
         check_amount(f"{name}['{each}']", amount, each)
@@ -148,13 +146,17 @@ def _check_resources(name, resources):
 def _check_results(name, results):
     if results in (STREAMING, DYNAMIC):
         return
+    _check_type(name, results, int, str)
     if not _is_whole(results) or not 0 <= results <= _RESULTS_MAX:
-        raise ValueError(f"{name} is {results!r}; it must be a number from 0 to {_RESULTS_MAX}, '{STREAMING}' or '{DYNAMIC}'")
+        raise ValueError(
+            f"The keyword '{name}' only accepts None, a non-negative integer, '{STREAMING}' (for generators), or '{DYNAMIC}';"
+            f" it is {results!r}, and {_RESULTS_MAX} are the most"
+        )
 
 
 def _check_concurrency(name, concurrency):
-    if not _is_whole(concurrency) or not 1 <= concurrency <= CONCURRENCY_MAX:
-        raise ValueError(f"{name} is {concurrency!r}; it must be a number from 1 to {CONCURRENCY_MAX}")
+    if not _is_whole(concurrency) or concurrency < 1:
+        raise ValueError(f"{name} is {concurrency!r}; it must be a whole number of at least 1")
 
 
 def _check_groups(name, groups):
@@ -164,18 +166,26 @@ def _check_groups(name, groups):
         _check_concurrency(f"{name}['{each}']", concurrency)
 
 
+def _check_type(name, value, *kinds):
+    """In the words that Ray's programs look for."""
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise TypeError(
+            f"The type of keyword '{name}' must be {(*kinds, type(None))}, but received type {type(value)}: it is {value!r}"
+        )
+
+
 def _check_count(name, count):
-    if not _is_whole(count):
-        raise TypeError(f"{name} is {count!r}; it must be a whole number")
+    _check_type(name, count, int)
     if count < -1:
-        raise ValueError(f"{name} is {count}; it must be -1, for any number, or not negative")
+        raise ValueError(
+            f"The keyword '{name}' only accepts None, 0, -1 or a positive integer, where -1 represents infinity. It is {count}"
+        )
 
 
 def _check_calls(name, calls):
-    if not _is_whole(calls):
-        raise TypeError(f"{name} is {calls!r}; it must be a whole number")
+    _check_type(name, calls, int)
     if calls < 0:
-        raise ValueError(f"{name} is {calls}; it must be 0, for any number, or more")
+        raise ValueError(f"The keyword '{name}' only accepts None, 0 or a positive integer, where 0 is any number. It is {calls}")
 
 
 def _check_flag(name, flag):
@@ -221,7 +231,7 @@ def _check_index(name, index):
 
 def _check_ahead(name, ahead):
     if not _is_whole(ahead) or (ahead != -1 and not 1 <= ahead <= AHEAD_MAX):
-        raise ValueError(f"{name} is {ahead!r}; it must be -1, for any number, or at least 1")
+        raise ValueError(f"{name}={ahead!r} is not allowed; it must be -1, for any number, or at least 1")
 
 
 def check_environment(name, environment, of_call=True):
@@ -252,7 +262,18 @@ def _check_hook(name, hook):
         raise TypeError(f"{name}['{_OF_INIT}'] is {hook!r}; it must be a function, or its name as 'module.function'")
 
 
-def _check_labels(name, labels):
+def check_labels(name, labels):
+    """Of a node: names and values."""
+    if not isinstance(labels, dict):
+        raise TypeError(f"{name} is {labels!r}; it must be a dict of texts")
+    for key, value in labels.items():
+        if not isinstance(key, str) or not _LABEL_KEY.fullmatch(key):
+            raise ValueError(f"{name} has the key {key!r}; it must be a label as 'region' or 'domain/region'")
+        if not isinstance(value, str) or not re.fullmatch(f"(?:{_LABEL})?", value):
+            raise ValueError(f"{name} has {key!r}: {value!r}; it must be a text of letters, digits, '-', '_' and '.', or empty")
+
+
+def _check_label_selector(name, labels):
     if not isinstance(labels, dict):
         raise TypeError(f"{name} is {labels!r}; it must be a dict of texts")
     for key, value in labels.items():
@@ -268,12 +289,12 @@ def _check_fallback(name, strategies):
     for each in strategies:
         if not isinstance(each, dict) or set(each) - {"label_selector"}:
             raise ValueError(f"{name} has {each!r}; it must be a dict with 'label_selector' alone")
-        _check_labels(f"label_selector of {name}", each.get("label_selector", {}))
+        _check_label_selector(f"label_selector of {name}", each.get("label_selector", {}))
 
 
 _CHECKS = {
     "num_cpus": check_amount,
-    "num_gpus": _check_gpus,
+    "num_gpus": check_amount,
     "memory": check_number,
     "accelerator_type": _check_text,
     "resources": _check_resources,
@@ -295,7 +316,7 @@ _CHECKS = {
     "placement_group": _check_group,
     "placement_group_bundle_index": _check_index,
     "runtime_env": check_environment,
-    "label_selector": _check_labels,
+    "label_selector": _check_label_selector,
     "fallback_strategy": _check_fallback,
     "_generator_backpressure_num_objects": _check_ahead,
 }

@@ -1,5 +1,7 @@
 """What a call of a function or the making of an actor is told of where it shall run."""
 
+from menger.runtime import feasibility
+
 ANY_GROUP = "default"  # As placement_group: that of the caller, if it captures what it calls; None: no group.
 
 
@@ -22,8 +24,7 @@ class Placement:
 
     def check_fits(self, definition, told):
         """Raises ValueError where no bundle that is meant can ever hold it."""
-        needed = {"CPU": told["num_cpus"], "GPU": told["num_gpus"], "memory": told["memory"] or 0, **(told["resources"] or {})}
-        needed = {name: amount for name, amount in needed.items() if amount}
+        needed = feasibility.needed_by(told)
         bundles, index = self.placement_group.bundle_specs, self.placement_group_bundle_index
         meant = bundles if index == -1 else [bundles[index]]
         if not any(all(amount <= bundle.get(name, 0) for name, amount in needed.items()) for bundle in meant):

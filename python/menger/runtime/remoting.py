@@ -1,16 +1,21 @@
 """Functions that run on workers, and what `remote` makes of functions and classes."""
 
+import functools
 import inspect
 import threading
 
-from menger.runtime import current, definitions, generators, library, options, signatures
-from menger.runtime.actor import ActorClass, ActorHandle, ActorMethod, has_coroutines
+from menger.runtime import current, definitions, feasibility, generators, library, options, signatures
+from menger.runtime.actor import DECORATOR, ActorClass, ActorHandle, ActorMethod, has_coroutines
 from menger.runtime.definitions import Definition
 
 # Of the threads that call a function for the first time one makes what the library calls it by.
 _making = threading.RLock()
 
 __all__ = ["ActorClass", "ActorHandle", "ActorMethod", "RemoteFunction", "remote"]
+
+
+def _call_flat(call, arguments, keywords):
+    return call(*arguments, **keywords)
 
 
 class RemoteFunction:
@@ -25,6 +30,10 @@ class RemoteFunction:
         options.check_results(self._results, self._usual_results, definition.name)
         self.__name__ = definition.name
         self.__doc__ = getattr(definition.target, "__doc__", None)
+        decorate = getattr(definition.target, DECORATOR, None)
+        if decorate is not None:
+            call = functools.partial(_call_flat, functools.partial(RemoteFunction.remote, self))
+            self.remote = lambda *arguments, **keywords: decorate(call)(arguments, keywords)
 
     def __call__(self, *_arguments, **_keywords):
         raise TypeError(f"'{self.__name__}' is a remote function and cannot be called directly: call {self.__name__}.remote()")
@@ -40,6 +49,8 @@ class RemoteFunction:
             with _making:
                 if self._session is not owner:
                     self._make_callable(owner)
+        if self._waits_for is not None:
+            keywords = feasibility.with_wait(keywords, self._waits_for)
         if self._results == 1:
             return owner.call(self._callable, 1, arguments, keywords)
         return generators.call(owner, self._callable, self._results, arguments, keywords)
@@ -48,7 +59,7 @@ class RemoteFunction:
         return self.options(**told).remote(*args, **(kwargs or {}))
 
     def _forget_callable(self):
-        self._session = self._callable = None
+        self._session = self._callable = self._waits_for = None
         given = self._options.get("num_returns")
         self._results = self._usual_results if given is None else given
 
@@ -62,7 +73,7 @@ class RemoteFunction:
             more["retried"] = (Exception,) if retried is True else tuple(retried)
         if self._results == options.DYNAMIC:
             more["dynamic"] = True
-        self._callable = definitions.make_callable(
+        self._callable, self._waits_for = definitions.make_callable(
             owner,
             self._definition,
             told,
@@ -106,4 +117,9 @@ def _make(target, told):
         return ActorClass(Definition(target), told)
     if not callable(target) or isinstance(target, (RemoteFunction, ActorClass)):
         raise TypeError(f"only functions and classes can be remote; this is {target!r}")
+    if inspect.iscoroutinefunction(target):
+        raise ValueError(
+            f"'async def' should not be used for remote tasks, as '{getattr(target, '__name__', target)}' does: make it a method of an"
+            " actor, or a function that calls asyncio.run"
+        )
     return RemoteFunction(Definition(target), told)

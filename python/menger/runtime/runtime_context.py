@@ -6,7 +6,7 @@ import os
 import threading
 import warnings
 
-from menger.runtime import current, library
+from menger.runtime import accelerators, current, library
 from menger.runtime.current import running
 from menger.runtime.identities import Identity
 
@@ -20,7 +20,7 @@ class Call:
     _about = None
     function = None  # What is called,
     told = {}  # and what its options say to the worker.
-    gpus = ()
+    devices = {}  # The accelerators that it has: their names by their kinds,
     runner = None  # Who runs it, where that is not this thread.
     retried = None  # The exceptions for which it is run again; None: as it was made.
     # A thread of the program's may ask while the call ends, and what is asked goes. The end waits for who has begun to.
@@ -45,6 +45,18 @@ class Call:
         with self._asking:
             self._is_asked = True
             return self._frame is not None and bool(self._functions.frame_is_cancelled(self._frame))
+
+    def make(self, make, *arguments):
+        """What makes a call, on a thread that does several: so that the call made is this one's."""
+        with self._asking:
+            self._is_asked = True
+            if self._frame is None:  # Something goes on that the call has left.
+                return make(*arguments)
+            self._functions.frame_enter(self._frame)
+            try:
+                return make(*arguments)
+            finally:
+                self._functions.frame_leave(self._frame)
 
     def end(self):
         self._frame = None
@@ -78,7 +90,8 @@ class Actor:
     def __init__(self, about, told, description):
         self.identity, self.object, self.name, self.told = about.actor, about.actor_object, told.get("name", ""), told
         self.resources, self.group = about.resources, about.group
-        self.gpus = []
+        self.has_coroutines = False
+        self.devices = {}
         self.is_further_run, self.description = about.is_further_run, description
 
 
@@ -158,6 +171,9 @@ class RuntimeContext:
     def namespace(self):
         return self._session.namespace
 
+    def get_node_labels(self):
+        return dict(self._session.labels)
+
     @property
     def gcs_address(self):
         return ""
@@ -167,10 +183,14 @@ class RuntimeContext:
         return ""
 
     def get_accelerator_ids(self):
-        return {"GPU": get_gpu_ids()}
+        """The names of all that the call, or the actor, has, by what Ray calls their kinds."""
+        held = _devices(self._session, running.get())
+        return {kind: list(held.get(kind, [])) for kind in accelerators.VISIBLE}
 
     def is_canceled(self):
-        """Whether the call that asks was cancelled."""
+        """Whether the call that asks was cancelled. Coroutines are told by asyncio.CancelledError."""
+        if self._session.actor is not None and self._session.actor.has_coroutines:
+            raise RuntimeError("This method is not supported in an async actor.")
         call = running.get()
         return call is not None and call.is_cancelled()
 
@@ -226,8 +246,12 @@ class RuntimeContext:
 def get_gpu_ids():
     """The GPUs that the call, or the actor, has: numbers, or what else CUDA_VISIBLE_DEVICES calls them."""
     opened, call = current.session(), running.get()
-    names = opened.actor.gpus if opened.actor is not None else call.gpus if call is not None else ()
+    names = _devices(opened, call).get(accelerators.GPU, [])
     return [int(name) if name.isdigit() else name for name in names]
+
+
+def _devices(opened, call):
+    return opened.actor.devices if opened.actor is not None else call.devices if call is not None else {}
 
 
 def _about():

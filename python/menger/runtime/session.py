@@ -3,6 +3,7 @@
 import array
 import copy
 import ctypes
+import functools
 import json
 import struct
 import threading
@@ -22,7 +23,11 @@ INLINE_BYTES_MAX = 48 * 1024
 
 BY_REFERENCE = b"\x02"  # Instead of the arguments: they are the value of the first reference.
 
-DROPPED = 2**64 - 1  # Instead of a number of items of a stream: no more are wanted.
+# Instead of a number of items of a stream: no more are wanted, and that the call goes on nevertheless.
+DROPPED = 2**64 - 1
+LEFT = DROPPED - 1
+
+_MADE_ACTORS_MAX = 10_000
 
 _ASK_SECONDS = 10.0
 
@@ -113,13 +118,15 @@ class Session:
         self.in_worker = in_worker
         self.namespace = namespace or name  # Of actors' names where none is said.
         self.driver = driver  # Its process.
+        self.labels, self.totals = {}, {}  # Of the node: its labels, and all that it has, {resource: amount}.
         self.actor = None  # The runtime_context.Actor that lives in this worker.
         self.library, self.runtime, self.name = functions, runtime, name
         self.drop, self.unpin = functions.drop, functions.unpin
         self.drop_callable = functions.drop_callable
-        self._call, self._get = functions.call, functions.get
+        self._call, self._create, self._stream, self._get = functions.call, functions.create, functions.stream, functions.get
         self.kept = []  # References that live as long as this.
         self.resources = {}
+        self.made_actors = {}  # The classes of the last actors that this process has made, by their ids.
         self.captured = None  # The Placement of calls that are told none,
         self.environment = {}  # and the runtime_env: that of the call which makes them.
         self.groups = weakref.WeakValueDictionary()  # Placement groups that this process has made, by their ids.
@@ -148,6 +155,12 @@ class Session:
         made = copy.copy(self)
         made.captured, made.environment, made.waiter = captured, environment, None
         return made
+
+    def make_calls_of_coroutines(self):
+        """From now on whoever calls something here may be one of several calls that a thread does: which, it knows."""
+        self._call, self._create, self._stream = (
+            functools.partial(_make_as_caller, make) for make in (self._call, self._create, self._stream)
+        )
 
     def leave(self):
         """Functions that were called by it remember it: it must not keep a group."""
@@ -199,9 +212,11 @@ class Session:
     def put_encoded(self, encoded):
         return self._reference(self.library.put(self.runtime, *c_value(encoded)[1]))
 
-    def define(self, value):
+    def define(self, value, check_size):
         """A reference on what is stored once a job, however often and by whom it is defined: it goes by its bytes."""
-        _kept, packed = c_value(values.dumps(value))
+        encoded = values.dumps(value)
+        check_size(encoded.size())
+        _kept, packed = c_value(encoded)
         return self._reference(self.library.define(self.runtime, *packed))
 
     def get(self, references, timeout=None):
@@ -214,6 +229,8 @@ class Session:
             failed = next(i for i, entry in enumerate(_ENTRY.iter_unpack(table)) if entry[2])
             error.actor_id = error.actor_id or references[failed].of_actor and references[failed].of_actor.hex()
             raise
+        except exceptions.TaskCancelledError as error:
+            raise error.of(references[next(i for i, entry in enumerate(_ENTRY.iter_unpack(table)) if entry[2])]) from None
         finally:
             self.library.drop_batch(batch)
 
@@ -306,27 +323,31 @@ class Session:
             reference.place = place  # Of those that have none it is 0.
         return made
 
-    def create(self, made, arguments, keywords):
+    def create(self, made, arguments, keywords, class_name):
         """Makes an actor: its id, and a reference that keeps it."""
         payload, handles, _kept = self._encode_arguments(arguments, keywords)
         address, count = handles.buffer_info() if handles else (None, 0)
         actor = library.Id()
-        handle = self.library.create(self.runtime, made, payload, len(payload), address, count, ctypes.byref(actor))
-        return bytes(actor), self._reference(handle)
+        handle = self._create(self.runtime, made, payload, len(payload), address, count, ctypes.byref(actor))
+        made = self._reference(handle)
+        while len(self.made_actors) >= _MADE_ACTORS_MAX:
+            self.made_actors.pop(next(iter(self.made_actors)), None)
+        self.made_actors[bytes(actor)] = class_name
+        return bytes(actor), made
 
     def stream(self, made, arguments, keywords):
         """Calls what gives its results one by one: the call's id, and the reference of its end."""
         payload, handles, _kept = self._encode_arguments(arguments, keywords)
         address, count = handles.buffer_info() if handles else (None, 0)
         call = library.Id()
-        end = self.library.stream(self.runtime, made, payload, len(payload), address, count, ctypes.byref(call))
+        end = self._stream(self.runtime, made, payload, len(payload), address, count, ctypes.byref(call))
         return bytes(call), self._reference(end)
 
     def item(self, call, index):
         return self._reference(self.library.item(self.runtime, call, index))
 
     def take(self, call, count):
-        """The first `count` items are held; DROPPED: no more are wanted."""
+        """The first `count` items are held; DROPPED, LEFT: no more are wanted."""
         self.library.take(self.runtime, call, count)
 
     def _encode_arguments(self, arguments, keywords):
@@ -385,6 +406,11 @@ class Session:
         if not handle and self.library.error_code() == library.NOT_FOUND:
             return None
         return bytes(actor), self._reference(handle)
+
+
+def _make_as_caller(make, *arguments):
+    call = current.running.get()
+    return make(*arguments) if call is None or call.runner is None else call.make(make, *arguments)
 
 
 class Fetched:

@@ -6,12 +6,14 @@ import ctypes
 import faulthandler
 import functools
 import itertools
+import json
 import os
 import signal
 import struct
 import sys
 import threading
 import time
+import traceback
 import types
 
 from menger.runtime import actor as actors
@@ -25,6 +27,7 @@ from menger.runtime import (
     failures,
     frames,
     generators,
+    instances,
     library,
     output,
     remoting,
@@ -36,7 +39,7 @@ from menger.runtime.util.placement_group import capture
 
 _GENERATORS = (types.GeneratorType, types.AsyncGeneratorType)
 _DEFINITIONS_MAX = 10_000
-_SURROUNDINGS = {"environment", "gpus", "captures", "calls"}  # Told of tasks before which something is changed, and after which it is as before.
+_SURROUNDINGS = {"environment", "devices", "captures", "calls"}  # Told of tasks before which something is changed, and after which it is as before.
 _SHORT_BYTES_MAX = 16 * 1024  # Of a value that needs no room in the store.
 _LOOK_SECONDS = 0.1  # Between two looks at whether the call was cancelled.
 
@@ -51,6 +54,7 @@ class Worker:
         self._actors, self._made = {}, 0
         self._methods = {}  # What calls of a method say, read once: by the actor's class and that.
         self._threads = 1  # For numerical libraries.
+        self._held = contextlib.ExitStack()
         self._groups = None  # Of the calls of an actor with concurrency_groups.
         self._loop = None
         self._coroutines = None  # Of an actor that has some.
@@ -152,8 +156,8 @@ class Worker:
             told["calls"] -= 1
             if told["calls"] == 0:
                 self._library.leave(self._session.runtime)
-        with environments.applied(told.get("environment", {})):
-            call.gpus = accelerators.take(told.get("gpus", 0))
+        group = call.about().group.hex() if "bundles" in told else ""
+        with environments.applied(told.get("environment", {})), accelerators.held(told.get("devices", {}), group) as call.devices:
             session = self._session_within(told)
             current.set_session(session)
             try:
@@ -214,13 +218,15 @@ class Worker:
             return failures.place(name, None, "")
         instance = next(iter(self._actors.values()), None)
         method = "__init__" if instance is None else name
-        return failures.place(f"{actor.description.name}.{method}", actor, actor.description.name if instance is None else _shown(instance))
+        return failures.place(f"{actor.description.name}.{method}", actor, actor.description.name if instance is None else instances.shown(instance))
 
     # ---- Results that come one by one.
 
     def _emit(self, call, frame, value, main):
         if not _is_generator(value) and not isinstance(value, list):
             raise TypeError(f"a call with num_returns='streaming' gave {type(value).__name__}; it must be a generator")
+        if call.told.get("waits_for_reader") and self._session.actor.has_coroutines:
+            raise ValueError("_generator_backpressure_num_objects is not supported in an actor with coroutines, as in Ray")
         count = 0
         for each in self._items(call, value, main):
             kept, packed = session.c_value(values.dumps(each))
@@ -282,8 +288,8 @@ class Worker:
         instance = self._actors[actor]
         kind = type(instance)
         name, group, call.told, call.retried = self._methods.get((kind, prefix)) or self._learn_method(kind, prefix)
-        if name in _OF_ALL_ACTORS:
-            return functools.partial(_OF_ALL_ACTORS[name], instance), ""
+        if name in instances.OF_ALL_ACTORS:
+            return functools.partial(instances.OF_ALL_ACTORS[name], instance), ""
         method = getattr(instance, name)
         if not callable(method):
             method = getattr(kind, name).__get__(instance)  # The actor has an attribute of the method's name.
@@ -291,33 +297,36 @@ class Worker:
         return method, group
 
     def _learn_method(self, kind, prefix):
-        name, group, dynamic, retried = actors.split_prefix(prefix)
+        name, group, told, retried = actors.split_prefix(prefix)
         if retried is None:
             declared = actors.declared_options(getattr(kind, name, None)).get("retry_exceptions")
             retried = tuple(declared) if isinstance(declared, (list, tuple)) else None
         if len(self._methods) >= _DEFINITIONS_MAX:
             self._methods.clear()
-        found = self._methods[kind, prefix] = (name, group, {"dynamic": dynamic}, retried)
+        found = self._methods[kind, prefix] = (name, group, told, retried)
         return found
 
     # ---- Actors.
 
     def _set_actor(self, call, target, told):
         """This process is the actor's from now on."""
+        self._library.show_construction(target.__name__.encode())
         about = call.about()
         self._session.actor = runtime_context.Actor(about, told, actors.describe(target))
+        self._session.actor.has_coroutines = actors.has_coroutines(target)
         if "environment" in told:
             environments.apply(told["environment"])
         # For as long as the process lives.
         if not _SURROUNDINGS.isdisjoint(told):
             self._session = self._session_within(told)
             current.set_session(self._session)
-        self._session.actor.gpus = accelerators.take(told.get("gpus", 0))
+        held = accelerators.held(told.get("devices", {}), about.group.hex() if "bundles" in told else "")
+        self._session.actor.devices = self._held.enter_context(held)
 
     def _construct(self, target, arguments, keywords, told):
         """The actor itself. Of one with coroutines the constructor runs on the loop, too."""
         make_loop = None
-        if actors.has_coroutines(target):
+        if self._session.actor.has_coroutines:
             from menger.runtime import coroutines  # Takes 20 ms, with asyncio.
 
             make_loop = functools.partial(coroutines.Coroutines, self._end_actor)
@@ -325,6 +334,8 @@ class Worker:
             from menger.runtime import groups  # Likewise.
 
             self._groups = groups.Groups(told["groups"], told["concurrency"], make_loop)
+        if make_loop is not None or self._groups is not None:
+            self._session.make_calls_of_coroutines()
         if make_loop is None:
             return target(*arguments, **keywords)
         self._coroutines = make_loop() if self._groups is None else self._groups.usual
@@ -335,17 +346,17 @@ class Worker:
         self._actors[self._made] = instance
         self._library.frame_actor(frame, self._made)
         if type(instance).__repr__ is not object.__repr__:
-            self.name = _shown(instance)
+            self.name = instances.shown(instance)
         return self._session.actor.description
 
     def _drop_actor(self, actor):
         """Nobody refers to it any longer."""
-        _shut_down(self._actors.pop(actor, None))
+        instances.shut_down(self._actors.pop(actor, None))
 
     def _end_actor(self):
         """The actor ends of its own will: what it has given before counts, and it is not made again."""
         for instance in self._actors.values():
-            _shut_down(instance)
+            instances.shut_down(instance)
         failures.shown(atexit._run_exitfuncs)
         for each in self.outputs:
             each.flush()
@@ -381,8 +392,9 @@ class Worker:
     # ---- Being cancelled.
 
     def _begin(self, runtime):
-        name, namespace, process = (os.environ.pop(each, "") for each in driver.SESSION_VARIABLES)
+        name, namespace, process, node = (os.environ.pop(each, "") for each in driver.SESSION_VARIABLES)
         self._session = session.Session(self._library, runtime, name, namespace, process, in_worker=True)
+        self._session.labels, self._session.totals = json.loads(node)
         current.set_session(self._session)
         os.environ.pop("MENGER_WORKER", None)  # What a call starts is no worker.
         signal.signal(signal.SIGINT, self._interrupted)
@@ -397,7 +409,7 @@ class Worker:
     def _look(self, main):
         while True:
             time.sleep(_LOOK_SECONDS)
-            if self._running and self._told != self._calls and self._library.is_cancelled(self._session.runtime):
+            if self._told != self._calls and self._shall_be_interrupted():
                 self._told = self._calls
                 signal.pthread_kill(main, signal.SIGINT)
             with self._watching:
@@ -412,8 +424,12 @@ class Worker:
         return KeyboardInterrupt()
 
     def _interrupted(self, _number, _frame):
-        if self._running and self._library.is_cancelled(self._session.runtime):
+        if self._shall_be_interrupted():
             raise KeyboardInterrupt
+
+    def _shall_be_interrupted(self):
+        """A task; a method asks whether it is cancelled, as in Ray."""
+        return self._running and self._session.actor is None and self._library.is_cancelled(self._session.runtime)
 
 
 _END = object()  # Of what a generator yields.
@@ -427,33 +443,8 @@ def _is_generator(value):
     return type(value) in _GENERATORS
 
 
-def _shown(instance):
-    """How the lines of an actor begin that says so itself."""
-    try:
-        return repr(instance).replace("\n", " ")
-    except Exception:
-        return type(instance).__name__
-
-
-def _exit_actor(_instance):
-    raise actors.ActorExit
-
-
-# Methods that every actor has.
-_OF_ALL_ACTORS = {
-    actors.READY: lambda instance: True,
-    actors.TERMINATE: _exit_actor,
-    actors.CALL: lambda instance, function, *arguments, **keywords: function(instance, *arguments, **keywords),
-}
-
-
-def _shut_down(instance):
-    end = getattr(instance, "__ray_shutdown__", None)
-    if callable(end):
-        failures.shown(end)
-
-
 def _exit(error):
+    traceback.clear_frames(error.__traceback__)  # What the call had is dropped, as at any other end of it.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(error.code if isinstance(error.code, int) else int(error.code is not None))
@@ -470,6 +461,7 @@ def main():
     sys.stderr = output.Output(2, "e", lambda: worker.name)
     worker.outputs = (sys.stdout, sys.stderr)
     faulthandler.enable(file=2)
+    environments.prefer_for_killing()
     if output.LOGGING_VARIABLE in os.environ:
         from menger.runtime import logging_config
 

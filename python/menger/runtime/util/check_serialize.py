@@ -45,4 +45,7 @@ def _parts(value):
     if inspect.isfunction(value):
         names = inspect.getclosurevars(value)
         return {**names.globals, **names.nonlocals}
-    return dict(getattr(value, "__dict__", {}))
+    found = dict(getattr(value, "__dict__", {}))
+    if inspect.isclass(value):  # What Python gives to each class is not its own.
+        found = {name: each for name, each in found.items() if not inspect.isgetsetdescriptor(each)}
+    return found

@@ -34,11 +34,14 @@ class Pool:
             raise ValueError(f"processes is {processes}; a pool has at least one")
         if not ray.is_initialized():
             ray.init(address=ray_address, **({"num_cpus": processes} if processes else {}))
+        cpus = int(ray.cluster_resources().get("CPU", 0))
+        if processes is not None and processes > cpus:
+            raise ValueError(f"processes is {processes}; the runtime that is open has {cpus} CPUs, and a pool at most one process for each")
         self._options = ray_remote_args or {}
         self._initial = (initializer, tuple(initargs or ()))
         self._tasks_max = maxtasksperchild
         self._closed = False
-        self._actors = [self._new_actor() for _ in range(processes or int(ray.cluster_resources().get("CPU", 1)))]
+        self._actors = [self._new_actor() for _ in range(processes or max(1, cpus))]
         self._done = [0] * len(self._actors)  # Chunks, of each actor that is there.
         self._turns = itertools.cycle(range(len(self._actors)))
         ray.get([actor.ping.remote() for actor in self._actors])

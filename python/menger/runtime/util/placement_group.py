@@ -1,9 +1,10 @@
 """Resources that tasks and actors need together, as ray.util.placement_group."""
 
 import array
+import time
 import warnings
 
-from menger.runtime import current, exceptions, options, remoting, runtime_context
+from menger.runtime import current, exceptions, feasibility, options, remoting, runtime_context
 from menger.runtime.identities import Identity
 from menger.runtime.placement import Placement
 
@@ -16,9 +17,11 @@ _NAMES = {"CPU": "cpu", "GPU": "gpu"}
 class PlacementGroup:
     """Resources that are set aside, all bundles at once. It lives while somebody refers to it, tasks and actors in it too."""
 
-    def __init__(self, reference, bundle_specs, name="", strategy=""):
+    def __init__(self, reference, bundle_specs, name="", strategy="", is_never=False):
+        """`is_never`: the machine does not have what it needs; then the reference is that of a call which waits for ever."""
         self.reference, self.bundle_specs = reference, bundle_specs
-        self.name, self.strategy = name, strategy
+        self.name, self.strategy, self.is_never = name, strategy, is_never
+        self.asked_at, self.creation_ms = time.monotonic(), 0.0
 
     @property
     def id(self):
@@ -40,10 +43,12 @@ class PlacementGroup:
 
     def ready(self):
         """An ObjectRef of this group, there once its resources are."""
+        if self.is_never:
+            return remoting.remote(num_cpus=0, placement_group=None)(_itself).remote(self.reference)
         return remoting.remote(num_cpus=0, scheduling_strategy=Placement(self))(_itself).remote(self)
 
     def wait(self, timeout_seconds=30):
-        """Whether its resources are there in time. Of a group that can never have them a warning says why."""
+        """Whether its resources are there in time."""
         owner = current.session()
         if not owner.wait(array.array("Q", [self.reference.handle]), 1, options.seconds(timeout_seconds))[0]:
             return False
@@ -64,7 +69,7 @@ class PlacementGroup:
         return f"PlacementGroup({self.id.hex()}, {self.bundle_specs})"
 
     def __reduce__(self):
-        return (PlacementGroup, (self.reference, self.bundle_specs, self.name, self.strategy))
+        return (PlacementGroup, (self.reference, self.bundle_specs, self.name, self.strategy, self.is_never))
 
 
 def _itself(group):
@@ -75,11 +80,16 @@ def placement_group(bundles, strategy="PACK", name="", lifetime=None):
     """Asks for resources that are needed together, as [{"CPU": 1}, {"CPU": 1, "GPU": 1}]; returns at once."""
     validate_placement_group(bundles, strategy, lifetime)
     owner = current.session()
-    texts = [_text_of(bundle) for bundle in bundles]
-    reference = owner.reserve(texts, VALID_PLACEMENT_GROUP_STRATEGIES.index(strategy), name or "placement group")
+    lack = feasibility.lacking_for_bundles(bundles, strategy, owner.totals)
+    if lack:
+        feasibility.warn(f"placement group '{name}'", lack)
+        reference = remoting.remote(num_cpus=0, name=name or "placement group")(_itself).remote(feasibility.never(owner))
+    else:
+        texts = [_text_of(bundle) for bundle in bundles]
+        reference = owner.reserve(texts, VALID_PLACEMENT_GROUP_STRATEGIES.index(strategy), name or "placement group")
     if lifetime == "detached":
         owner.kept.append(reference)
-    made = PlacementGroup(reference, [dict(bundle) for bundle in bundles], name, strategy)
+    made = PlacementGroup(reference, [dict(bundle) for bundle in bundles], name, strategy, bool(lack))
     owner.groups[made.id] = made
     return made
 
@@ -147,6 +157,24 @@ def _entry(group):
         "bundles_to_node_id": dict.fromkeys(range(group.bundle_count), current.session().name if state == "CREATED" else ""),
         "strategy": group.strategy,
         "state": state,
+        "stats": _stats(group, state),
+    }
+
+
+_SCHEDULING_STATES = {"PENDING": "NO_RESOURCES", "CREATED": "FINISHED", "REMOVED": "REMOVED"}
+
+
+def _stats(group, state):
+    """Of how it came to be. When it did this process notices as it asks."""
+    since = (time.monotonic() - group.asked_at) * 1000
+    if state == "CREATED" and not group.creation_ms:
+        group.creation_ms = since
+    return {
+        "end_to_end_creation_latency_ms": group.creation_ms,
+        "scheduling_latency_ms": group.creation_ms,
+        "scheduling_attempt": 1,
+        "highest_retry_delay_ms": 0.0,
+        "scheduling_state": "INFEASIBLE" if group.is_never and state == "PENDING" else _SCHEDULING_STATES[state],
     }
 
 

@@ -33,6 +33,7 @@ struct CallContext {
   TaskId run;                    // RunOf(task, which): what its calls and puts are named after.
   void* execution = nullptr;     // Of whoever runs the call; null for the driver.
   CallInputs* inputs = nullptr;  // Null where no further run is to be told the same.
+  bool endures = false;          // Its waits go on when it is cancelled: it asks for that itself.
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> puts{0};
   std::atomic<std::uint64_t> streams{0};
@@ -126,7 +127,7 @@ class Client : public ReferenceOwner {
   // Of the call that this thread runs: item `index` of a stream, which Allocate made room for.
   virtual void Yield(std::uint64_t index, ObjectValue value,
                      std::span<const ObjectHandle> contained) = 0;
-  // The first `count` items of a stream are taken; kStreamDropped: no more are wanted.
+  // The first `count` items of a stream are taken; kStreamDropped, kStreamLeft: no more are.
   virtual void Take(TaskId stream, std::uint64_t count) noexcept = 0;
 
   virtual void Cancel(const ObjectHandle& object, bool force, bool recursive) = 0;

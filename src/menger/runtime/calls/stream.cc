@@ -66,7 +66,29 @@ void StreamWriter::Emit(std::size_t bytes, FunctionRef<void(std::span<std::byte>
   while (next_ >= read_ + ahead_) AwaitReader();
 }
 
+namespace {
+
+// While it lives, waits of the call end when it is cancelled, even if it endures that otherwise.
+class Impatience {
+ public:
+  Impatience() : call_(ThisCall()), endured_(call_ != nullptr && call_->endures) {
+    if (call_ != nullptr) call_->endures = false;
+  }
+  ~Impatience() {
+    if (call_ != nullptr) call_->endures = endured_;
+  }
+  Impatience(const Impatience&) = delete;
+  Impatience& operator=(const Impatience&) = delete;
+
+ private:
+  CallContext* const call_;
+  const bool endured_;
+};
+
+}  // namespace
+
 void StreamWriter::AwaitReader() {
+  const Impatience impatience;
   const Fetched gate = client_.Get({&gate_, 1}, Deadline::After(kNoTimeout));
   if (client_.IsCancelled()) throw Cancelled("the items of the stream are not wanted any longer");
   if (gate.failed) throw Internal("the gate of a stream is broken");

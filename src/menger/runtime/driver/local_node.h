@@ -93,6 +93,7 @@ class LocalNode final : public Client, private NodeEffects {
   // ---- For whoever looks at the job: any thread, for a moment at a time.
   NodeStatus Status();
   std::string Metrics();  // As Prometheus reads them.
+  std::string Calls();    // Those that are not done, as JSON.
   void WriteTimeline(FunctionRef<void(std::string_view piece)> write);
 
   ActorInstances& actors() { return actors_; }

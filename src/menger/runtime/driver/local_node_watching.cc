@@ -13,6 +13,7 @@ namespace menger {
 namespace {
 
 constexpr std::size_t kEventsAtOnce = 4096;  // Copied under the lock: some microseconds.
+constexpr std::size_t kCallsAtOnce = 256;    // Likewise.
 constexpr std::size_t kLinesMax = 1000;      // Kept for a log that nobody reads.
 
 // "was killed by SIGSEGV" of "its worker was killed by SIGSEGV".
@@ -123,11 +124,23 @@ void LocalNode::WriteTimeline(FunctionRef<void(std::string_view piece)> write) {
   menger::WriteTimeline(events, names, write);
 }
 
+std::string LocalNode::Calls() {
+  std::vector<NodeStatus::CallStatus> calls;
+  std::size_t next = 0;
+  do {
+    const std::lock_guard lock(node_mutex_);
+    next = machine_.CopyCalls(next, kCallsAtOnce, calls);
+  } while (next != 0 && calls.size() < NodeStatus::kCallsMax && !stopping());
+  return ToJson(calls);
+}
+
 void LocalNode::Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write) {
   if (question == "status") return write(ToJson(Status()));
+  if (question == "calls") return write(Calls());
   if (question == "metrics") return write(Metrics());
   if (question == "timeline") return WriteTimeline(write);
-  throw InvalidArgument("it knows nothing of '{}', only of status, metrics and timeline", question);
+  throw InvalidArgument("it knows nothing of '{}', only of status, calls, metrics and timeline",
+                        question);
 }
 
 // A job that nobody can look at runs as well.

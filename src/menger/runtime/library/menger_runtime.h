@@ -126,7 +126,7 @@ menger_reference* menger_runtime_stream(menger_runtime* runtime, const menger_ca
 menger_reference* menger_runtime_item(menger_runtime* runtime, const menger_id* call,
                                       uint64_t index);
 // The reader has references on the first `count` items; UINT64_MAX: it wants no more, which ends
-// the call.
+// the call; UINT64_MAX - 1: the same, but the call goes on, and what it emits is dropped.
 void menger_runtime_take(menger_runtime* runtime, const menger_id* call, uint64_t count);
 
 menger_reference* menger_runtime_put(menger_runtime* runtime, const void* head, uint64_t bytes,
@@ -202,6 +202,10 @@ typedef struct {
 // The life of a worker process, on its main thread; returns its exit status.
 int32_t menger_runtime_serve(const menger_worker_hooks* hooks);
 
+// What `ps` shows of a worker's process is the name of the call that it does, "ray::NAME"; between
+// calls "ray::IDLE" or, where it has an actor, that actor's class. Its construction says which.
+void menger_runtime_show_construction(const char* class_name);
+
 // Whether the call that the worker does should stop.
 int32_t menger_runtime_is_cancelled(menger_runtime* runtime);
 
@@ -239,6 +243,8 @@ void menger_frame_begun(menger_frame* frame, int32_t waits);
 // What this thread calls and puts until the hook returns is not the call's, but the process's as
 // that of its other threads: the thread does the work of several calls.
 void menger_frame_leave(menger_frame* frame);
+// The opposite, until then: any thread while the hook runs.
+void menger_frame_enter(menger_frame* frame);
 void menger_frame_actor(menger_frame* frame,
                         uint64_t actor);  // The number of the one that it made.
 // `final`: no further run is wanted, whatever the call's options say.

@@ -1,4 +1,5 @@
 #include "menger/runtime/library/interface.h"
+#include "menger/runtime/library/process_title.h"
 #include "menger/runtime/worker_main.h"
 
 // A worker of another language: calls that come are handed to its hooks.
@@ -53,6 +54,8 @@ void RunForeign(CallFrame& frame) {
   const std::uint64_t actor =
       kKind == MENGER_METHOD ? static_cast<ForeignActor*>(frame.actor)->number : 0;
   const int results = frame.spec->header().stream_ahead > 0 ? 0 : frame.result_count;
+  const ShownCall shown(frame.spec->name());
+  ThisCall()->endures = kKind == MENGER_METHOD;  // As in Ray: a method asks, if it wants to know.
   hooks->call(served, &c_frame, kKind, actor, values.data(), values.size(), results);
   if (c_frame.failed) throw ToldFailure{std::move(c_frame.failure)};
   if (c_frame.results != frame.result_count) {
@@ -88,6 +91,10 @@ int32_t menger_runtime_serve(const menger_worker_hooks* hooks) {
     menger::NoteError();
     return -1;
   }
+}
+
+void menger_runtime_show_construction(const char* class_name) {
+  menger::ShowConstruction(class_name);
 }
 
 int32_t menger_runtime_is_cancelled(menger_runtime* runtime) {
@@ -161,6 +168,8 @@ void menger_frame_begun(menger_frame* frame, int32_t waits) {
   client.Begun();
   if (waits != 0) client.PassOn();
 }
+
+void menger_frame_enter(menger_frame* frame) { menger::ThisCall() = frame->context; }
 
 void menger_frame_leave(menger_frame*) { menger::ThisCall() = nullptr; }
 

@@ -206,6 +206,10 @@ class NodeMachine {
   void FillStatus(NodeStatus& status) const { parts_.notes.FillStatus(status); }
   // What its workers do now, as events that have begun.
   void CopyRunning(std::vector<NodeEvent>& events) const { parts_.notes.CopyRunning(events); }
+  std::size_t CopyCalls(std::size_t from, std::size_t limit,
+                        std::vector<NodeStatus::CallStatus>& calls) const {
+    return parts_.notes.CopyCalls(from, limit, calls);
+  }
   std::size_t workers() const { return parts_.workers.all().size(); }
 
  private:

@@ -133,6 +133,21 @@ std::string ToJson(const NodeStatus& status) {
   return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string ToJson(const std::vector<NodeStatus::CallStatus>& calls) {
+  Json all = Json::array();
+  for (const NodeStatus::CallStatus& call : calls) {
+    all.push_back({{"id", call.id},
+                   {"name", call.name},
+                   {"state", call.state},
+                   {"actor", call.actor},
+                   {"constructs", call.constructs},
+                   {"worker", call.worker},
+                   {"attempt", call.attempt}});
+  }
+  return Json{{"calls", all}}.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) +
+         "\n";
+}
+
 void AddMetrics(const NodeStatus& status, MetricsText& text) {
   AddTaskMetrics(status.tasks, text);
   AddActorMetrics(status, text);

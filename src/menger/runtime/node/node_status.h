@@ -33,6 +33,15 @@ struct NodeStatus {
     std::size_t waiting = 0;  // Calls.
     WorkerIndex worker = 0;   // 0: nowhere.
   };
+  struct CallStatus {
+    std::string id;
+    std::string name;
+    std::string state;  // "waiting", "ready", "given", "running".
+    std::string actor;  // Whose method or construction it is; "" of a function.
+    bool constructs = false;
+    WorkerIndex worker = 0;  // That has it; 0: none.
+    int attempt = 0;         // Runs that a lost worker has ended.
+  };
   struct TaskStatus {
     std::size_t waiting = 0;  // For arguments, or for a turn of their caller.
     std::size_t ready = 0;    // For a worker.
@@ -80,12 +89,14 @@ struct NodeStatus {
   std::vector<LossStatus> losses;  // The last ones, the newest first.
 
   static constexpr std::size_t kActorsMax = 1000;
+  static constexpr std::size_t kCallsMax = 10'000;
 };
 
 const char* ActorStateName(ActorState state);
 
 // One JSON object; the names are those of the fields.
 std::string ToJson(const NodeStatus& status);
+std::string ToJson(const std::vector<NodeStatus::CallStatus>& calls);
 
 // menger_tasks, menger_workers, menger_store_bytes, ...
 void AddMetrics(const NodeStatus& status, MetricsText& text);

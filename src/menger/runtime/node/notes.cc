@@ -17,6 +17,22 @@ std::int64_t BeganAt(const Worker& worker, const Task& task) {
   return std::max(task.offered_at, worker.ended_at);
 }
 
+// Whether a call that its worker has is among those that the worker may do at once.
+bool IsRunning(const Task& task) {
+  const Actor* const actor = task.worker->actor;
+  int before = actor != nullptr ? actor->construction->header().concurrency : 1;
+  for (const Task* each = task.previous; each != nullptr; each = each->previous) {
+    if (--before == 0) return false;
+  }
+  return true;
+}
+
+const char* CallStateName(const Task& task) {
+  if (task.state == TaskState::kWaiting) return "waiting";
+  if (task.state == TaskState::kReady) return "ready";
+  return IsRunning(task) ? "running" : "given";
+}
+
 }  // namespace
 
 // Calls of one function nearly always have one name.
@@ -44,6 +60,7 @@ void Notes::NoteTask(NodeEventKind kind, Worker& worker, const Task& task, doubl
        .duration = static_cast<std::int64_t>(nanoseconds >= 0 ? std::min(nanoseconds, longest)
                                                               : 0),  // Not if it is no number.
        .subject = task.header().task.low,
+       .subject_high = task.header().task.high,
        .worker = worker.index,
        .name = task.name,
        .kind = kind,
@@ -58,6 +75,7 @@ void Notes::NoteWorker(NodeEventKind kind, const Worker& worker, std::string_vie
 void Notes::NoteActor(NodeEventKind kind, const Actor& actor) {
   events_.Add({.time = node_.now,
                .subject = actor.id.low,
+               .subject_high = actor.id.high,
                .worker = actor.worker != nullptr ? actor.worker->index : 0,
                .name = actor.construction->name,
                .kind = kind});
@@ -68,6 +86,7 @@ void Notes::NoteObject(NodeEventKind kind, const Object& object) {
   const Task* const producer = object.producer;
   events_.Add({.time = node_.now,
                .subject = object.id.low,
+               .subject_high = object.id.high,
                .name = producer != nullptr ? producer->name : std::uint16_t{0},
                .kind = kind});
 }
@@ -86,11 +105,31 @@ void Notes::CopyRunning(std::vector<NodeEvent>& events) const {
     if (task == nullptr) continue;
     events.push_back({.time = BeganAt(*worker, *task),
                       .subject = task->header().task.low,
+                      .subject_high = task->header().task.high,
                       .worker = index,
                       .name = task->name,
                       .kind = NodeEventKind::kTaskStarted,
                       .attempt = Attempt(*task)});
   }
+}
+
+std::size_t Notes::CopyCalls(std::size_t from, std::size_t limit,
+                             std::vector<NodeStatus::CallStatus>& calls) const {
+  const std::size_t end = std::min(from + limit, node_.tasks.size());
+  for (std::size_t i = from; i < end; ++i) {
+    const Task& task = node_.tasks.at(i);
+    const bool shown = task.spec != nullptr && task.header().kind != CallKind::kReserve &&
+                       task.state != TaskState::kDone && !task.abandoned();
+    if (!shown) continue;
+    calls.push_back({.id = ToString(task.header().task),
+                     .name = std::string(NameOf(task)),
+                     .state = CallStateName(task),
+                     .actor = task.actor != nullptr ? ToString(task.actor->id) : "",
+                     .constructs = task.header().kind == CallKind::kConstruct,
+                     .worker = task.worker != nullptr ? task.worker->index : 0,
+                     .attempt = Attempt(task)});
+  }
+  return end < node_.tasks.size() ? end : 0;
 }
 
 void Notes::FillStatus(NodeStatus& status) const {

@@ -30,6 +30,10 @@ class Notes {
 
   void FillStatus(NodeStatus& status) const;
   void CopyRunning(std::vector<NodeEvent>& events) const;
+  // Appends the calls that are not done among `limit` records from number `from` on, and returns
+  // the number of the next; 0: there are no more.
+  std::size_t CopyCalls(std::size_t from, std::size_t limit,
+                        std::vector<NodeStatus::CallStatus>& calls) const;
 
  private:
   void FillActors(NodeStatus& status) const;

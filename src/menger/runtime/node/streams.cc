@@ -68,8 +68,8 @@ void Streams::Yield(Worker& worker, LeaseNumber lease, std::uint64_t index, Task
 void Streams::Take(ProcessIndex reader, TaskId call, std::uint64_t count) {
   const auto found = streams_.find(call);
   if (found == streams_.end() || found->second.reader != reader) return;
-  if (count == kStreamDropped) {
-    Close(call);
+  if (count >= kStreamLeft) {
+    Close(call, /*ends=*/count == kStreamDropped);
     return node_.values.SpreadNews();
   }
   Stream& stream = found->second;
@@ -94,7 +94,7 @@ void Streams::MoveGate(Stream& stream) {
   }
 }
 
-void Streams::Close(TaskId call) {
+void Streams::Close(TaskId call, bool ends) {
   const auto found = streams_.find(call);
   const Stream stream = found->second;
   streams_.erase(found);
@@ -103,7 +103,7 @@ void Streams::Close(TaskId call) {
     if (item != nullptr) node_.objects.Release(*item);
   }
   Object* const end = node_.objects.Find(StreamEnd(call));
-  if (end != nullptr) node_.calls.Cancel(*end, /*force=*/false);
+  if (end != nullptr && ends) node_.calls.Cancel(*end, /*force=*/false);
   SetGate(*stream.gate, kStreamDropped / 2);
   node_.objects.Release(*stream.gate);
 }
@@ -113,7 +113,7 @@ void Streams::CloseOf(ProcessIndex reader) {
   for (const auto& [call, stream] : streams_) {
     if (stream.reader == reader) calls.push_back(call);
   }
-  for (const TaskId& call : calls) Close(call);
+  for (const TaskId& call : calls) Close(call, /*ends=*/true);
 }
 
 bool Streams::AwaitsDriver() const {

@@ -24,7 +24,7 @@ class Streams {
  private:
   void MoveGate(Stream& stream);
   void SetGate(Object& gate, std::uint64_t taken);
-  void Close(TaskId call);
+  void Close(TaskId call, bool ends);  // `ends`: the call is cancelled.
 
   NodeParts& node_;
   std::unordered_map<TaskId, Stream, IdHash> streams_;

@@ -64,6 +64,8 @@ ActorId ActorOf(TaskId creation);
 
 // Instead of a number of items of a stream that were taken: nobody wants the others.
 inline constexpr std::uint64_t kStreamDropped = ~std::uint64_t{0};
+// The same, but the call goes on to its end, and what it yields is dropped.
+inline constexpr std::uint64_t kStreamLeft = kStreamDropped - 1;
 
 // Who refers to objects and asks for them: 0 is the driver with all its threads, a worker process
 // has the number of its worker.

@@ -28,6 +28,10 @@ class Pool {
 
   std::size_t in_use() const { return records_.size() - free_.size(); }
 
+  // All that were ever made, for whoever knows those in use from those that are as new.
+  std::size_t size() const { return records_.size(); }
+  const Record& at(std::size_t index) const { return records_[index]; }
+
  private:
   std::deque<Record> records_;
   std::vector<Record*> free_;

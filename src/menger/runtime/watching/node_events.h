@@ -37,20 +37,21 @@ inline bool EndsTask(NodeEventKind kind) {
 
 // Plain bytes.
 struct NodeEvent {
-  std::int64_t time = 0;      // In MonotonicNanoseconds; of what took time: its end.
-  std::int64_t duration = 0;  // Nanoseconds.
-  std::uint64_t subject = 0;  // `low` of the id of the task, object or actor.
-  std::uint32_t worker = 0;   // 0: the node itself.
-  std::uint16_t name = 0;     // See Intern: of the function, or the cause of a death.
+  std::int64_t time = 0;           // In MonotonicNanoseconds; of what took time: its end.
+  std::int64_t duration = 0;       // Nanoseconds.
+  std::uint64_t subject = 0;       // `low` of the id of the task, object or actor,
+  std::uint64_t subject_high = 0;  // and `high`.
+  std::uint32_t worker = 0;        // 0: the node itself.
+  std::uint16_t name = 0;          // See Intern: of the function, or the cause of a death.
   NodeEventKind kind = NodeEventKind::kTaskStarted;
   std::uint8_t attempt = 0;  // Of a task: how often it had been run before; 255: or more.
 };
-static_assert(sizeof(NodeEvent) == 32);
+static_assert(sizeof(NodeEvent) == 40);
 
 // The last `capacity` events of those that were added.
 class EventRing {
  public:
-  // A power of two; 32 bytes each, of which those pages are used that events have reached. Throws
+  // A power of two; 40 bytes each, of which those pages are used that events have reached. Throws
   // InvalidArgument for another.
   explicit EventRing(std::size_t capacity);
 

@@ -77,7 +77,8 @@ class TimelineWriter {
       WriteHead(event, 'i', fmt::format(R"("{}")", kind), event.time);
       Add(R"(,"s":"t","args":{{"name":{},)", name);
     }
-    Add(R"("id":"{:016x}","attempt":{}}}}})", event.subject, event.attempt);
+    Add(R"("id":"{:016x}{:016x}","attempt":{}}}}})", event.subject_high, event.subject,
+        event.attempt);
   }
 
   void WriteHead(const NodeEvent& event, char phase, std::string_view title, std::int64_t time) {

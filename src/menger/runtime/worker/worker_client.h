@@ -134,6 +134,7 @@ class WorkerClient final : public Client, private ResultStore {
   // `look` is called whenever nothing has come for a while.
   void Await(
       Request& request, const Deadline& deadline, FunctionRef<void()> look = [] {});
+  bool IsInterrupted() const;
   void CheckNotCancelled() const;
   std::uint64_t NewRequest(Request& request, bool with_values);
   Request* FindRequest(std::uint64_t number) const;

@@ -111,9 +111,14 @@ bool WorkerClient::IsCancelled() const {
   return lease != 0 && channel.interrupted(lease).load(std::memory_order_acquire) == lease;
 }
 
-// A call that is cancelled waits no longer.
+// A call that is cancelled waits no longer, unless it endures that.
+bool WorkerClient::IsInterrupted() const {
+  const CallContext* const call = ThisCall();
+  return (call == nullptr || !call->endures) && IsCancelled();
+}
+
 void WorkerClient::CheckNotCancelled() const {
-  if (IsCancelled()) throw Cancelled("the call was cancelled while it waited for objects");
+  if (IsInterrupted()) throw Cancelled("the call was cancelled while it waited for objects");
 }
 
 WorkerClient::Request* WorkerClient::FindRequest(std::uint64_t number) const {
@@ -158,7 +163,7 @@ void WorkerClient::Await(Request& request, const Deadline& deadline, FunctionRef
     {
       const std::lock_guard lock(reading_);
       ReadMessages();
-      if (request.missing == 0 || deadline.expired() || IsCancelled()) return;
+      if (request.missing == 0 || deadline.expired() || IsInterrupted()) return;
     }
     TellNodeAll();
     channel_.worker_bell().TryWaitFor(seen + 1, std::min(deadline.remaining(), idle.Next()));

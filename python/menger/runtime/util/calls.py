@@ -1,0 +1,54 @@
+"""The calls that the node knows, for util.state: those that are not done, and runs that have ended."""
+
+from menger.runtime import cluster, current, identities
+from menger.runtime.util.entry import Entry
+
+_ENDS = {"task_ended": "FINISHED", "task_failed": "FAILED", "task_lost": "FAILED"}
+_ERRORS = {"task_failed": "TASK_EXECUTION_EXCEPTION", "task_lost": "WORKER_DIED"}
+# What Ray calls the states of calls that are not done: of functions, and of actors' methods.
+_STATES = {"waiting": "PENDING_ARGS_AVAIL", "ready": "PENDING_NODE_ASSIGNMENT", "given": "SUBMITTED_TO_WORKER", "running": "RUNNING"}
+_STATES_OF_METHODS = {**_STATES, **dict.fromkeys(("ready", "given"), "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY")}
+
+
+def known(job):
+    opened = current.session()
+    under_way = opened.ask("calls")["calls"]  # Before the others: what ends meanwhile is there twice, and not missed.
+    processes = {each["index"]: each["process"] for each in opened.ask("status")["workers"]}
+    ended = [_ended(event, job) for event in cluster.timeline() if event.get("cat") in _ENDS]
+    over = {(each.task_id, each.attempt_number) for each in ended}
+    found = [_under_way(each, processes, job) for each in under_way]
+    return [each for each in found if (each.task_id, each.attempt_number) not in over] + ended
+
+
+def _under_way(each, processes, job):
+    kind = "ACTOR_CREATION_TASK" if each["constructs"] else "ACTOR_TASK" if each["actor"] else "NORMAL_TASK"
+    name = f"{each['name']}.__init__" if each["constructs"] else each["name"]
+    return Entry(
+        task_id=identities.of_text(each["id"]).hex(),
+        attempt_number=each["attempt"],
+        name=name,
+        func_or_class_name=name,
+        type=kind,
+        state=(_STATES_OF_METHODS if kind == "ACTOR_TASK" else _STATES)[each["state"]],
+        actor_id=identities.of_text(each["actor"]).hex() if each["actor"] else None,
+        worker_pid=processes.get(each["worker"]),
+        job_id=job,
+        node_id=current.session().name,
+        error_type=None,
+    )
+
+
+def _ended(event, job):
+    return Entry(
+        task_id=identities.of_text(event["args"]["id"]).hex(),
+        attempt_number=event["args"]["attempt"],
+        name=event["name"],
+        func_or_class_name=event["name"],
+        type="ACTOR_TASK" if "." in event["name"] else "NORMAL_TASK",
+        state=_ENDS[event["cat"]],
+        actor_id=None,
+        worker_pid=None,
+        job_id=job,
+        node_id=current.session().name,
+        error_type=_ERRORS.get(event["cat"]),
+    )
