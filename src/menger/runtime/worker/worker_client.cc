@@ -237,7 +237,8 @@ void WorkerClient::Begin(const SpecHeader& construction) {
           if (claimed->memory == nullptr) return true;
           call = [this, claimed] {
             Do(*claimed);
-            if (!call_threads_->HasTurn()) TellNodeAll();  // Who has it does so before he waits.
+            // Who has it does so before he waits. (call_threads_ is null while it waits for them.)
+            if (!threads_.load(std::memory_order_acquire)->HasTurn()) TellNodeAll();
           };
           return true;
         });
