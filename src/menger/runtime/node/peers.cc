@@ -164,15 +164,17 @@ void Peers::FailForeign(SchedulingClass& scheduling) {
 }
 
 void Peers::FailForeignActors() {
-  const std::deque<Actor*> waiting = node_.actors.waiting();
-  for (Actor* const actor : waiting) {
-    const auto& left = node_.actors.waiting();
-    if (std::find(left.begin(), left.end(), actor) == left.end()) continue;
+  std::vector<Actor*> hopeless;
+  for (Actor* const actor : node_.actors.waiting()) {
     const SchedulingClass& scheduling = *actor->construction->scheduling;
-    if (actor->worker != nullptr || !scheduling.foreign ||
-        node_.scheduler.IsElsewhere(scheduling.need)) {
-      continue;
-    }
+    const bool elsewhere = !scheduling.foreign || node_.scheduler.IsElsewhere(scheduling.need);
+    if (actor->worker == nullptr && !elsewhere) hopeless.push_back(actor);
+  }
+  for (Actor* const actor : hopeless) {
+    // The end of one may be that of others.
+    const auto& left = node_.actors.waiting();
+    if (std::ranges::find(left, actor) == left.end()) continue;
+    const SchedulingClass& scheduling = *actor->construction->scheduling;
     node_.actors.Die(
         *actor,
         node_.notes.Describe(FailureKind::kActorDied, ErrorCode::kUnavailable, *actor->construction,

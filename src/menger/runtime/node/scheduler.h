@@ -250,7 +250,7 @@ class Scheduler {
   static void StopAwaiting(Task& task);
   bool IsAwaited(const Task& task) const;
   Task* NextFor(const Worker& worker, SchedulingClass& scheduling);
-  Task* NextForBorrowed(const Worker& worker, const SchedulingClass& scheduling) const;
+  Task* NextNotAwaited(const Worker& worker, const SchedulingClass& scheduling) const;
   double MissingNanoseconds(const Task& task, PeerIndex node) const;
   double CostOf(const Worker& worker, const Task* next) const;
   void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled);

@@ -123,10 +123,10 @@ Task* Scheduler::NextFor(const Worker& worker, SchedulingClass& scheduling) {
   if (worker.awaits != nullptr) return worker.awaits;
   Task* const first = Next(scheduling);
   if (first == nullptr || (worker.lender == 0 && !IsAwaited(*first))) return first;
-  return NextForBorrowed(worker, scheduling);
+  return NextNotAwaited(worker, scheduling);
 }
 
-Task* Scheduler::NextForBorrowed(const Worker& worker, const SchedulingClass& scheduling) const {
+Task* Scheduler::NextNotAwaited(const Worker& worker, const SchedulingClass& scheduling) const {
   Task* first = nullptr;
   int looked_at = 0;
   for (const auto& [turn, tasks] : scheduling.ready) {
