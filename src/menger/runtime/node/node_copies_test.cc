@@ -22,7 +22,7 @@ class CopiesTest : public testing::Test, public World {
     PeerMessage message;
   };
 
-  CopiesTest() : World({.resources = Resources(0, 0), .workers = 0, .waiting_here_max = 0}) {
+  CopiesTest() : World({.resources = Resources(0, 0), .workers = 0, .wait_here_max = 0}) {
     room = 1;
     for (std::uint64_t i = 0; i < 5; ++i) {
       others.push_back(&machine.AddPeer(NodeId{Id{.high = 1, .low = 10 + i}}, 1, Resources(4, 1)));

@@ -36,8 +36,8 @@ struct NodeMachineOptions {
   // Of the calls that an actor has done since its last checkpoint, with their arguments: beyond
   // that the next checkpoint comes early.
   std::size_t log_bytes_max = std::size_t{16} << 20;
-  // So many calls that need the same wait before other nodes are asked for workers.
-  std::size_t waiting_here_max = 16;
+  // Nanoseconds that a call may be expected to wait here before other nodes are asked for workers.
+  double wait_here_max = 2e6;
 };
 
 // What has become of calls: submitted + rebuilt = finished + failed + those that are under way.

@@ -20,7 +20,7 @@ constexpr NodeId kOther{Id{.high = 1, .low = 2}};
 class PeerWorld : public World {
  public:
   explicit PeerWorld(int workers)
-      : World({.resources = Resources(workers, 0), .workers = workers, .waiting_here_max = 2}) {
+      : World({.resources = Resources(workers, 0), .workers = workers, .wait_here_max = 2e6}) {
     room = 1;
     machine.StartWorkers();
     peer = &machine.AddPeer(kOther, 1, Resources(4, 1));
@@ -80,6 +80,18 @@ TEST(NodePeersTest, ANodeWithMoreCallsThanMayWaitAsksForWorkers) {
   const std::vector<PeerMessage> none = world.Told(Kind::kWant);
   ASSERT_EQ(none.size(), 1);
   EXPECT_EQ(none.back().count, 0);
+}
+
+TEST(NodePeersTest, ShortCallsMayBeMoreBeforeOthersAreAsked) {
+  PeerWorld world(1);
+  world.room = 2;
+  for (int i = 0; i < 30; ++i) world.Submit();  // Nobody knows how long they take.
+  EXPECT_FALSE(world.Told(Kind::kWant).empty());
+  world.FinishAll();  // 1 us each, as it turns out.
+  world.told.clear();
+  for (int i = 0; i < 1000; ++i) world.Submit();
+  EXPECT_TRUE(world.Told(Kind::kWant).empty());
+  world.FinishAll();
 }
 
 TEST(NodePeersTest, ABorrowedWorkerDoesCallsAndGoesHomeWhenThereAreNone) {

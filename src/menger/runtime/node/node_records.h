@@ -109,10 +109,11 @@ struct SchedulingClass {
   const Group* group = nullptr;  // Of whose resources they take theirs; null: of the node's.
   std::map<Turn, IntrusiveList<Task>, std::greater<>> ready;
   std::size_t ready_count = 0;
-  std::vector<Worker*> workers;  // That serve it now,
-  std::vector<Worker*> blocked;  // and those of them whose call waits.
-  Claim calls;                   // Of its calls, none of which has a worker,
-  Claim actors;                  // and of actors that need the same.
+  double mean_nanoseconds = FunctionTimes::kUnknown;  // Of its calls; an exponential average.
+  std::vector<Worker*> workers;                       // That serve it now,
+  std::vector<Worker*> blocked;                       // and those of them whose call waits.
+  Claim calls;                                        // Of its calls, none of which has a worker,
+  Claim actors;                                       // and of actors that need the same.
 };
 
 // A call, from the moment that it is made until its results are there and it need not run again.

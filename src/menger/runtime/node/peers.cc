@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "menger/runtime/node/node_parts.h"
@@ -196,10 +197,12 @@ void Peers::CountHomeless() {
 
 void Peers::AskFor(Peer& peer) {
   for (const auto& scheduling : node_.scheduler.classes()) {
-    const std::size_t here = scheduling->foreign ? 0 : node_.options.waiting_here_max;
+    if (scheduling->ready_count == 0 && homeless_.empty() && peer.asked.empty()) continue;
+    const double here = Scheduler::BegunHereWithin(node_.options.wait_here_max, *scheduling);
+    const double calls = static_cast<double>(scheduling->ready_count) - here;
     const auto homeless = homeless_.find(scheduling.get());
-    const std::size_t calls = scheduling->ready_count - std::min(scheduling->ready_count, here);
-    const std::size_t waiting = calls + (homeless != homeless_.end() ? homeless->second : 0);
+    const std::size_t waiting = static_cast<std::size_t>(std::max(std::ceil(calls), 0.0)) +
+                                (homeless != homeless_.end() ? homeless->second : 0);
     const bool wants = waiting > 0 && peer.total.Contains(scheduling->need);
     if (!wants && peer.asked.empty()) continue;
     std::uint32_t& asked = peer.asked[scheduling->text];

@@ -8,7 +8,7 @@ namespace menger {
 
 // Other nodes.
 //
-// A node that has more calls than it can place asks the others for workers. Who has one that does
+// A node whose calls would wait for too long asks the others for workers. Who has one that does
 // nothing lends it: for the borrower it is a worker like its own, only further away, and all that
 // it does is the borrower's: calls that its calls make, what they put, what they refer to. So every
 // call, object and actor has one owner, the node whose driver made it, by however many calls in

@@ -24,6 +24,10 @@ constexpr std::size_t kTimesMax = 16'384;
 constexpr int kStartsMax = 64;                             // At once.
 constexpr std::int64_t kSpareNanoseconds = 2'000'000'000;  // Idle for so long one may go.
 
+void Average(double& mean, double nanoseconds) {
+  mean = mean == FunctionTimes::kUnknown ? nanoseconds : mean + kTimesWeight * (nanoseconds - mean);
+}
+
 template <typename T>
 void Erase(std::vector<T*>& all, const T* one) {
   all.erase(std::remove(all.begin(), all.end(), one), all.end());
@@ -289,7 +293,8 @@ void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
   double& mean = task.times->mean_nanoseconds;
   if (nanoseconds < 0) return;
   task.times->waits *= 1 - kTimesWeight;
-  mean = mean == FunctionTimes::kUnknown ? nanoseconds : mean + kTimesWeight * (nanoseconds - mean);
+  Average(mean, nanoseconds);
+  if (task.actor == nullptr) Average(task.scheduling->mean_nanoseconds, nanoseconds);
 }
 
 // Its call takes longer than it was thought to.

@@ -155,6 +155,9 @@ class Scheduler {
   }
   // Another node's, for calls of the class, until RemoveWorker: its resources are not this node's.
   void AddBorrowed(Worker& worker, SchedulingClass& scheduling);
+  // How many of the class's calls can begin here, as it is expected, before one has waited for so
+  // long.
+  static double BegunHereWithin(double nanoseconds, const SchedulingClass& scheduling);
   // It is one actor's from now on.
   static void Keep(Worker& worker);
   // It is to be given back: what it has not begun is asked for, and it gets no more.

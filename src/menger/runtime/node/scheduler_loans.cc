@@ -32,6 +32,13 @@ void Scheduler::AddBorrowed(Worker& worker, SchedulingClass& scheduling) {
   scheduling.workers.push_back(&worker);
 }
 
+double Scheduler::BegunHereWithin(double nanoseconds, const SchedulingClass& scheduling) {
+  if (scheduling.foreign) return 0;
+  const auto own = std::ranges::count(scheduling.workers, PeerIndex{0}, &Worker::lender);
+  return nanoseconds * static_cast<double>(std::max<std::ptrdiff_t>(own, 1)) /
+         std::max(scheduling.mean_nanoseconds, 1.0);
+}
+
 void Scheduler::Keep(Worker& worker) {
   std::erase(worker.serving->workers, &worker);
   worker.dedicated = true;

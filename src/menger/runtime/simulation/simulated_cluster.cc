@@ -58,7 +58,7 @@ NodePlan SimulatedCluster::MakeNodePlan(int number) {
   if (common_.seats) plan.seats = number != 0 ? 1000 : node_deaths_ > 0 ? 0 : Draw(3);
   plan.driver_steps = 10 + Draw(50) / static_cast<int>(nodes_.size());
   plan.room = OneIn(2) ? 1 + static_cast<std::size_t>(Draw(3)) : 100;
-  plan.waiting_here_max = static_cast<std::size_t>(Draw(3));
+  plan.wait_here_max = 5e4 * Draw(3);  // Calls take twice as long.
   plan.deaths = plan.threads ? 0 : Draw(4);
   plan.cancels = OneIn(3) ? 1 + Draw(4) : 0;
   plan.losses = OneIn(3) ? 1 + Draw(6) : 0;

@@ -15,7 +15,7 @@ NodeMachineOptions Options(const NodePlan& plan) {
   return {.resources = SimulatedNode::ResourcesOf(plan),
           .workers = plan.workers,
           .threads = plan.threads,
-          .waiting_here_max = plan.waiting_here_max};
+          .wait_here_max = plan.wait_here_max};
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ struct NodePlan {
   int cancels = 0;  // likewise,
   int losses = 0;
   std::size_t room = 0;  // Of a worker's queue.
-  std::size_t waiting_here_max = 0;
+  double wait_here_max = 0;
 };
 
 // For those who doubt that anything happens.
