@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -71,6 +73,23 @@ class Meeting {
   std::atomic<int> sum_ = 0;
   std::atomic<int> running_ = 0;
   std::atomic<int> most_ = 0;
+};
+
+// Says in a file that it was destroyed.
+class Farewell {
+ public:
+  explicit Farewell(std::string file) : file_(std::move(file)) {}
+  ~Farewell() { std::ofstream(file_) << "gone"; }
+  int Nap(int duration) {
+    ++naps_;
+    std::this_thread::sleep_for(milliseconds(duration));
+    return duration;
+  }
+  int Naps() { return naps_; }
+
+ private:
+  const std::string file_;
+  std::atomic<int> naps_ = 0;
 };
 
 class ConcurrencyTest : public testing::Test {
@@ -245,6 +264,21 @@ TEST_F(ConcurrencyTest, WhatCannotBeIsRefused) {
   } catch (const TaskError& error) {
     EXPECT_THAT(error.what(), HasSubstr("needs Isolation::kProcess"));
   }
+}
+
+TEST_F(ConcurrencyTest, AnActorEndsAfterACallThatWasCancelled) {
+  const std::string file = testing::TempDir() + "farewell";
+  std::filesystem::remove(file);
+  {
+    const ActorRef<Farewell> actor =
+        runtime.CreateActor<Farewell>(ActorOptions{.concurrency = 2}, file);
+    const ObjectRef<int> nap = actor.Call<&Farewell::Nap>(300);
+    EXPECT_TRUE(BecomesTrue([&] { return runtime.Get(actor.Call<&Farewell::Naps>()) == 1; }));
+    runtime.Cancel(nap);
+  }
+  // Its process waits for the call, and destroys the actor then.
+  EXPECT_TRUE(BecomesTrue([&] { return std::filesystem::exists(file); }));
+  std::filesystem::remove(file);
 }
 
 }  // namespace
