@@ -121,7 +121,7 @@ TEST_F(ConcurrencyTest, NoMoreCallsRunAtOnceThanAreAllowed) {
   std::vector<ObjectRef<void>> calls;
   for (int i = 0; i < 200; ++i) calls.push_back(meeting.Call<&Meeting::ComeAndGo>());
   runtime.Get(calls, kPatience);
-  EXPECT_EQ(runtime.Get(meeting.Call<&Meeting::MostAtOnce>()), 3);
+  EXPECT_LE(runtime.Get(meeting.Call<&Meeting::MostAtOnce>()), 3);
 }
 
 // The node keeps a call's place, however many come and go behind it.
