@@ -13,7 +13,6 @@ namespace {
 // of such calls.
 constexpr std::size_t kResourcesBytesMax = std::size_t{64} << 10;
 constexpr std::size_t kBundlesBytesMax = std::size_t{4} << 20;
-constexpr std::size_t kBundlesMax = 1000;
 constexpr std::array<std::string_view, 4> kStrategies = {"PACK", "SPREAD", "STRICT_PACK",
                                                          "STRICT_SPREAD"};
 

@@ -63,6 +63,7 @@ class PlacementGroup {
 
 // ---- As calls say it (TaskSpec::scheduling).
 
+inline constexpr std::size_t kBundlesMax = 1000;
 // What is asked for: the bundles in the order of their numbers, from 0.
 struct Reservation {
   PlacementStrategy strategy = PlacementStrategy::kPack;

@@ -21,17 +21,11 @@ void Groups::Ask(Task& task) {
   auto group = std::make_unique<Group>();
   try {
     Reservation wanted = ReadReservation(task.spec->scheduling());
-    if (wanted.strategy == PlacementStrategy::kStrictSpread && wanted.bundles.size() > 1) {
-      throw InvalidArgument(
-          "a placement group of {} bundles, each on a node of its own: there is 1",
-          wanted.bundles.size());
-    }
+    group->strategy = wanted.strategy;
     group->bundles = std::move(wanted.bundles);
-    for (const Resources& bundle : group->bundles) group->total.Add(bundle);
-    const std::string missing = group->total.MissingFrom(node_.options.resources);
-    if (!missing.empty()) {
-      throw InvalidArgument("the node never has what the placement group needs: {}", missing);
-    }
+    for (const Resources& bundle : group->bundles) group->all.Add(bundle);
+    SetPlaces(*group, std::vector<PeerIndex>(group->bundles.size()));
+    CheckThatItMayBe(*group);
   } catch (const Error& error) {
     return node_.calls.SettleFailed(
         task, node_.notes.Describe(FailureKind::kException, error.code(), task, error.what()));
@@ -49,25 +43,35 @@ const Group* Groups::Serve() {
   const Group* waiting = nullptr;
   for (std::size_t i = 0; i < waiting_.size() && waiting == nullptr;) {
     Group& group = *waiting_[i];
-    if (node_.scheduler.SetAside(group)) {
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
-      TaskResult result{.value = ObjectValue::Inline(Payload::Allocate(0)), .contained = {}};
-      node_.calls.Settle(*group.reservation, {&result, 1});
-    } else {
-      if (node_.now < group.since + kPatience && node_.scheduler.ComesFree(group.total))
-        waiting = &group;
-      ++i;
+    if (group.unanswered.empty() && node_.now >= group.again_at) {
+      if (!TryToSetAside(group)) {
+        const bool patient = node_.now < group.since + kPatience;
+        if (patient && node_.scheduler.ComesFree(group.all)) waiting = &group;
+      } else if (group.unanswered.empty()) {
+        Commit(group);  // It waits no longer.
+        continue;
+      }
     }
+    ++i;
   }
   node_.values.SpreadNews();
   return waiting;
 }
 
 std::optional<std::int64_t> Groups::PatienceEnds() const {
+  std::optional<std::int64_t> next;
   for (const Group* const group : waiting_) {
-    if (node_.now < group->since + kPatience) return group->since + kPatience;
+    for (const std::int64_t time : {group->since + kPatience, group->again_at}) {
+      if (node_.now < time) next = std::min(next.value_or(time), time);
+    }
   }
-  return std::nullopt;
+  return next;
+}
+
+void Groups::Commit(Group& group) {
+  std::erase(waiting_, &group);
+  TaskResult result{.value = ObjectValue::Inline(Payload::Allocate(0)), .contained = {}};
+  node_.calls.Settle(*group.reservation, {&result, 1});
 }
 
 // ---- Calls in a group.
@@ -107,51 +111,62 @@ void Groups::AwaitAgain(Task& task) {
 
 // ---- The end of a group.
 
+void Groups::Free(const Group& group) {
+  if (group.asked_as != 0) {
+    node_.peers.GiveBackOf(group);
+    TellPlaces(group, PeerMessage::Kind::kRelease);
+  }
+  node_.scheduler.GiveBack(group);
+}
+
 void Groups::Release(const Object& object) {
   const auto found = groups_.find(object.id);
   if (found == groups_.end()) return;  // It was removed.
   const std::unique_ptr<Group> group = std::move(found->second);
   groups_.erase(found);
-  node_.scheduler.GiveBack(*group);
+  Free(*group);
 }
 
 void Groups::Remove(Object& object) {
   const auto found = groups_.find(object.id);
   if (found == groups_.end()) return;
+  End(object, FailureKind::kCancelled, ErrorCode::kCancelled, std::string(kRemoved));
+  node_.values.SpreadNews();
+}
+
+// Its resources are free, and all that is in it ends.
+void Groups::End(Object& object, FailureKind kind, ErrorCode code, const std::string& why) {
+  const auto found = groups_.find(object.id);
   const std::unique_ptr<Group> group = std::move(found->second);
   groups_.erase(found);
   Task& reservation = *group->reservation;
-  const Payload error = node_.notes.Describe(FailureKind::kCancelled, ErrorCode::kCancelled,
-                                             reservation, std::string(kRemoved));
+  const Payload error = node_.notes.Describe(kind, code, reservation, why);
   node_.objects.Hold(object);
   if (std::erase(waiting_, group.get()) == 0) {
     node_.objects.Lose(object);
     node_.values.Fill(object, ObjectValue::Failed(error), {});
-    EndActorsIn(object.id);
+    EndActorsIn(object.id, why);
     while (Task* const task = node_.scheduler.CallIn(*group)) {
-      node_.calls.End(*task,
-                      node_.notes.Describe(FailureKind::kCancelled, ErrorCode::kCancelled, *task,
-                                           std::string(kRemoved)),
-                      /*force=*/true);
+      node_.calls.End(*task, node_.notes.Describe(kind, code, *task, why), /*force=*/true);
     }
-    node_.scheduler.GiveBack(*group);
+    Free(*group);
     object.producer = nullptr;
     node_.tasks.Return(&reservation);
   } else {
+    if (!group->unanswered.empty()) Free(*group);
     node_.calls.SettleFailed(reservation, error);
   }
   node_.objects.Release(object);
-  node_.values.SpreadNews();
 }
 
-void Groups::EndActorsIn(ObjectId group) {
+void Groups::EndActorsIn(ObjectId group, std::string_view why) {
   std::vector<ActorId> actors;
   for (const auto& [id, actor] : node_.actors.all()) {
     if (actor->construction->header().home == group) actors.push_back(id);
   }
   for (const ActorId id : actors) {
     if (Actor* const actor = node_.actors.Find(id))
-      node_.actors.Kill(*actor, /*may_restart=*/false, kRemoved);
+      node_.actors.Kill(*actor, /*may_restart=*/false, why);
   }
 }
 

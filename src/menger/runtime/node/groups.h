@@ -1,14 +1,22 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "menger/runtime/node/node_records.h"
+#include "menger/runtime/node/peer_message.h"
+#include "menger/runtime/values/task_error.h"
 
 namespace menger {
 
 // Placement groups. A reservation is a call that no worker does: its result is there when its
 // resources are, and they are kept while somebody refers to it. Each call in the group waits for
 // that result and holds it.
+//
+// Bundles that do not fit here, or are to be apart, are on other nodes: they are prepared there,
+// all or none; then calls in them get workers that are lent from those bundles. With a node that
+// has some of its bundles a group ends.
 class Groups {
  public:
   explicit Groups(NodeParts& node) : node_(node) {}
@@ -35,17 +43,47 @@ class Groups {
   // Its resources are free, and its calls end: those that run, too, with their workers.
   void Remove(Object& object);
 
+  // ---- Other nodes.
+  static bool IsAt(const SchedulingClass& scheduling, const Peer& peer);
+  // How calls of the class are asked for there; and which class that is, null if none any longer.
+  static std::string NameFor(const SchedulingClass& scheduling);
+  SchedulingClass* OwnClass(std::string_view name);
+  // The same where the bundles are. Throws InvalidArgument.
+  SchedulingClass* ClassOf(const Peer& owner, std::string_view name);
+  void ReserveFor(Peer& owner, const PeerMessage& message);
+  void ReleaseOf(Peer& owner, std::uint64_t number);
+  void Answered(Peer& peer, const PeerMessage& message);
+  void PeerDied(Peer& peer, const TaskFailure& cause);
+
   bool Contains(ObjectId id) const { return groups_.contains(id); }
   std::size_t size() const { return groups_.size(); }
   std::size_t waiting() const { return waiting_.size(); }
 
  private:
-  void EndActorsIn(ObjectId group);
+  struct Node {
+    PeerIndex index = 0;
+    Resources free;
+    int bundles = 0;
+  };
+  std::vector<Node> Nodes(bool in_all);
+  void CheckThatItMayBe(Group& group);  // Throws InvalidArgument.
+  static bool Place(Group& group, std::vector<Node> nodes);
+  static Node* NodeFor(const Group& group, const Resources& bundle, std::vector<Node>& nodes);
+  static void SetPlaces(Group& group, std::vector<PeerIndex> places);
+  bool TryToSetAside(Group& group);
+  void TellPlaces(const Group& group, PeerMessage::Kind kind);
+  void GiveUp(Group& group);
+  void Commit(Group& group);
+  Group* FindAsked(std::uint64_t number);
+  void Free(const Group& group);
+  void End(Object& object, FailureKind kind, ErrorCode code, const std::string& why);
+  void EndActorsIn(ObjectId group, std::string_view why);
 
   NodeParts& node_;
   std::unordered_map<ObjectId, std::unique_ptr<Group>, IdHash> groups_;  // By what stands for it.
   std::vector<Group*> waiting_;                                          // In their order.
   std::uint64_t last_ = 0;
+  std::uint64_t last_asked_ = 0;
 };
 
 }  // namespace menger

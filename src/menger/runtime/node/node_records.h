@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "menger/runtime/calls/placement_group.h"
 #include "menger/runtime/calls/task_spec.h"
 #include "menger/runtime/node/states.h"
 #include "menger/runtime/values/ids.h"
@@ -107,6 +109,8 @@ struct SchedulingClass {
   bool was_elsewhere = false;
   bool gpus = false;             // It needs some; see Scheduler.
   const Group* group = nullptr;  // Of whose resources they take theirs; null: of the node's.
+  int bundle = -1;               // Of which of its bundles; -1: of any,
+  Resources wish;                // and what, by the usual names.
   std::map<Turn, IntrusiveList<Task>, std::greater<>> ready;
   std::size_t ready_count = 0;
   double mean_nanoseconds = FunctionTimes::kUnknown;  // Of its calls; an exponential average.
@@ -235,6 +239,9 @@ struct Peer {
   // Workers that it would have, and those that it was asked for: by the class of calls.
   std::map<std::string, std::uint32_t> wanted;
   std::map<std::string, std::uint32_t> asked;
+  std::optional<Resources> free;  // What it said that it had, when a bundle found no room.
+  // Bundles of its placement groups that are here, by what it calls these.
+  std::map<std::uint64_t, std::unique_ptr<Group>> groups;
   // This node's that it has, and its own that this node has.
   std::map<LoanNumber, Worker*> lent;
   std::map<LoanNumber, Worker*> borrowed;
@@ -244,10 +251,21 @@ struct Peer {
 // them until nobody refers to its result: a placement group.
 struct Group {
   std::string name;  // Of its resources: "cpu@3" are the CPUs of group 3, "cpu@3.0" its bundle 0's.
-  Task* reservation = nullptr;
+  Task* reservation = nullptr;  // Null for another node's.
+  PlacementStrategy strategy = PlacementStrategy::kPack;
   std::vector<Resources> bundles;
-  Resources total;         // Of them all.
-  std::int64_t since = 0;  // When it was asked for: nanoseconds.
+  std::vector<PeerIndex> places;  // Of each the node that it is on; 0: this one.
+  Resources all;                  // Of all bundles,
+  Resources total;                // and of those that are here.
+  std::int64_t since = 0;         // When it was asked for: nanoseconds.
+  // Where bundles are to be on other nodes: what those know it by (0: it is all here), which have
+  // not answered yet, and when they may be asked again, after how long a pause.
+  std::uint64_t asked_as = 0;
+  std::vector<PeerIndex> unanswered;
+  std::int64_t again_at = 0;
+  std::int64_t pause = 0;
+
+  bool IsHere(std::size_t bundle) const { return places[bundle] == 0; }
 };
 
 // An actor, from the call that makes it until nobody refers to it.

@@ -33,6 +33,12 @@ struct PeerMessage {
     kPull,
     kPulled,     // it does,
     kNotPulled,  // or does not.
+    // Bundles of a placement group are to be set aside as `kept`, of which `text` says the numbers
+    // and what is in them: "0;cpu=1;2;gpu=1".
+    kReserve,
+    kReserved,     // They are,
+    kNotReserved,  // or are not: the sender has free what `text` says.
+    kRelease,      // They are not needed any longer.
   };
   Kind kind = Kind::kWant;
   bool clean = false;

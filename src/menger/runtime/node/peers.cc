@@ -81,6 +81,13 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
         node_.objects.DropReferrer(peer.process, *object);
       }
       return;
+    case PeerMessage::Kind::kReserve:
+      return node_.groups.ReserveFor(peer, message);
+    case PeerMessage::Kind::kReserved:
+    case PeerMessage::Kind::kNotReserved:
+      return node_.groups.Answered(peer, message);
+    case PeerMessage::Kind::kRelease:
+      return node_.groups.ReleaseOf(peer, message.kept);
     case PeerMessage::Kind::kPull:
       return PullFor(peer, message);
     case PeerMessage::Kind::kPulled:
@@ -119,7 +126,12 @@ void Peers::ReceiveOfLent(Worker& worker, const PeerMessage& message) {
 // ---- The borrower.
 
 void Peers::Borrow(Peer& peer, const PeerMessage& message) {
-  std::uint32_t& asked = peer.asked[message.scheduling];
+  SchedulingClass* const scheduling = FindClass(message.scheduling);
+  if (scheduling == nullptr) {  // Its group is no more, or what could run it.
+    return Tell(peer.index,
+                {.kind = PeerMessage::Kind::kGiveBack, .clean = true, .loan = message.loan});
+  }
+  std::uint32_t& asked = peer.asked[scheduling->text];
   if (asked > 0) --asked;
   auto worker = std::make_unique<Worker>();
   worker->index = node_.workers.NewIndex();
@@ -128,15 +140,23 @@ void Peers::Borrow(Peer& peer, const PeerMessage& message) {
   worker->progress_at = node_.now;
   worker->ended_at = node_.now;
   peer.borrowed.emplace(message.loan, worker.get());
-  node_.scheduler.AddBorrowed(*worker, node_.scheduler.ClassFor(message.scheduling));
+  node_.scheduler.AddBorrowed(*worker, *scheduling);
   node_.notes.NoteWorker(NodeEventKind::kWorkerStarted, *worker);
   node_.workers.AddBorrowed(std::move(worker));
+}
+
+SchedulingClass* Peers::FindClass(const std::string& name) {
+  try {
+    return name.starts_with('@') ? node_.groups.OwnClass(name) : &node_.scheduler.ClassFor(name);
+  } catch (const Error&) {
+    return nullptr;
+  }
 }
 
 void Peers::Serve() {
   if (last_peer_ == 0) return;  // There has never been any.
   for (const auto& scheduling : node_.scheduler.classes()) {
-    if (scheduling->foreign && scheduling->ready_count > 0 &&
+    if (scheduling->foreign && scheduling->group == nullptr && scheduling->ready_count > 0 &&
         !node_.scheduler.IsElsewhere(scheduling->need)) {
       FailForeign(*scheduling);
     }
@@ -168,7 +188,8 @@ void Peers::FailForeignActors() {
   std::vector<Actor*> hopeless;
   for (Actor* const actor : node_.actors.waiting()) {
     const SchedulingClass& scheduling = *actor->construction->scheduling;
-    const bool elsewhere = !scheduling.foreign || node_.scheduler.IsElsewhere(scheduling.need);
+    const bool elsewhere = !scheduling.foreign || scheduling.group != nullptr ||
+                           node_.scheduler.IsElsewhere(scheduling.need);
     if (actor->worker == nullptr && !elsewhere) hopeless.push_back(actor);
   }
   for (Actor* const actor : hopeless) {
@@ -203,7 +224,7 @@ void Peers::AskFor(Peer& peer) {
     const auto homeless = homeless_.find(scheduling.get());
     const std::size_t waiting = static_cast<std::size_t>(std::max(std::ceil(calls), 0.0)) +
                                 (homeless != homeless_.end() ? homeless->second : 0);
-    const bool wants = waiting > 0 && peer.total.Contains(scheduling->need);
+    const bool wants = waiting > 0 && MayServe(peer, *scheduling);
     if (!wants && peer.asked.empty()) continue;
     std::uint32_t& asked = peer.asked[scheduling->text];
     // In powers of two, and not less before there is nothing: what changes all the time is not
@@ -211,9 +232,16 @@ void Peers::AskFor(Peer& peer) {
     const std::size_t count = wants ? std::bit_ceil(std::min<std::size_t>(waiting, kWantedMax)) : 0;
     if (count == asked || (count > 0 && count < asked)) continue;
     asked = static_cast<std::uint32_t>(count);
-    Tell(peer.index,
-         {.kind = PeerMessage::Kind::kWant, .count = asked, .scheduling = scheduling->text});
+    Tell(peer.index, {.kind = PeerMessage::Kind::kWant,
+                      .count = asked,
+                      .scheduling = scheduling->group != nullptr ? Groups::NameFor(*scheduling)
+                                                                 : scheduling->text});
   }
+}
+
+bool Peers::MayServe(const Peer& peer, const SchedulingClass& scheduling) {
+  return scheduling.group != nullptr ? Groups::IsAt(scheduling, peer)
+                                     : peer.total.Contains(scheduling.need);
 }
 
 void Peers::GiveBackIdle(Peer& peer) {
@@ -227,14 +255,34 @@ void Peers::GiveBackIdle(Peer& peer) {
                         node_.now - worker->progress_at >= kLoanIdleNanoseconds;
     if (unused || worker->asked_back) idle.push_back(worker);
   }
-  for (Worker* const worker : idle) {
-    const bool clean = !node_.objects.IsUsedBy(worker->index);
-    const LoanNumber loan = worker->loan;
-    node_.workers.Retire(*worker, "it was given back");
-    node_.streams.CloseOf(worker->index);
-    Tell(peer.index, {.kind = PeerMessage::Kind::kGiveBack, .clean = clean, .loan = loan});
-  }
+  for (Worker* const worker : idle) GiveBack(*worker);
   node_.values.SpreadNews();
+}
+
+void Peers::GiveBack(Worker& worker) {
+  const bool clean = !node_.objects.IsUsedBy(worker.index);
+  const LoanNumber loan = worker.loan;
+  node_.workers.Retire(worker, "it was given back");
+  node_.streams.CloseOf(worker.index);
+  Tell(worker.lender, {.kind = PeerMessage::Kind::kGiveBack, .clean = clean, .loan = loan});
+}
+
+void Peers::GiveBackOf(const Group& group) {
+  std::vector<Worker*> borrowed;
+  for (const auto& scheduling : node_.scheduler.classes()) {
+    if (scheduling->group != &group) continue;
+    for (Worker* const worker : scheduling->workers) {
+      if (worker->lender != 0) borrowed.push_back(worker);
+    }
+  }
+  for (Worker* const worker : borrowed) GiveBack(*worker);
+  for (const auto& [index, peer] : peers_) {
+    std::erase_if(peer->asked, [&](const auto& asked) {
+      return std::ranges::any_of(node_.scheduler.classes(), [&](const auto& scheduling) {
+        return scheduling->group == &group && scheduling->text == asked.first;
+      });
+    });
+  }
 }
 
 Worker* Peers::Dedicate(SchedulingClass& need) {
@@ -262,7 +310,7 @@ void Peers::LendTo(Peer& peer) {
       std::size_t lent = 0;
       for (const auto& [index, other] : peers_) lent += other->lent.size();
       if (lent >= kLentMax) return;
-      Worker* const worker = LendOne(text);
+      Worker* const worker = LendOne(peer, text);
       if (worker == nullptr) break;
       --count;
       worker->loan = ++last_loan_;
@@ -276,10 +324,12 @@ void Peers::LendTo(Peer& peer) {
   std::erase_if(peer.wanted, [](const auto& wanted) { return wanted.second == 0; });
 }
 
-Worker* Peers::LendOne(const std::string& scheduling) {
+Worker* Peers::LendOne(const Peer& peer, const std::string& scheduling) {
   try {
-    SchedulingClass& need = node_.scheduler.ClassFor(scheduling);
-    return need.foreign ? nullptr : node_.scheduler.Lend(need);
+    SchedulingClass* const need = scheduling.starts_with('@')
+                                      ? node_.groups.ClassOf(peer, scheduling)
+                                      : &node_.scheduler.ClassFor(scheduling);
+    return need == nullptr || need->foreign ? nullptr : node_.scheduler.Lend(*need);
   } catch (const Error&) {
     return nullptr;  // It takes this node for another than it is.
   }
@@ -393,6 +443,7 @@ void Peers::Died(Peer& peer, const TaskFailure& cause) {
   }
   for (const auto& [loan, worker] : dead->borrowed) node_.workers.Died(*worker, cause);
   node_.objects.DropProcess(dead->process);
+  node_.groups.PeerDied(*dead, cause);
   node_.copies.PeerDied(dead->index, cause);
   node_.values.SpreadNews();
 }

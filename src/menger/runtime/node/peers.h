@@ -32,7 +32,9 @@ class Peers {
   void NotPulled(Peer* owner, std::uint64_t pull);
   Object* FindKept(const Peer& peer, std::uint64_t kept) const;
 
-  void Serve();  // Asks for workers, lends, and gives back.
+  const std::map<PeerIndex, std::unique_ptr<Peer>>& all() const { return peers_; }
+  void GiveBackOf(const Group& group);  // Workers that were borrowed for its calls.
+  void Serve();                         // Asks for workers, lends, and gives back.
   void Tell(PeerIndex to, const PeerMessage& message);
   void DropAt(PeerIndex node, std::uint64_t name);  // It lies there, and nobody needs it.
   // A loan is over because its worker is.
@@ -45,16 +47,19 @@ class Peers {
  private:
   void TellScheduler();
   void ReceiveOfLent(Worker& worker, const PeerMessage& message);
+  SchedulingClass* FindClass(const std::string& name);  // Null if calls of it cannot be any longer.
   void Borrow(Peer& peer, const PeerMessage& message);
   void FailForeign(SchedulingClass& scheduling);
   void FailForeignActors();
   void CountHomeless();
   void AskFor(Peer& peer);
+  static bool MayServe(const Peer& peer, const SchedulingClass& scheduling);
   void GiveBackIdle(Peer& peer);
+  void GiveBack(Worker& worker);
   void Keep(const Peer& peer, std::uint64_t name, ObjectValue value);
   void PullFor(Peer& owner, const PeerMessage& message);
   void LendTo(Peer& peer);
-  Worker* LendOne(const std::string& scheduling);
+  Worker* LendOne(const Peer& peer, const std::string& scheduling);
   void AskBack();
   void TakeIn(Worker& worker, bool clean);
 

@@ -172,6 +172,11 @@ class Scheduler {
   // False if it is not free now.
   bool SetAside(const Group& group);
   void GiveBack(const Group& group);
+  void ReturnBundles(const Group& group);  // Its calls will be somewhere else.
+  // What is free once idle workers have left their classes.
+  Resources FreeOfIdle();
+  // The group ends before the worker is back that was lent for its calls: it has nothing of it.
+  void LeaveGroup(const Group& group, Worker& lent);
   // Whether so much is free once the calls that run now are done.
   bool ComesFree(const Resources& need) const;
   // Of calls that need so much of that bundle, or of any (-1). Throws InvalidArgument if none has
@@ -281,6 +286,7 @@ class Scheduler {
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;
   std::vector<SchedulingClass*> spare_classes_;  // Of groups that are no more.
+  SchedulingClass nothing_;                      // Needs none.
   Times times_;
   std::vector<Worker*> idle_;  // In the pool, serving no class.
   std::vector<Worker*> all_;   // Of the pool.

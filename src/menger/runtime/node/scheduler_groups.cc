@@ -27,9 +27,20 @@ Resources Within(std::string_view owner, const Resources& amounts) {
 Resources AllWithin(const Group& group) {
   Resources inside = Within(group.name, group.total);
   for (std::size_t i = 0; i < group.bundles.size(); ++i) {
+    if (!group.IsHere(i)) continue;
     inside.Add(Within(BundleOf(group, i), group.bundles[i]));
   }
   return inside;
+}
+
+// None of the bundles that they may take from is here.
+bool IsForeign(const SchedulingClass& scheduling) {
+  const Group& group = *scheduling.group;
+  for (std::size_t i = 0; i < group.bundles.size(); ++i) {
+    const bool may = scheduling.bundle < 0 || scheduling.bundle == static_cast<int>(i);
+    if (may && group.IsHere(i) && group.bundles[i].Contains(scheduling.wish)) return false;
+  }
+  return true;
 }
 
 void CheckBundle(const Group& group, const Resources& need, int bundle) {
@@ -56,14 +67,26 @@ bool Scheduler::SetAside(const Group& group) {
   const Resources inside = AllWithin(group);
   total_.Add(inside);
   available_.Add(inside);
+  for (const auto& scheduling : classes_) {
+    if (scheduling->group == &group) scheduling->foreign = IsForeign(*scheduling);
+  }
   return true;
 }
 
-void Scheduler::GiveBack(const Group& group) {
+Resources Scheduler::FreeOfIdle() {
+  ReclaimIdle();
+  return available_;
+}
+
+void Scheduler::ReturnBundles(const Group& group) {
   const Resources inside = AllWithin(group);
   total_.Erase(inside);
   available_.Erase(inside);
   available_.Add(group.total);
+}
+
+void Scheduler::GiveBack(const Group& group) {
+  ReturnBundles(group);
   for (const auto& scheduling : classes_) {
     if (scheduling->group != &group) continue;
     class_by_text_.erase(scheduling->text);
@@ -72,6 +95,10 @@ void Scheduler::GiveBack(const Group& group) {
     scheduling->group = nullptr;
     spare_classes_.push_back(scheduling.get());
   }
+}
+
+void Scheduler::LeaveGroup(const Group& group, Worker& lent) {
+  if (lent.serving != nullptr && lent.serving->group == &group) lent.serving = &nothing_;
 }
 
 bool Scheduler::ComesFree(const Resources& need) const {
@@ -93,8 +120,11 @@ SchedulingClass& Scheduler::ClassIn(const Group& group, const Resources& need, i
   const auto known = class_by_text_.find(text);
   if (known != class_by_text_.end()) return *known->second;
   SchedulingClass& made = NewClass(text, std::move(inside));
-  made.foreign = made.was_elsewhere = false;
+  made.was_elsewhere = false;
   made.group = &group;
+  made.bundle = bundle;
+  made.wish = need;
+  made.foreign = IsForeign(made);
   return made;
 }
 

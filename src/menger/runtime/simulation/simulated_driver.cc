@@ -81,15 +81,19 @@ void SimulatedNode::Submit(SpecHeader header, const CallContent& content,
   held_.push_back({.reference = result, .known = std::move(known)});
 }
 
-ObjectId SimulatedNode::Reserve(std::string_view bundle) {
+ObjectId SimulatedNode::Reserve(std::string_view bundles) {
   const SpecHeader header{.kind = CallKind::kReserve,
                           .task = ChildTask(Root(), ++driver_calls_),
                           .parent = Root(),
                           .retries = 0};
-  SpecBuilder builder(header, 0, {}, fmt::format("PACK;{}", bundle), "group", 0);
+  SpecBuilder builder(header, 0, {}, bundles, "group", 0);
   machine_.Submit(kDriver, builder.Finish());
   ++counts_.groups;
   return ResultOf(header.task, 0);
+}
+
+ObjectId SimulatedNode::ReserveSlots() {
+  return Reserve(common_.spread ? "SPREAD;slot=1;slot=1" : "PACK;slot=1");
 }
 
 // It lives while calls in it do, or ends with them at once.
@@ -106,7 +110,7 @@ void SimulatedNode::LeaveGroup(ObjectId group) {
 // Of all CPUs, but not to be used: other calls have to wait a little.
 void SimulatedNode::DriverReserve() {
   if (plan_.workers == 0) return;
-  LeaveGroup(Reserve(fmt::format("cpu={}", 1 + Draw(plan_.workers))));
+  LeaveGroup(Reserve(fmt::format("PACK;cpu={}", 1 + Draw(plan_.workers))));
 }
 
 void SimulatedNode::DriverCall() {
@@ -127,8 +131,8 @@ void SimulatedNode::DriverCall() {
   }
   KnownPointer known = Interpret(content.seed, static_cast<int>(content.depth), known_values,
                                  known_given, /*method=*/false);
-  const bool grouped = plan_.workers > 0 && OneIn(5);  // A group is of this node.
-  const ObjectId group = grouped ? Reserve("slot=1") : ObjectId();
+  const bool grouped = plan_.workers > 0 && OneIn(5);
+  const ObjectId group = grouped ? ReserveSlots() : ObjectId();
   Submit({.kind = CallKind::kFunction, .home = group}, content, values, known, SlotKind::kValue);
   if (group.valid()) LeaveGroup(group);
 }
@@ -160,8 +164,8 @@ void SimulatedNode::DriverMethod() {
 void SimulatedNode::DriverCreate() {
   auto known = std::make_shared<Known>();
   known->kind = SlotKind::kActor;
-  const bool grouped = plan_.workers > 0 && OneIn(5);  // A group is of this node.
-  const ObjectId group = grouped ? Reserve("slot=1") : ObjectId();
+  const bool grouped = plan_.workers > 0 && OneIn(5);
+  const ObjectId group = grouped ? ReserveSlots() : ObjectId();
   Submit({.kind = CallKind::kConstruct, .home = group}, {.seed = random_.NextUint64()}, {}, known,
          SlotKind::kActor);
   if (group.valid()) LeaveGroup(group);

@@ -140,7 +140,10 @@ void SimulatedNode::Complete(SpecHeader& header) {
 }
 
 std::string_view SimulatedNode::NeedsOf(const SpecHeader& header) {
-  if (header.kind != CallKind::kMethod && header.home.valid()) return "cpu=0 slot=1 @0";
+  if (header.kind != CallKind::kMethod && header.home.valid()) {
+    if (!common_.spread || header.task.low % 3 == 0) return "cpu=0 slot=1 @0";
+    return header.task.low % 3 == 1 ? "cpu=0 slot=1 @1" : "cpu=0 slot=1";
+  }
   if (header.kind == CallKind::kConstruct) {
     return common_.seats && header.task.low % 2 == 0 ? "cpu=0 seat=1" : "cpu=0";
   }

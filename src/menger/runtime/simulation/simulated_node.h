@@ -33,6 +33,7 @@ struct CommonPlan {
   int shared_percent = 0;
   bool gpus = false;    // Some calls need one,
   bool seats = false;   // some actors a seat.
+  bool spread = false;  // Placement groups have two bundles, on two nodes if they can.
   bool errors = false;  // Calls may fail because workers die, and the like.
 };
 
@@ -58,9 +59,11 @@ struct SimulationCounts {
   std::uint64_t deaths = 0;
   std::uint64_t node_deaths = 0;
   std::uint64_t groups = 0;   // Placement groups that were asked for,
+  std::uint64_t asked = 0;    // other nodes that were asked for bundles,
   std::uint64_t removed = 0;  // and those that were removed while calls were in them.
   std::uint64_t loans = 0;
-  std::uint64_t away = 0;     // Of these for actors.
+  std::uint64_t away = 0;     // Of these for actors,
+  std::uint64_t inside = 0;   // likewise: for calls in placement groups.
   std::uint64_t remote = 0;   // What lent workers have said,
   std::uint64_t fetched = 0;  // and values brought from where they lay,
   std::uint64_t spread = 0;   // of these those that a third node needed.
@@ -198,7 +201,8 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void DriverCancel();
   void DriverLose();
   TaskId Root() const;
-  ObjectId Reserve(std::string_view bundle);
+  ObjectId Reserve(std::string_view bundles);
+  ObjectId ReserveSlots();
   void LeaveGroup(ObjectId group);
   void Submit(SpecHeader header, const CallContent& content, const std::vector<ObjectId>& values,
               KnownPointer known, SlotKind kind);

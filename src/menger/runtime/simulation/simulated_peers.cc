@@ -63,6 +63,9 @@ void SimulatedNode::Send(PeerIndex to, Letter letter) {
 
 void SimulatedNode::TellPeer(const Peer& peer, const PeerMessage& message) {
   if (message.kind == PeerMessage::Kind::kKeep) ++counts_.away;
+  if (message.kind == PeerMessage::Kind::kReserve) ++counts_.asked;
+  const bool lends = message.kind == PeerMessage::Kind::kLend;
+  if (lends && message.scheduling.starts_with('@')) ++counts_.inside;
   Send(peer.index, [message](SimulatedNode& receiver, PeerIndex sender) {
     receiver.machine_.Receive(*receiver.machine_.FindPeer(sender), message);
   });

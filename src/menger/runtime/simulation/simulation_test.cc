@@ -39,6 +39,8 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.removed += cluster.counts().removed;
     sum.loans += cluster.counts().loans;
     sum.away += cluster.counts().away;
+    sum.asked += cluster.counts().asked;
+    sum.inside += cluster.counts().inside;
     sum.remote += cluster.counts().remote;
     sum.fetched += cluster.counts().fetched;
     sum.spread += cluster.counts().spread;
@@ -56,11 +58,12 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
       count, sum.events, sum.node.submitted, sum.values, sum.errors, sum.deaths, sum.node.retried,
       sum.node.rebuilt, sum.node.replayed, sum.node.checkpoints);
   fmt::print(
-      "{} placement groups, {} of them removed, {} loans of workers, {} of them for actors, "
-      "{} messages of theirs, {} values fetched, {} from third nodes, {} nodes died, {} packets "
+      "{} placement groups, {} of them removed, {} nodes asked for bundles, {} loans of workers, "
+      "{} of them for actors, {} in groups, {} messages of theirs, {} values fetched, {} from "
+      "third nodes, {} nodes died, {} packets "
       "lost\n",
-      sum.groups, sum.removed, sum.loans, sum.away, sum.remote, sum.fetched, sum.spread,
-      sum.node_deaths, sum.packets);
+      sum.groups, sum.removed, sum.asked, sum.loans, sum.away, sum.inside, sum.remote, sum.fetched,
+      sum.spread, sum.node_deaths, sum.packets);
   EXPECT_EQ(StateDifferences(sum.states, /*all=*/count >= kEverything), "");
   if (count == 1) return;
   // Each thing that can happen does.
@@ -72,6 +75,8 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.removed, 0);
   EXPECT_GT(sum.loans, 0);
   EXPECT_GT(sum.away, 0);
+  EXPECT_GT(sum.asked, 0);
+  EXPECT_GT(sum.inside, 0);
   EXPECT_GT(sum.fetched, 0);
   EXPECT_GT(sum.spread, 0);
   EXPECT_GT(sum.node_deaths, 0);

@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "menger/runtime/testing/node_world.h"
+
+// Placement groups with bundles on other nodes: a node with one CPU, and two others.
+namespace menger {
+namespace {
+
+using Call = World::Call;
+using Kind = PeerMessage::Kind;
+
+class GroupsElsewhereTest : public testing::Test, public World {
+ protected:
+  struct Told {
+    PeerIndex to = 0;
+    PeerMessage message;
+  };
+
+  GroupsElsewhereTest() : World({.resources = Resources(1, 0), .workers = 1}) {
+    machine.StartWorkers();
+    first = &machine.AddPeer(NodeId{Id{.high = 1, .low = 10}}, 1, Resources(2, 0));
+    second = &machine.AddPeer(NodeId{Id{.high = 1, .low = 11}}, 1, Resources(2, 1));
+  }
+
+  bool Recall(Worker& worker, const Task& task) override {
+    return worker.lender == 0 && World::Recall(worker, task);
+  }
+  void TellPeer(const Peer& to, const PeerMessage& message) override {
+    told.push_back({to.index, message});
+  }
+  std::vector<Told> Messages(Kind kind) {
+    std::vector<Told> found;
+    for (Told& one : std::exchange(told, {})) {
+      if (one.message.kind == kind) found.push_back(std::move(one));
+    }
+    return found;
+  }
+  void Receive(Peer& peer, const PeerMessage& message) {
+    machine.Receive(peer, message);
+    machine.Run();
+  }
+  void Grant(const Told& asked) {
+    Receive(*machine.FindPeer(asked.to), {.kind = Kind::kReserved, .kept = asked.message.kept});
+  }
+  Call Reserve(const std::string& what) {
+    return Submit({.kind = CallKind::kReserve}, {}, {.scheduling = what});
+  }
+  Call CallIn(const Call& group, const std::string& scheduling) {
+    return Submit({.home = group.result()}, {}, {.scheduling = scheduling});
+  }
+  double FreeCpus() const { return machine.scheduler().available().Get("cpu"); }
+
+  Peer* first = nullptr;
+  Peer* second = nullptr;
+  std::vector<Told> told;
+};
+
+TEST_F(GroupsElsewhereTest, BundlesThatAreSpreadAreReadyOnceAllNodesHaveTheirs) {
+  const Call group = Reserve("SPREAD;cpu=1;cpu=1;cpu=1");
+  const std::vector<Told> asked = Messages(Kind::kReserve);
+  ASSERT_EQ(asked.size(), 2);
+  EXPECT_EQ(asked[0].to, first->index);
+  EXPECT_EQ(asked[0].message.text, "1;cpu=1");
+  EXPECT_EQ(asked[1].message.text, "2;cpu=1");
+  EXPECT_EQ(FreeCpus(), 0);
+  Grant(asked[0]);
+  EXPECT_EQ(State(group.result()), "");
+  Grant(asked[1]);
+  EXPECT_EQ(State(group.result()), "value");
+  Forget(group.result());
+  EXPECT_EQ(Messages(Kind::kRelease).size(), 2);
+  EXPECT_EQ(FreeCpus(), 1);
+  ExpectNothingLeft();
+}
+
+TEST_F(GroupsElsewhereTest, CallsInABundleGetWorkersThatAreLentFromIt) {
+  const Call group = Reserve("STRICT_SPREAD;cpu=1;cpu=1");
+  const Call inside = CallIn(group, "cpu=1 @1");
+  Grant(Messages(Kind::kReserve).at(0));
+  const std::vector<Told> wants = Messages(Kind::kWant);
+  ASSERT_EQ(wants.size(), 1);
+  EXPECT_EQ(wants[0].to, first->index);
+  EXPECT_EQ(wants[0].message.scheduling, "@1 1 cpu=1");
+  Receive(*first, {.kind = Kind::kLend, .loan = 4, .scheduling = wants[0].message.scheduling});
+  Finish(Begin(*NodeMachine::FindBorrowed(*first, 4)));
+  EXPECT_EQ(State(inside.result()), "value");
+  // The worker goes before its bundle does.
+  told.clear();
+  Forget(inside.result());
+  Forget(group.result());
+  ASSERT_EQ(told.size(), 2);
+  EXPECT_EQ(told[0].message.kind, Kind::kGiveBack);
+  EXPECT_EQ(told[1].message.kind, Kind::kRelease);
+  // One that was on its way goes back.
+  Receive(*first, {.kind = Kind::kLend, .loan = 5, .scheduling = wants[0].message.scheduling});
+  EXPECT_EQ(Messages(Kind::kGiveBack).back().message.loan, 5);
+  ExpectNothingLeft();
+}
+
+TEST_F(GroupsElsewhereTest, AllOrNoneAndAgainAfterAWhile) {
+  const Call group = Reserve("SPREAD;cpu=1;cpu=1;cpu=1");
+  const std::vector<Told> asked = Messages(Kind::kReserve);
+  Grant(asked.at(0));
+  Receive(*second, {.kind = Kind::kNotReserved, .kept = asked.at(1).message.kept, .text = "cpu=0"});
+  EXPECT_EQ(Messages(Kind::kRelease).size(), 2);
+  EXPECT_EQ(FreeCpus(), 1);
+  EXPECT_EQ(State(group.result()), "");
+  ASSERT_TRUE(machine.next_deadline());
+  machine.SetTime(*machine.next_deadline());
+  machine.Run();
+  // The first has room for two.
+  const std::vector<Told> again = Messages(Kind::kReserve);
+  ASSERT_EQ(again.size(), 1);
+  EXPECT_EQ(again[0].message.text, "1;cpu=1;2;cpu=1");
+  EXPECT_NE(again[0].message.kept, asked[0].message.kept);
+  Grant(asked[0]);  // Of before.
+  EXPECT_EQ(State(group.result()), "");
+  Grant(again[0]);
+  EXPECT_EQ(State(group.result()), "value");
+}
+
+TEST_F(GroupsElsewhereTest, WhatCanNeverBeIsRefused) {
+  EXPECT_EQ(State(Reserve("STRICT_SPREAD;cpu=1;cpu=1;cpu=1;cpu=1").result()), "exception");
+  EXPECT_EQ(State(Reserve("STRICT_PACK;cpu=2;cpu=1").result()), "exception");
+  EXPECT_EQ(State(Reserve("PACK;gpu=2").result()), "exception");
+  EXPECT_TRUE(Messages(Kind::kReserve).empty());
+  Reserve("STRICT_PACK;cpu=1;cpu=1");
+  EXPECT_EQ(Messages(Kind::kReserve).at(0).message.text, "0;cpu=1;1;cpu=1");
+}
+
+TEST_F(GroupsElsewhereTest, AGroupEndsWithANodeThatHasSomeOfIt) {
+  const Call group = Reserve("SPREAD;cpu=1;cpu=1");
+  Grant(Messages(Kind::kReserve).at(0));
+  const Call inside = CallIn(group, "cpu=1 @1");
+  machine.PeerDied(*first, {.kind = FailureKind::kNodeDied, .text = "it is gone"});
+  machine.Run();
+  EXPECT_EQ(State(group.result()), "node died");
+  EXPECT_EQ(State(inside.result()), "node died");
+  EXPECT_EQ(FreeCpus(), 1);
+  // One that was not there yet is placed on others.
+  const Call other = Reserve("SPREAD;cpu=1;cpu=1");
+  const Told asked = Messages(Kind::kReserve).at(0);
+  EXPECT_EQ(asked.to, second->index);
+  Grant(asked);
+  EXPECT_EQ(State(other.result()), "value");
+}
+
+TEST_F(GroupsElsewhereTest, ANodeLendsFromBundlesThatItHasForAnother) {
+  Receive(*first, {.kind = Kind::kReserve, .kept = 3, .text = "1;cpu=1"});
+  EXPECT_EQ(Messages(Kind::kReserved).at(0).message.kept, 3);
+  EXPECT_EQ(FreeCpus(), 0);
+  Receive(*second, {.kind = Kind::kReserve, .kept = 3, .text = "0;cpu=1"});
+  EXPECT_EQ(Messages(Kind::kNotReserved).at(0).message.text, "cpu=0");
+  Receive(*first, {.kind = Kind::kWant, .count = 1, .scheduling = "@3 0 cpu=1"});
+  EXPECT_TRUE(Messages(Kind::kLend).empty());  // It has another bundle.
+  Receive(*first, {.kind = Kind::kWant, .count = 2, .scheduling = "@3 1 cpu=1"});
+  const std::vector<Told> lent = Messages(Kind::kLend);
+  ASSERT_EQ(lent.size(), 1);
+  // The group may go before the worker is back.
+  Receive(*first, {.kind = Kind::kRelease, .kept = 3});
+  EXPECT_EQ(FreeCpus(), 1);
+  Receive(*first, {.kind = Kind::kGiveBack, .clean = true, .loan = lent[0].message.loan});
+  EXPECT_EQ(FreeCpus(), 1);
+  EXPECT_EQ(machine.scheduler().total(), Resources(1, 0));
+}
+
+TEST_F(GroupsElsewhereTest, WhatAPeerSaysIsReadWithCare) {
+  for (const char* const text : {"x", "0", "0;cpu=", "99999999999;cpu=1", "1;cpu=1;", ";;;"}) {
+    Receive(*first, {.kind = Kind::kReserve, .kept = 8, .text = text});
+    Receive(*first, {.kind = Kind::kRelease, .kept = 8});
+    EXPECT_EQ(machine.scheduler().total(), Resources(1, 0)) << text;
+  }
+  for (const char* const text : {"@", "@x", "@9 0 cpu=1", "@1", "@1 z"}) {
+    Receive(*first, {.kind = Kind::kWant, .count = 1, .scheduling = text});
+    Receive(*first, {.kind = Kind::kLend, .loan = 77, .scheduling = text});
+  }
+  EXPECT_TRUE(Messages(Kind::kLend).empty());
+}
+
+}  // namespace
+}  // namespace menger
