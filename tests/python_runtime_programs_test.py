@@ -60,6 +60,42 @@ ray.shutdown()
         )
         self.assertRegex(done.stdout, r"(?m)^\(Teller pid=\d+\) a word$")
 
+    def test_output_that_nobody_reads_any_longer_is_dropped_without_a_word(self):
+        program = f"""
+import sys, time; sys.path.insert(0, {str(ROOT / "python")!r})
+import menger.runtime as ray
+@ray.remote
+def speak():
+    for i in range(500):
+        print(i)
+    print("careful", file=sys.stderr)
+ray.get(speak.remote())
+time.sleep(.3)
+ray.shutdown()
+"""
+        read, write = os.pipe()
+        os.close(read)
+        with open(write, "wb") as closed:
+            done = subprocess.run([sys.executable, "-c", program], stdout=closed, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
+        self.assertRegex(done.stderr, r"(?m)^\(speak pid=\d+\) careful$")
+        self.assertLess(len(done.stderr.splitlines()), 10, done.stderr[:1000])
+
+    def test_a_stream_that_does_not_know_a_letter_shows_the_others(self):
+        done = self.run_program(
+            """
+import io, time
+sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding="ascii")
+@ray.remote
+def speak():
+    print("caf\u00e9")
+    print("tea")
+ray.get(speak.remote())
+time.sleep(.3)
+ray.shutdown()
+"""
+        )
+        self.assertRegex(done.stdout, r"\(speak pid=\d+\) caf\\xe9\n\(speak pid=\d+\) tea\n")
+
     def test_what_is_logged_says_who_logs(self):
         done = self.run_program(
             """

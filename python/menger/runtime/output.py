@@ -17,6 +17,7 @@ class Lines:
 
     def __init__(self, shown):
         self._shown = shown
+        self._failed = {}  # The driver's streams that take no more, by their letters.
         self.callback = library.OnLine(self._on_line)
 
     def _on_line(self, _worker, process, address, size):
@@ -24,7 +25,21 @@ class Lines:
             return
         stream, name, text = parse(ctypes.string_at(address, size).decode(errors="replace"))
         file = sys.stderr if stream == "e" else sys.stdout
-        print(f"({name} pid={process}) {text}", file=file, flush=True)
+        if file is not None and self._failed.get(stream) is not file:
+            self._show(stream, file, f"({name} pid={process}) {text}\n")
+
+    def _show(self, stream, file, line):
+        """Who reads the program may have gone (`program | head -1`): nothing is said of that here, as it would be for each line."""
+        try:
+            print(_known_to(file, line), end="", file=file, flush=True)
+        except Exception:
+            self._failed[stream] = file
+
+
+def _known_to(file, line):
+    """The line, with escapes for what the stream's encoding does not know."""
+    encoding = getattr(file, "encoding", None)
+    return line if not encoding or line.isascii() else line.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def parse(line):
