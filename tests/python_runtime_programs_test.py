@@ -60,6 +60,28 @@ ray.shutdown()
         )
         self.assertRegex(done.stdout, r"(?m)^\(Teller pid=\d+\) a word$")
 
+    def test_a_long_line_stays_one_line_of_its_stream(self):
+        done = self.run_program(
+            """
+import sys, time
+@ray.remote
+def speak():
+    for letter in "abc":
+        print(letter * 5000)
+    print("\u00e9" * 5000, file=sys.stderr)
+    print("x" * 2_500_000)
+    print("end")
+ray.get(speak.remote())
+time.sleep(.5)
+ray.shutdown()
+"""
+        )
+        lines = [re.fullmatch(r"\(speak pid=\d+\) (.*)", line)[1] for line in done.stdout.splitlines()]
+        self.assertEqual(lines[:3], ["a" * 5000, "b" * 5000, "c" * 5000])
+        self.assertEqual((len("".join(lines[3:-1])), lines[-1]), (2_500_000, "end"))
+        self.assertLess(len(lines), 8)  # More than a million letters are shown as several lines.
+        self.assertRegex(done.stderr, r"^\(speak pid=\d+\) \u00e9{5000}\n$")
+
     def test_output_that_nobody_reads_any_longer_is_dropped_without_a_word(self):
         program = f"""
 import sys, time; sys.path.insert(0, {str(ROOT / "python")!r})

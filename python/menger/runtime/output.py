@@ -10,6 +10,9 @@ from menger.runtime import library
 
 LOGGING_VARIABLE = "MENGER_RUNTIME_LOGGING"  # Where init has been told how to log.
 _MARK = "\x1f"
+_PIECE_BYTES_MAX = 4096  # The library hands on no more of a line at once, and would cut what is longer wherever that is.
+_NAME_LETTERS_MAX = 256
+_LINE_LETTERS_MAX = 1_000_000  # That the driver joins: a line without end must not fill its memory.
 
 
 class Lines:
@@ -18,15 +21,30 @@ class Lines:
     def __init__(self, shown):
         self._shown = shown
         self._failed = {}  # The driver's streams that take no more, by their letters.
+        self._begun = {}  # Pieces of lines whose ends are still to come, by the process and the stream's letter.
         self.callback = library.OnLine(self._on_line)
 
     def _on_line(self, _worker, process, address, size):
         if not self._shown:
             return
         stream, name, text = parse(ctypes.string_at(address, size).decode(errors="replace"))
+        text = self._joined((process, stream.lower()), text, goes_on=stream.isupper())
+        if text is None:
+            return
+        stream = stream.lower()
         file = sys.stderr if stream == "e" else sys.stdout
         if file is not None and self._failed.get(stream) is not file:
             self._show(stream, file, f"({name} pid={process}) {text}\n")
+
+    def _joined(self, of, text, goes_on):
+        """The line that ends with this piece; None if it goes on."""
+        if not goes_on and not self._begun:
+            return text
+        pieces = self._begun.setdefault(of, [])
+        pieces.append(text)
+        if goes_on and sum(map(len, pieces)) < _LINE_LETTERS_MAX:
+            return None
+        return "".join(self._begun.pop(of))
 
     def _show(self, stream, file, line):
         """Who reads the program may have gone (`program | head -1`): nothing is said of that here, as it would be for each line."""
@@ -43,11 +61,26 @@ def _known_to(file, line):
 
 
 def parse(line):
-    """(stream, name, text) of a worker's line; one that Output has not written is of nobody in particular."""
+    """(stream, name, text) of a worker's line, or of a piece of one: then the stream is a capital letter, if the line goes on.
+
+    What Output has not written is of nobody in particular.
+    """
     if line.startswith(_MARK):
         stream, name, text = line[1:].split(_MARK, 2)
         return stream, name, text
     return "e", "worker", line
+
+
+def _pieces(line, before, goes_on):
+    """A line as the driver gets it: `before` begins what ends it, `goes_on` each piece of a long one before that."""
+    room, begin, pieces = _PIECE_BYTES_MAX - len(before), 0, []
+    while len(line) - begin > room:
+        end = begin + room
+        while line[end] & 0xC0 == 0x80:  # Within a letter of several bytes.
+            end -= 1
+        pieces += (goes_on, line[begin:end], b"\n")
+        begin = end
+    return b"".join((*pieces, before, line[begin:], b"\n"))
 
 
 class Output:
@@ -79,8 +112,9 @@ class Output:
                 self._put(lines)
 
     def _put(self, lines):
-        before = f"{_MARK}{self._stream}{_MARK}{self._name()}{_MARK}"
-        data = "".join(f"{before}{line}\n" for line in lines).encode(errors="replace")
+        name = self._name()[:_NAME_LETTERS_MAX]
+        before, goes_on = (f"{_MARK}{stream}{_MARK}{name}{_MARK}".encode(errors="replace") for stream in (self._stream, self._stream.upper()))
+        data = b"".join(_pieces(line.encode(errors="replace"), before, goes_on) for line in lines)
         while data:
             data = data[os.write(self._descriptor, data) :]
 
