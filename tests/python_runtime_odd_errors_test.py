@@ -208,5 +208,46 @@ class OddNumbers(unittest.TestCase):
             ray.init(num_cpus=2, ignore_reinit_error=True)
 
 
+
+class NoNumber:
+    def __reduce__(self):
+        return int, ("x",)
+
+
+@ray.remote
+def echo(value):
+    return value
+
+
+@ray.remote
+def one():
+    return 1
+
+
+@ray.remote
+class Echo:
+    def __init__(self, *values):
+        self.values = values
+
+    def one(self):
+        return 1
+
+    def two(self, value):
+        return value
+
+
+class Arguments(unittest.TestCase):
+    def test_that_cannot_be_read_are_told_of_the_call_that_has_them(self):
+        get([one.remote() for _ in range(10)])
+        with self.assertRaisesRegex(ValueError, r"^ray::echo\(\)"):
+            get(echo.remote(NoNumber()))
+        actor = Echo.remote()
+        get(actor.one.remote())
+        with self.assertRaisesRegex(ValueError, r"^ray::Echo\.two\(\)"):
+            get(actor.two.remote(NoNumber()))
+        with self.assertRaisesRegex(ray.exceptions.ActorDiedError, r"ray::Echo\.__init__\(\)"):
+            get(Echo.remote(NoNumber()).one.remote())
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -8,6 +8,8 @@ from menger.runtime import library, session, values
 
 def arguments(flat, shared):
     """(positional ones, those by name). `shared` gets (memory that the call may hold on to, weakly, its index in the frame)."""
+    if len(flat) == 4 and not flat[3]:
+        return (), {}
     payload, first = values.copied(flat[2], flat[3]), 2
     if payload == session.BY_REFERENCE:
         payload, first = _view(flat, 2, shared), 3

@@ -113,11 +113,10 @@ class Worker:
             raise exceptions.RuntimeEnvSetupError(self.broken)
         flat = struct.unpack(f"={2 * count}Q", ctypes.string_at(table, 16 * count))
         prefix = ctypes.string_at(flat[0], flat[1])
-        arguments, keywords = (), {}
-        if count > 2 or flat[3]:
-            arguments, keywords = frames.arguments(flat, shared)
+        # The arguments are read once it is known what is called: where one cannot be, the error says of which call it is.
         if kind == library.METHOD:
             method, group = self._method(call, actor, prefix)
+            arguments, keywords = frames.arguments(flat, shared)
             if main:
                 value = method(*arguments, **keywords)
             else:
@@ -131,6 +130,8 @@ class Worker:
                 environments.set_threads(self._threads)
             if kind == library.CONSTRUCT:
                 self._set_actor(call, target, told)
+            arguments, keywords = frames.arguments(flat, shared)
+            if kind == library.CONSTRUCT:
                 value = self._keep(frame, self._construct(target, arguments, keywords, told))
             elif "surroundings" in told:
                 with self._surroundings(call, told):
