@@ -177,5 +177,49 @@ class Cancelling(unittest.TestCase):
             self.assertEqual(wait_for("interrupted", 4), 4)
 
 
+
+@ray.remote(max_restarts=3)
+class Leaves:
+    def __init__(self, status=1):
+        if status == 0:
+            sys.exit(status)
+
+    def leave(self, status):
+        sys.exit(status)
+
+    def live(self):
+        return True
+
+
+@ray.remote(max_restarts=3)
+class LeavesALoop:
+    async def leave(self, status):
+        sys.exit(status)
+
+    async def live(self):
+        return True
+
+
+class Exits(unittest.TestCase):
+    def test_with_status_0_are_the_end_of_an_actor(self):
+        for kind in (Leaves, Leaves.options(max_concurrency=2), LeavesALoop):
+            for status in (None, 0):
+                actor = kind.remote()
+                self.assertTrue(get(actor.live.remote()))
+                with self.assertRaises(ray.exceptions.ActorDiedError):
+                    get(actor.leave.remote(status))
+                with self.assertRaises(ray.exceptions.ActorDiedError):
+                    get(actor.live.remote())
+        with self.assertRaises(ray.exceptions.ActorDiedError):
+            get(Leaves.remote(0).live.remote())
+
+    def test_with_another_status_are_a_crash(self):
+        for kind in (Leaves, LeavesALoop):
+            actor = kind.remote()
+            with self.assertRaises(ray.exceptions.ActorUnavailableError):
+                get(actor.leave.remote(3))
+            self.assertTrue(get(actor.live.remote()))
+
+
 if __name__ == "__main__":
     sys.exit(unittest.main())

@@ -100,6 +100,8 @@ class Worker:
         except actors.ActorExit:
             self._end_actor()
         except SystemExit as error:
+            if self._session.actor is not None and _status(error) == 0:
+                self._end_actor()  # It means to end; to be made again is for those that did not.
             _exit(error)
         except BaseException as error:
             self._fail(call, frame, error, main)
@@ -448,7 +450,12 @@ def _exit(error):
     traceback.clear_frames(error.__traceback__)  # What the call had is dropped, as at any other end of it.
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(error.code if isinstance(error.code, int) else int(error.code is not None))
+    os._exit(_status(error))
+
+
+def _status(error):
+    """With which a SystemExit ends its process."""
+    return int(error.code) if isinstance(error.code, int) else int(error.code is not None)
 
 
 def main():
