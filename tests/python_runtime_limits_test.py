@@ -66,6 +66,12 @@ class Memory(unittest.TestCase):
             reference = ray.remote(memory=101 * MIB)(os.getpid).remote()
         self.assertEqual(ray.wait([reference], timeout=0.2)[0], [])
 
+    def test_parts_of_several_accelerators_are_refused_where_there_are_none_at_all(self):
+        for wanted in ({"num_gpus": 1.5}, {"resources": {"TPU": 2.5}}):
+            for remote in (ray.remote(**wanted)(os.getpid), ray.remote(**wanted)(threading.Event)):
+                with self.assertRaisesRegex(ValueError, "it must be a whole number, or less than 1"):
+                    remote.remote()
+
     def test_is_set_aside_by_placement_groups(self):
         group = placement_group([{"CPU": 1, "memory": 30 * MIB}])
         self.assertTrue(group.wait(10))

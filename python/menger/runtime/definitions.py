@@ -85,6 +85,8 @@ def make_callable(owner, definition, told, more, **others):
     """
     where, waits_for = placement.of(told, owner.captured, owner.name), None
     told = {**told, "resources": feasibility.without_nodes(told["resources"])}
+    for name, amount in accelerators.counted(told["num_gpus"], told["resources"]).items():
+        accelerators.check_whole("num_gpus" if name == accelerators.GPU else f"resources['{name}']", amount)
     if where is not None:
         where.check_fits(definition, told)
         waits_for = where.placement_group.reference if where.placement_group.is_never else None
@@ -102,10 +104,7 @@ def make_callable(owner, definition, told, more, **others):
         more = {**more, "environment": environment}
     if told["memory"]:
         more = {**more, "memory": told["memory"]}
-    devices = accelerators.counted(told["num_gpus"], told["resources"])
-    for name, amount in devices.items():
-        accelerators.check_whole("num_gpus" if name == accelerators.GPU else f"resources['{name}']", amount)
-    if devices:
+    if devices := accelerators.counted(told["num_gpus"], told["resources"]):
         more = {**more, "devices": devices}
     # What a process knows of a GPU it has for good, so by itself a task that has some is the last of its process, as in Ray.
     calls = told.get("max_calls", 0)
