@@ -17,7 +17,7 @@ LONG = "r" * 60_000
 
 def setUpModule():
     check_library()
-    ray.init(num_cpus=2, _memory=100 * MIB, resources={LONG: 2})
+    ray.init(num_cpus=2, _memory=100 * MIB, resources={LONG: 2}, runtime_env={"env_vars": {"OF_INIT": "a:${HOME}:${NOWHERE}:b"}})
 
 
 tearDownModule = ray.shutdown
@@ -80,6 +80,23 @@ class Memory(unittest.TestCase):
     def test_is_no_name_among_resources(self):
         with self.assertRaisesRegex(ValueError, "resources has 'memory'; say it as memory"):
             ray.remote(resources={"memory": 1})(os.getpid)
+
+
+class Variables(unittest.TestCase):
+    def test_stand_for_others(self):
+        home = os.environ.get("HOME", "")
+        self.assertEqual(get(ray.remote(os.getenv).remote("OF_INIT")), f"a:{home}::b")
+        told = {"env_vars": {"FIRST": "/x:${HOME}:$HOME", "SECOND": "${FIRST}:${NOWHERE}", "OF_INIT": "${OF_INIT}:c"}}
+        of_call = ray.remote(lambda: [os.environ[name] for name in told["env_vars"]]).options(runtime_env=told)
+        first = f"/x:{home}:$HOME"
+        self.assertEqual(get([of_call.remote(), of_call.remote()]), [[first, f"{first}:", f"a:{home}::b:c"]] * 2)
+
+        @ray.remote(runtime_env=told)
+        class Reader:
+            def read(self):
+                return os.environ["SECOND"]
+
+        self.assertEqual(get(Reader.remote().read.remote()), f"{first}:")
 
 
 class LongNames(unittest.TestCase):

@@ -152,7 +152,8 @@ def _environment(runtime_env, functions):
     """The variables and the folder of workers."""
     path = environments.folders_of_modules(runtime_env) + [os.path.abspath(each) for each in sys.path]
     package = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
-    before, given, folder = os.environ.get("PYTHONPATH"), runtime_env.get("env_vars") or {}, runtime_env.get("working_dir")
+    before, folder = os.environ.get("PYTHONPATH"), runtime_env.get("working_dir")
+    given = environments.expanded(runtime_env.get("env_vars") or {}, os.environ)
     return {
         **environments.variables_of_threads(given),
         **environments.variables_of_hook(runtime_env.get("worker_process_setup_hook")),

@@ -4,10 +4,12 @@ import base64
 import contextlib
 import importlib
 import os
+import re
 import sys
 
 from menger.runtime import exceptions, values
 
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _THREADS = "OMP_NUM_THREADS"
 _HOOK = "MENGER_RUNTIME_HOOK"
 THREADS_ARE_OURS = "MENGER_RUNTIME_THREADS"  # Is there where the user has not said how many threads libraries shall use.
@@ -15,11 +17,19 @@ THREADS_ARE_OURS = "MENGER_RUNTIME_THREADS"  # Is there where the user has not s
 
 def apply(environment):
     """For good, as of an actor."""
-    os.environ.update(environment.get("env_vars") or {})
+    os.environ.update(expanded(environment.get("env_vars") or {}, os.environ))
     working = environment.get("working_dir")
     sys.path[:0] = folders_of_modules(environment)
     if working:
         os.chdir(working)
+
+
+def expanded(variables, before):
+    """The variables with what ${NAME} stands for in them: the one of that name above it, or of `before`; nothing if there is none."""
+    known = dict(before)
+    for name, value in variables.items():
+        known[name] = _REFERENCE.sub(lambda found: known.get(found[1], ""), value)
+    return {name: known[name] for name in variables}
 
 
 def inherited(outer, own):
