@@ -1,7 +1,9 @@
 """Exceptions that are hard to carry, and numbers that are no amounts: who asks is told, and nothing hangs."""
 
+import functools
 import math
 import unittest
+import unittest.mock
 
 from python_runtime import check_library, get, ray
 
@@ -207,6 +209,21 @@ class OddNumbers(unittest.TestCase):
         finally:
             ray.init(num_cpus=2, ignore_reinit_error=True)
 
+
+class NotMadeByHand(unittest.TestCase):
+    def test_references_are_what_calls_give(self):
+        with unittest.mock.patch("sys.unraisablehook") as ignored:
+            for given in ((b"x" * 28,), ()):
+                with self.assertRaisesRegex(TypeError, "an ObjectRef is what calls and put give"):
+                    ray.ObjectRef(*given)
+        ignored.assert_not_called()
+
+    def test_functions_and_classes_alone_are_remote(self):
+        for wrong in (functools.partial(max, 1), 5, ray.remote(max)):
+            with self.assertRaisesRegex(TypeError, "remote takes a function or a class"):
+                ray.remote(wrong)
+            with self.assertRaisesRegex(TypeError, "remote takes a function or a class"):
+                ray.remote(num_cpus=1)(wrong)
 
 
 class NoNumber:

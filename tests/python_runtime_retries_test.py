@@ -177,7 +177,6 @@ class Cancelling(unittest.TestCase):
             self.assertEqual(wait_for("interrupted", 4), 4)
 
 
-
 @ray.remote(max_restarts=3)
 class Leaves:
     def __init__(self, status=1):

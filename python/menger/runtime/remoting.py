@@ -115,8 +115,9 @@ def _make(target, told):
         if has_coroutines(target):
             told = {"max_concurrency": options.CONCURRENCY_OF_COROUTINES, **told}
         return ActorClass(Definition(target), told)
-    if not callable(target) or isinstance(target, (RemoteFunction, ActorClass)):
-        raise TypeError(f"only functions and classes can be remote; this is {target!r}")
+    # What stands for a function, as functools.partial's objects do, has no name by which it could be told from others.
+    if not callable(target) or not hasattr(target, "__name__") or isinstance(target, (RemoteFunction, ActorClass)):
+        raise TypeError(f"remote takes a function or a class, and nothing else that can be called; this is {target!r}")
     if inspect.iscoroutinefunction(target):
         raise ValueError(
             f"'async def' should not be used for remote tasks, as '{getattr(target, '__name__', target)}' does: make it a method of an"

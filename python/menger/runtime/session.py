@@ -34,6 +34,14 @@ _ASK_SECONDS = 10.0
 _ENTRY = struct.Struct("=QQII")
 
 
+class _Nobody:
+    """Of whom a reference is that was never made."""
+
+    @staticmethod
+    def drop(_handle):
+        pass
+
+
 class ObjectRef:
     """A value that is there or will be. It keeps its object; equal to every other reference on the same."""
 
@@ -41,7 +49,10 @@ class ObjectRef:
 
     __class_getitem__ = classmethod(types.GenericAlias)  # ObjectRef[int], in annotations.
 
-    def __init__(self, handle, session):
+    def __init__(self, handle=None, session=None):
+        if session is None:
+            self.handle, self._session = None, _Nobody
+            raise TypeError("an ObjectRef is what calls and put give; none is made by itself, nor of the bytes of an id")
         self.handle, self._session, self._id = handle, session, None
         self.of_actor = None  # The actor whose method gives it, where that is known.
 
