@@ -204,6 +204,11 @@ class OddNumbers(unittest.TestCase):
                 for wrong in (NAN, INFINITE, -1, 10**30, "1", True, [1]):
                     with self.assertRaisesRegex((TypeError, ValueError), f"{option} is .*; it must"):
                         ray.init(**{option: wrong})
+            for small in (0, 10, 2**20 - 1):
+                with self.assertRaisesRegex(ValueError, f"object_store_memory is {small} bytes; it must be at least 1048576"):
+                    ray.init(object_store_memory=small)
+            with ray.init(num_cpus=1, object_store_memory=2**20):
+                self.assertEqual(len(get(echo.remote(ray.put(bytes(200_000))))), 200_000)
             with self.assertRaisesRegex(TypeError, "object_spilling_directory is 5; it must be the path of a folder"):
                 ray.init(object_spilling_directory=5)
         finally:

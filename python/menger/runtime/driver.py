@@ -13,6 +13,7 @@ PATH_VARIABLE = "MENGER_RUNTIME_PYTHON_PATH"
 # What a worker's session begins with: its name, the namespace, the driver's process, the node's labels and resources.
 SESSION_VARIABLES = ("MENGER_RUNTIME_NAME", "MENGER_RUNTIME_NAMESPACE", "MENGER_RUNTIME_DRIVER", "MENGER_RUNTIME_NODE")
 _LABEL_OF_NODE = "ray.io/node-id"  # The one that Ray gives by itself: the id of the node.
+_STORE_BYTES_MIN = 2**20  # With less there is no room for a few of the smallest values that go there.
 _TITLE_ROOM = " " * 128  # An argument over which workers write what they do, for `ps`.
 
 
@@ -77,6 +78,8 @@ def init(
     for bytes_name, size in (("object_store_memory", object_store_memory), ("worker_memory", worker_memory), ("_memory", _memory)):
         if size is not None:
             options.check_number(bytes_name, size)
+    if object_store_memory is not None and object_store_memory < _STORE_BYTES_MIN:
+        raise ValueError(f"object_store_memory is {object_store_memory} bytes; it must be at least {_STORE_BYTES_MIN}, or be left out")
     if object_spilling_directory is not None and not isinstance(object_spilling_directory, (str, os.PathLike)):
         raise TypeError(f"object_spilling_directory is {object_spilling_directory!r}; it must be the path of a folder")
     if object_spilling_directory and os.path.exists(object_spilling_directory) and not os.path.isdir(object_spilling_directory):
