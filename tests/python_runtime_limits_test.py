@@ -121,6 +121,16 @@ class PendingCalls(unittest.TestCase):
             gate.process.remote()
 
 
+class ManyArguments(unittest.TestCase):
+    def test_may_be_references_up_to_a_number(self):
+        count, one = ray.remote(lambda *values: len(values)), ray.put(1)
+        self.assertEqual(get(count.remote(bytes(100_000), *[one] * 8189)), 8190)
+        self.assertEqual(get(count.remote(*[1] * 10_000)), 10_000)
+        self.assertEqual(get(count.remote([one] * 10_000)), 1)
+        with self.assertRaisesRegex(ValueError, "9000 arguments of a call are references, and 8189 may be: put them into a list"):
+            count.remote(*[one] * 9000)
+
+
 class Groups(unittest.TestCase):
     def test_a_call_that_no_bundle_can_hold_is_refused(self):
         group = placement_group([{"CPU": 1}])

@@ -21,6 +21,7 @@ _FOREVER = 1e9
 # What is longer goes through the store.
 INLINE_BYTES_MAX = 48 * 1024
 
+_REFERENCES_MAX = 8190  # With one call, that of its other arguments among them; the library counts two more.
 BY_REFERENCE = b"\x02"  # Instead of the arguments: they are the value of the first reference.
 
 # Instead of a number of items of a stream: no more are wanted, and that the call goes on nevertheless.
@@ -385,6 +386,8 @@ class Session:
             payload = encoded.joined()
         if not references:
             return payload, None, None
+        if len(references) > _REFERENCES_MAX:
+            raise ValueError(f"{len(slots)} arguments of a call are references, and {_REFERENCES_MAX - 1} may be: put them into a list")
         return payload, array.array("Q", [reference.handle for reference in references]), references
 
     def reserve(self, bundles, strategy, name):
