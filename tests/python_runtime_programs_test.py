@@ -82,6 +82,33 @@ ray.shutdown()
         self.assertLess(len(lines), 8)  # More than a million letters are shown as several lines.
         self.assertRegex(done.stderr, r"^\(speak pid=\d+\) \u00e9{5000}\n$")
 
+    def test_long_lines_of_several_writers_at_once_stay_apart(self):
+        done = self.run_program(
+            """
+import os, sys, threading, time
+@ray.remote
+def speak():
+    def say(letter, stream):
+        for _ in range(20):
+            print(letter * 50_000, file=stream)
+    def call():
+        for _ in range(200):
+            os.write(2, b"raw\\n")
+    threads = [threading.Thread(target=say, args=each) for each in (("o", sys.stdout), ("e", sys.stderr))]
+    threads.append(threading.Thread(target=call))
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+ray.get(speak.remote())
+time.sleep(.5)
+ray.shutdown()
+"""
+        )
+        spoken = re.compile(r"(?m)^\((\w+) pid=\d+\) (.*)$")
+        self.assertEqual(spoken.findall(done.stdout), [("speak", "o" * 50_000)] * 20)
+        self.assertEqual(sorted(spoken.findall(done.stderr)), [("speak", "e" * 50_000)] * 20 + [("worker", "raw")] * 200)
+
     def test_output_that_nobody_reads_any_longer_is_dropped_without_a_word(self):
         program = f"""
 import sys, time; sys.path.insert(0, {str(ROOT / "python")!r})

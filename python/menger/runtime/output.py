@@ -27,10 +27,12 @@ class Lines:
     def _on_line(self, _worker, process, address, size):
         if not self._shown:
             return
-        stream, name, text = parse(ctypes.string_at(address, size).decode(errors="replace"))
-        text = self._joined((process, stream.lower()), text, goes_on=stream.isupper())
-        if text is None:
-            return
+        line = ctypes.string_at(address, size).decode(errors="replace")
+        stream, name, text = parse(line)
+        if line.startswith(_MARK):
+            text = self._joined((process, stream.lower()), text, goes_on=stream.isupper())
+            if text is None:
+                return
         stream = stream.lower()
         file = sys.stderr if stream == "e" else sys.stdout
         if file is not None and self._failed.get(stream) is not file:
@@ -73,14 +75,14 @@ def parse(line):
 
 def _pieces(line, before, goes_on):
     """A line as the driver gets it: `before` begins what ends it, `goes_on` each piece of a long one before that."""
-    room, begin, pieces = _PIECE_BYTES_MAX - len(before), 0, []
+    room, begin = _PIECE_BYTES_MAX - len(before) - 1, 0
     while len(line) - begin > room:
         end = begin + room
         while line[end] & 0xC0 == 0x80:  # Within a letter of several bytes.
             end -= 1
-        pieces += (goes_on, line[begin:end], b"\n")
+        yield b"%s%s\n" % (goes_on, line[begin:end])
         begin = end
-    return b"".join((*pieces, before, line[begin:], b"\n"))
+    yield b"%s%s\n" % (before, line[begin:])
 
 
 class Output:
@@ -114,9 +116,9 @@ class Output:
     def _put(self, lines):
         name = self._name()[:_NAME_LETTERS_MAX]
         before, goes_on = (f"{_MARK}{stream}{_MARK}{name}{_MARK}".encode(errors="replace") for stream in (self._stream, self._stream.upper()))
-        data = b"".join(_pieces(line.encode(errors="replace"), before, goes_on) for line in lines)
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        for line in lines:
+            for piece in _pieces(line.encode(errors="replace"), before, goes_on):
+                os.write(self._descriptor, piece)  # A pipe takes so few bytes all at once: what else writes there comes before or after.
 
     def end_line(self):
         """What a call has printed is seen, also without the end of its line."""
