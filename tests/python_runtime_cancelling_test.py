@@ -65,8 +65,8 @@ class Asker:
             time.sleep(0.01)
         self.ended = time.monotonic() < end
 
-    def wait(self, references):
-        self.begun = ray.get(references[0])
+    def wait(self, gate):
+        self.begun = ray.get(gate.wait.remote())
         self.ended = ray.get_runtime_context().is_canceled()
 
     def seen(self):
@@ -136,7 +136,7 @@ class Cancelling(unittest.TestCase):
 
     def test_a_method_is_not_interrupted_while_it_waits(self):
         actor, gate = Asker.options(max_concurrency=1).remote(), Gate.remote()
-        reference = actor.wait.remote([gate.wait.remote()])
+        reference = actor.wait.remote(gate)
         end = time.monotonic() + PATIENCE_S
         while get(gate.waits.remote()) == 0 and time.monotonic() < end:
             time.sleep(0.01)
