@@ -56,9 +56,12 @@ std::vector<Groups::Node> Groups::Nodes(bool in_all) {
 }
 
 void Groups::CheckThatItMayBe(Group& group) {
+  const bool apart = group.strategy == PlacementStrategy::kStrictSpread && group.bundles.size() > 1;
+  const bool fits = !apart && node_.options.resources.Contains(group.all);
+  if (fits) return;
   const std::vector<Node> nodes = Nodes(/*in_all=*/true);
   if (Place(group, nodes)) return;
-  if (group.strategy == PlacementStrategy::kStrictSpread && group.bundles.size() > nodes.size()) {
+  if (apart && group.bundles.size() > nodes.size()) {
     throw InvalidArgument("a placement group of {} bundles, each on a node of its own: there {} {}",
                           group.bundles.size(), nodes.size() == 1 ? "is" : "are", nodes.size());
   }
@@ -112,6 +115,10 @@ void Groups::SetPlaces(Group& group, std::vector<PeerIndex> places) {
 
 // Here at once; others are asked.
 bool Groups::TryToSetAside(Group& group) {
+  if (node_.peers.all().empty()) {  // There is no choice.
+    if (group.total != group.all) SetPlaces(group, std::vector<PeerIndex>(group.bundles.size()));
+    return node_.scheduler.SetAside(group);
+  }
   if (!Place(group, Nodes(/*in_all=*/false)) || !node_.scheduler.SetAside(group)) return false;
   for (const PeerIndex place : group.places) {
     const bool known = std::ranges::find(group.unanswered, place) != group.unanswered.end();
