@@ -1,10 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "menger/runtime/testing/node_world.h"
+#include "menger/runtime/testing/told_world.h"
 
 // Where values lie that several nodes read: what their owner orders, and what a node does that is
 // told to pull one.
@@ -15,44 +14,21 @@ using Call = World::Call;
 using Kind = PeerMessage::Kind;
 
 // A node without workers of its own, and others that each lend it one at a time.
-class CopiesTest : public testing::Test, public World {
+class CopiesTest : public testing::Test, public ToldWorld {
  protected:
-  struct Told {
-    PeerIndex to = 0;
-    PeerMessage message;
-  };
-
-  CopiesTest() : World({.resources = Resources(0, 0), .workers = 0, .wait_here_max = 0}) {
+  CopiesTest() : ToldWorld({.resources = Resources(0, 0), .workers = 0, .wait_here_max = 0}) {
     room = 1;
     for (std::uint64_t i = 0; i < 5; ++i) {
       others.push_back(&machine.AddPeer(NodeId{Id{.high = 1, .low = 10 + i}}, 1, Resources(4, 1)));
     }
   }
 
-  bool Recall(Worker& worker, const Task& task) override {
-    return worker.lender == 0 && World::Recall(worker, task);
-  }
   void Pull(const PullOrder& order) override { pulls.push_back(order); }
-  void TellPeer(const Peer& to, const PeerMessage& message) override {
-    told.push_back({to.index, message});
-  }
 
-  // Those of that kind since it was asked last.
-  std::vector<Told> Messages(Kind kind) {
-    std::vector<Told> found;
-    for (Told& one : std::exchange(told, {})) {
-      if (one.message.kind == kind) found.push_back(std::move(one));
-    }
-    return found;
-  }
   Worker& Borrow(Peer& peer) {
     const LoanNumber loan = ++last_loan;
     Receive(peer, {.kind = Kind::kLend, .loan = loan});
     return *NodeMachine::FindBorrowed(peer, loan);
-  }
-  void Receive(Peer& peer, const PeerMessage& message) {
-    machine.Receive(peer, message);
-    machine.Run();
   }
   void Arrive(const Told& pull) {
     Receive(*machine.FindPeer(pull.to), {.kind = Kind::kPulled, .kept = pull.message.kept});
@@ -68,7 +44,6 @@ class CopiesTest : public testing::Test, public World {
   }
 
   std::vector<Peer*> others;
-  std::vector<Told> told;
   std::vector<PullOrder> pulls;
   LoanNumber last_loan = 0;
   std::uint64_t puts = 0;

@@ -1,10 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "menger/runtime/testing/node_world.h"
+#include "menger/runtime/testing/told_world.h"
 
 // Placement groups with bundles on other nodes: a node with one CPU, and two others.
 namespace menger {
@@ -13,36 +12,14 @@ namespace {
 using Call = World::Call;
 using Kind = PeerMessage::Kind;
 
-class GroupsElsewhereTest : public testing::Test, public World {
+class GroupsElsewhereTest : public testing::Test, public ToldWorld {
  protected:
-  struct Told {
-    PeerIndex to = 0;
-    PeerMessage message;
-  };
-
-  GroupsElsewhereTest() : World({.resources = Resources(1, 0), .workers = 1}) {
+  GroupsElsewhereTest() : ToldWorld({.resources = Resources(1, 0), .workers = 1}) {
     machine.StartWorkers();
     first = &machine.AddPeer(NodeId{Id{.high = 1, .low = 10}}, 1, Resources(2, 0));
     second = &machine.AddPeer(NodeId{Id{.high = 1, .low = 11}}, 1, Resources(2, 1));
   }
 
-  bool Recall(Worker& worker, const Task& task) override {
-    return worker.lender == 0 && World::Recall(worker, task);
-  }
-  void TellPeer(const Peer& to, const PeerMessage& message) override {
-    told.push_back({to.index, message});
-  }
-  std::vector<Told> Messages(Kind kind) {
-    std::vector<Told> found;
-    for (Told& one : std::exchange(told, {})) {
-      if (one.message.kind == kind) found.push_back(std::move(one));
-    }
-    return found;
-  }
-  void Receive(Peer& peer, const PeerMessage& message) {
-    machine.Receive(peer, message);
-    machine.Run();
-  }
   void Grant(const Told& asked) {
     Receive(*machine.FindPeer(asked.to), {.kind = Kind::kReserved, .kept = asked.message.kept});
   }
@@ -56,7 +33,6 @@ class GroupsElsewhereTest : public testing::Test, public World {
 
   Peer* first = nullptr;
   Peer* second = nullptr;
-  std::vector<Told> told;
 };
 
 TEST_F(GroupsElsewhereTest, BundlesThatAreSpreadAreReadyOnceAllNodesHaveTheirs) {
