@@ -4,7 +4,8 @@
 
 MENGER_VISIT_SECONDS says for how long (default 8; try 300). Visitors come in four spells, and after each the server is looked at
 once all have gone: what it has after the first is what it may have after the last, but for what tables remember of each writer
-(InsertStreams::kStreamBytes, up to 65,536 of them).
+(InsertStreams::kStreamBytes, up to 65,536 of them). With ThreadSanitizer only descriptors and threads are judged: it keeps some
+5 KB of shadow memory for every visit, which is no memory of the server.
 """
 
 import os
@@ -74,6 +75,10 @@ def fill(program, place):
     writer.wait()
 
 
+def counts_shadow_memory(program):
+    return b"__tsan_init" in pathlib.Path(program).read_bytes()
+
+
 def main():
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as name:
@@ -91,7 +96,8 @@ def main():
             server.wait()
     print(f"{visits} visits, then {more} more: {first[0] / 2**20:.1f} and {last[0] / 2**20:.1f} MiB, "
           f"{first[1]} and {last[1]} descriptors, {first[2]} and {last[2]} threads")  # fmt: skip
-    if last[0] > first[0] + SLACK_BYTES + STREAM_BYTES * min(more, STREAMS_MAX):
+    allowed = SLACK_BYTES + STREAM_BYTES * min(more, STREAMS_MAX)
+    if last[0] > first[0] + allowed and not counts_shadow_memory(program):
         raise SystemExit("the server's memory grows with its visitors")
     if last[1] > first[1] + 2 or last[2] > first[2]:
         raise SystemExit("the server keeps descriptors or threads of visitors who have gone")
