@@ -13,6 +13,7 @@ void Calls::Submit(ProcessIndex process, SpecPointer spec, Worker* thread) {
   const Worker* const worker = process == kDriver ? thread : node_.workers.Find(process);
   if (worker != nullptr && node_.checkpoints.KnowsCall(process, *worker, *spec))
     return node_.values.SpreadNews();
+  if (node_.foreign.IsForAnother(header)) return node_.foreign.Forward(process, worker, *spec);
   ++node_.counts.submitted;
   Task& task = MakeTask(process, std::move(spec));
   if (worker != nullptr) AdoptChild(*worker, task, node_.objects);

@@ -68,6 +68,7 @@ void Calls::Returned(Worker& worker, LeaseNumber lease) {
 // ---- Cancelling and time.
 
 void Calls::Cancel(Object& object, bool force, bool recursive) {
+  if (object.foreign) return node_.foreign.Cancel(object, force);
   Task* const task = object.producer;
   if (task == nullptr) return;
   if (task->header().kind == CallKind::kReserve) return node_.groups.Remove(object);

@@ -203,7 +203,8 @@ bool Checkpoints::KnowsCall(ProcessIndex process, const Worker& worker, const Ta
     EndUnlike(*worker.actor, spec, *first);
     return true;
   }
-  if (first->producer == nullptr && first->state != Object::State::kReady) return false;
+  const bool comes = first->producer != nullptr || first->foreign;
+  if (!comes && first->state != Object::State::kReady) return false;
   for (std::uint32_t i = 0; i < header.results; ++i) {
     node_.objects.AddReferrer(process, node_.objects.FindOrMake(ResultOf(header.task, i)));
   }

@@ -13,17 +13,17 @@ constexpr std::uint64_t kPullBit = std::uint64_t{1} << 63;
 
 }  // namespace
 
-bool Copies::IsAt(const Object& object, PeerIndex node) const {
+bool Copies::IsAt(const Object& object, PeerIndex place) const {
   if (object.state != Object::State::kReady) return false;
   if (object.value.kind == ObjectValue::Kind::kInline) return true;
-  if (node == 0) return object.value.kind == ObjectValue::Kind::kShared;
-  return NameAt(object, node) != 0;
+  if (place == 0) return object.value.kind == ObjectValue::Kind::kShared;
+  return NameAt(object, place) != 0;
 }
 
-std::uint64_t Copies::NameAt(const Object& object, PeerIndex node) const {
+std::uint64_t Copies::NameAt(const Object& object, PeerIndex place) const {
   if (!object.elsewhere) return 0;
   for (const Copy& copy : places_.at(const_cast<Object*>(&object)).copies) {
-    if (copy.node == node) return copy.name;
+    if (copy.place == place) return copy.name;
   }
   return 0;
 }
@@ -38,28 +38,37 @@ Copies::Places& Copies::PlacesOf(Object& object) {
   return places_[&object];
 }
 
-void Copies::Add(Object& object, PeerIndex node, std::uint64_t name) {
-  PlacesOf(object).copies.push_back({node, name});
-  of_node_[node].insert(&object);
+void Copies::Add(Object& object, PeerIndex place, std::uint64_t name) {
+  PlacesOf(object).copies.push_back({place, name});
+  of_place_[place].insert(&object);
+}
+
+void Copies::Gone(Object& object, PeerIndex place) {
+  if (!object.elsewhere) return;
+  Places& places = places_.at(&object);
+  std::erase_if(places.copies, [place](const Copy& copy) { return copy.place == place; });
+  const bool here = object.value.kind != ObjectValue::Kind::kRemote;
+  if (!here && places.copies.empty()) node_.values.Lose(object);
 }
 
 // ---- Pulls.
 
-bool Copies::IsComing(const Places& places, PeerIndex node) {
-  return std::ranges::find(places.wanting, node) != places.wanting.end() ||
-         std::ranges::find(places.pulls, node, &Pull::to) != places.pulls.end();
+bool Copies::IsComing(const Places& places, PeerIndex place) {
+  return std::ranges::find(places.wanting, place) != places.wanting.end() ||
+         std::ranges::find(places.pulls, place, &Pull::to) != places.pulls.end();
 }
 
-void Copies::Bring(Object& object, PeerIndex node) {
+void Copies::Bring(Object& object, PeerIndex place) {
   const ObjectValue::Kind kind = object.value.kind;
   const bool spilled = kind == ObjectValue::Kind::kSpilled;
   if (!spilled && kind != ObjectValue::Kind::kShared && kind != ObjectValue::Kind::kRemote) return;
-  if (IsAt(object, node)) return;
-  if (node == 0 && spilled) return node_.effects.Restore(object);
+  if (IsAt(object, place)) return;
+  if (place == 0 && spilled) return node_.effects.Restore(object);
+  if (place == 0 && object.foreign) return node_.foreign.Fetch(object);
   Places& places = PlacesOf(object);
-  if (IsComing(places, node)) return;
-  places.wanting.push_back(node);
-  if (node != 0) of_node_[node].insert(&object);
+  if (IsComing(places, place)) return;
+  places.wanting.push_back(place);
+  if (place != 0) of_place_[place].insert(&object);
   StartPulls(object, places);
 }
 
@@ -90,8 +99,13 @@ bool Copies::FindSource(const Object& object, const Places& places, PeerIndex to
   std::vector<PeerIndex> sources;
   if (object.value.kind == ObjectValue::Kind::kShared) sources.push_back(0);
   for (const Copy& copy : places.copies) {
-    const auto failed = std::ranges::find(places.failed, std::pair(copy.node, to));
-    if (failed == places.failed.end()) sources.push_back(copy.node);
+    const auto failed = std::ranges::find(places.failed, std::pair(copy.place, to));
+    if (failed != places.failed.end()) continue;
+    if (NodeOfPlace(copy.place) == NodeOfPlace(to)) {
+      from = copy.place;  // Nothing need travel.
+      return true;
+    }
+    sources.push_back(copy.place);
   }
   std::ptrdiff_t fewest = kPullsMax;
   for (auto source = sources.rbegin(); source != sources.rend(); ++source) {
@@ -104,7 +118,7 @@ bool Copies::FindSource(const Object& object, const Places& places, PeerIndex to
 }
 
 void Copies::Order(const Object& object, const Pull& pull, std::uint64_t name_there) {
-  const Peer* const source = pull.from != 0 ? node_.peers.Find(pull.from) : nullptr;
+  const Peer* const source = node_.peers.Find(NodeOfPlace(pull.from));
   if (pull.to == 0) {
     return node_.effects.Pull({.pull = pull.name,
                                .source = source,
@@ -118,7 +132,9 @@ void Copies::Order(const Object& object, const Pull& pull, std::uint64_t name_th
     message.source_name = name_there;
   }
   message.bytes = object.value.extent.bytes;
-  node_.peers.Tell(pull.to, message);
+  if ((pull.to & kOwnUse) != 0) message.object = object.id;
+  message.clean = NodeOfPlace(pull.from) == NodeOfPlace(pull.to);
+  node_.peers.Tell(NodeOfPlace(pull.to), message);
 }
 
 void Copies::EndPull(Object& object, Places& places, std::uint64_t name) {
@@ -128,16 +144,17 @@ void Copies::EndPull(Object& object, Places& places, std::uint64_t name) {
   pulls_.erase(name);
 }
 
-bool Copies::Arrived(PeerIndex node, std::uint64_t pull, const SharedExtent& extent) {
+bool Copies::Arrived(std::uint64_t pull, const SharedExtent& extent) {
   Object* const object = Find(pull);
   if (object == nullptr) return false;
   Places& places = places_.at(object);
+  const PeerIndex to = std::ranges::find(places.pulls, pull, &Pull::name)->to;
   EndPull(*object, places, pull);
-  if (node != 0) Add(*object, node, pull);
+  if (to != 0) Add(*object, to, pull);
   node_.objects.Hold(*object);
-  if (node == 0) node_.values.Restored(*object, extent);
+  if (to == 0) node_.values.Restored(*object, extent);
   if (object->elsewhere) StartPulls(*object, places_.at(object));
-  if (node != 0) node_.values.TellWatches(*object);
+  if (to != 0) node_.values.TellWatches(*object);
   node_.objects.Release(*object);
   return true;
 }
@@ -166,33 +183,38 @@ void Copies::Forget(Object& object) {
   Places places = std::move(found->second);
   places_.erase(found);
   while (!places.pulls.empty()) EndPull(object, places, places.pulls.back().name);
-  for (const Copy& copy : places.copies) node_.peers.DropAt(copy.node, copy.name);
-  for (auto& [node, objects] : of_node_) objects.erase(&object);
+  for (const Copy& copy : places.copies) node_.peers.DropAt(NodeOfPlace(copy.place), copy.name);
+  for (auto& [place, objects] : of_place_) objects.erase(&object);
 }
 
 void Copies::PeerDied(PeerIndex node, const TaskFailure& cause) {
-  const auto found = of_node_.find(node);
-  if (found == of_node_.end()) return;
+  PlaceIsGone(node, cause);
+  PlaceIsGone(node | kOwnUse, cause);
+}
+
+void Copies::PlaceIsGone(PeerIndex place, const TaskFailure& cause) {
+  const auto found = of_place_.find(place);
+  if (found == of_place_.end()) return;
   const Objects objects = std::move(found->second);
-  of_node_.erase(found);
+  of_place_.erase(found);
   for (Object* const object : objects) node_.objects.Hold(*object);
   for (Object* const object : objects) {
-    if (object->elsewhere) ForgetNode(*object, node, cause);
+    if (object->elsewhere) ForgetPlace(*object, place, cause);
   }
   for (Object* const object : objects) node_.objects.Release(*object);
 }
 
-void Copies::ForgetNode(Object& object, PeerIndex node, const TaskFailure& cause) {
+void Copies::ForgetPlace(Object& object, PeerIndex place, const TaskFailure& cause) {
   Places& places = places_.at(&object);
-  std::erase_if(places.copies, [node](const Copy& copy) { return copy.node == node; });
-  std::erase(places.wanting, node);
+  std::erase_if(places.copies, [place](const Copy& copy) { return copy.place == place; });
+  std::erase(places.wanting, place);
   const std::vector<Pull> pulls = places.pulls;
   for (const Pull& pull : pulls) {
-    if (pull.from != node && pull.to != node) continue;
+    if (pull.from != place && pull.to != place) continue;
     EndPull(object, places, pull.name);
-    if (pull.to != node) places.wanting.push_back(pull.to);
+    if (pull.to != place) places.wanting.push_back(pull.to);
   }
-  const bool here = object.value.kind != ObjectValue::Kind::kRemote;
+  const bool here = object.value.kind != ObjectValue::Kind::kRemote || object.foreign;
   if (!here && places.copies.empty()) return node_.values.MakeAgain(object, &cause);
   StartPulls(object, places);
 }

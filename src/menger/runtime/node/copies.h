@@ -19,21 +19,24 @@ namespace menger {
 // spreads like a tree. It is lost when its last copy is.
 //
 // Here is what the owner knows; a node that has a copy of another's value knows it as an object
-// that the owner refers to (Peers::KeepFor).
+// that the owner refers to (Peers::KeepFor), or as its own copy of an object that it refers to
+// (ForeignObjects). These are two places (kOwnUse).
 class Copies : public ValuePlaces {
  public:
   explicit Copies(NodeParts& node) : node_(node) {}
 
-  bool IsAt(const Object& object, PeerIndex node) const override;
-  void Bring(Object& object, PeerIndex node) override;
+  bool IsAt(const Object& object, PeerIndex place) const override;
+  void Bring(Object& object, PeerIndex place) override;
   // What it is called there; 0: it does not lie there.
-  std::uint64_t NameAt(const Object& object, PeerIndex node) const;
+  std::uint64_t NameAt(const Object& object, PeerIndex place) const;
 
   // It was made there.
-  void Add(Object& object, PeerIndex node, std::uint64_t name);
-  // What was pulled by that name has come: there, or (0) here to `extent`. False if nobody wants it
+  void Add(Object& object, PeerIndex place, std::uint64_t name);
+  // It does not lie there any longer.
+  void Gone(Object& object, PeerIndex place);
+  // What was pulled by that name has come: here to `extent`, or elsewhere. False if nobody wants it
   // any longer.
-  bool Arrived(PeerIndex node, std::uint64_t pull, const SharedExtent& extent);
+  bool Arrived(std::uint64_t pull, const SharedExtent& extent);
   void Failed(std::uint64_t pull);  // It has not: there was no such value, or no room.
   // A value that was on the disk is in memory.
   void Restored(Object& object);
@@ -46,7 +49,7 @@ class Copies : public ValuePlaces {
 
  private:
   struct Copy {
-    PeerIndex node = 0;
+    PeerIndex place = 0;
     std::uint64_t name = 0;
   };
   struct Pull {
@@ -64,18 +67,19 @@ class Copies : public ValuePlaces {
   using Objects = std::unordered_set<Object*, ObjectHash>;
 
   Places& PlacesOf(Object& object);
-  static bool IsComing(const Places& places, PeerIndex node);
+  static bool IsComing(const Places& places, PeerIndex place);
   void StartPulls(Object& object, Places& places);
   bool StartPull(Object& object, Places& places, PeerIndex to);
   bool FindSource(const Object& object, const Places& places, PeerIndex to, PeerIndex& from) const;
   void Order(const Object& object, const Pull& pull, std::uint64_t name_there);
   void EndPull(Object& object, Places& places, std::uint64_t name);
-  void ForgetNode(Object& object, PeerIndex node, const TaskFailure& cause);
+  void PlaceIsGone(PeerIndex place, const TaskFailure& cause);
+  void ForgetPlace(Object& object, PeerIndex place, const TaskFailure& cause);
 
   NodeParts& node_;
   std::unordered_map<Object*, Places, ObjectHash> places_;
   std::unordered_map<std::uint64_t, Object*> pulls_;
-  std::map<PeerIndex, Objects> of_node_;  // Whose places name it.
+  std::map<PeerIndex, Objects> of_place_;  // Whose places name it.
   std::uint64_t last_pull_ = 0;
 };
 

@@ -24,8 +24,6 @@ std::uint64_t CalleeOf(const TaskSpec& spec) {
   return std::max<std::uint64_t>(hash.low, 1);
 }
 
-namespace {
-
 Task* FindCaller(const Worker& worker, TaskId task) {
   for (Task* call = worker.outstanding.front(); call != nullptr; call = call->next) {
     if (call->header().task == task) return call;
@@ -33,7 +31,13 @@ Task* FindCaller(const Worker& worker, TaskId task) {
   return nullptr;
 }
 
-}  // namespace
+void HoldForFurtherRuns(Task& parent, Object& result, std::uint64_t callee, std::uint16_t name,
+                        ObjectTable& objects) {
+  result.callee = callee;
+  result.callee_name = name;
+  objects.Hold(result);
+  parent.held.push_back(&result);
+}
 
 void AdoptChild(const Worker& worker, Task& child, ObjectTable& objects) {
   Task* const parent = FindCaller(worker, child.header().parent);
@@ -45,10 +49,7 @@ void AdoptChild(const Worker& worker, Task& child, ObjectTable& objects) {
   if (!RunsAlike(*parent)) return;
   const std::uint64_t callee = CalleeOf(*child.spec);
   for (Object* const result : child.results) {
-    result->callee = callee;
-    result->callee_name = child.name;
-    objects.Hold(*result);
-    parent->held.push_back(result);
+    HoldForFurtherRuns(*parent, *result, callee, child.name, objects);
   }
 }
 

@@ -27,6 +27,11 @@ std::uint64_t CalleeOf(const TaskSpec& spec);
 
 // Makes the call one of those of its parent, where the worker does that.
 void AdoptChild(const Worker& worker, Task& child, ObjectTable& objects);
+// What a call of a checkpointed actor has called stays known until a checkpoint covers the call.
+void HoldForFurtherRuns(Task& parent, Object& result, std::uint64_t callee, std::uint16_t name,
+                        ObjectTable& objects);
+// The call of that name that the worker does; null if it does none.
+Task* FindCaller(const Worker& worker, TaskId task);
 // It is over: its own calls go on without it.
 void LeaveFamily(Task& task);
 // What stands for all that it has called, by however many calls in between, and that is not done.

@@ -15,6 +15,7 @@ struct PullOrder {
   const Peer* owner = nullptr;   // Whose it is; null: this node's.
   std::uint64_t pull = 0;        // As whose pull.
   const Peer* source = nullptr;  // Who has it; null: its owner, who knows it by the pull.
+  bool here = false;             // It lies here already, as `name`, and is to be copied.
   std::uint64_t name = 0;        // As what the source keeps it for its owner.
   std::uint64_t bytes = 0;
 };

@@ -153,6 +153,16 @@ class NodeMachine {
   static Worker* FindBorrowed(const Peer& peer, LoanNumber loan) {
     return Peers::FindBorrowed(peer, loan);
   }
+  // That life of a node is over; it may never have been a peer.
+  void NodeIsOver(NodeId node, std::uint64_t epoch) { parts_.foreign.LifeIsOver(node, epoch); }
+  // The process refers to an object that another node may own, as it was told by a name. Where it
+  // is known no longer its value is an error.
+  Object& Refer(ProcessIndex process, const ForeignName& name) {
+    return parts_.foreign.Refer(process, name);
+  }
+  ForeignName NameOf(const Object& object) const { return parts_.foreign.NameOf(object); }
+  // Its owner knows that this node refers to it: whoever named it need not hold it any longer.
+  bool IsRegistered(const Object& object) const { return parts_.foreign.IsRegistered(object); }
   // A borrowed worker gives back a call that it had not begun.
   void Returned(Worker& worker, LeaseNumber lease) { parts_.calls.Returned(worker, lease); }
   // What a lent worker made lies here for its borrower, until he drops it or is gone: under which

@@ -9,6 +9,7 @@
 #include "menger/runtime/node/copies.h"
 #include "menger/runtime/node/demand.h"
 #include "menger/runtime/node/families.h"
+#include "menger/runtime/node/foreign_objects.h"
 #include "menger/runtime/node/groups.h"
 #include "menger/runtime/node/lineage.h"
 #include "menger/runtime/node/node_effects.h"
@@ -30,6 +31,9 @@ struct NodeMachineOptions {
   int pool_max = 512;    // So many there may be in the pool, with those that stand in for others.
   bool threads = false;  // The workers are threads of the driver.
   std::uint64_t job = 0;
+  // How other nodes know this one, and in which life.
+  NodeId node = {};
+  std::uint64_t epoch = 0;
   // Of the calls that are kept so that their results can be made again; beyond that the oldest are
   // dropped, and what is lost of their results is lost for good.
   std::size_t lineage_bytes_max = std::size_t{256} << 20;
@@ -72,12 +76,13 @@ struct NodeParts {
   std::int64_t now = 0;
   NodeCounts counts;
   States states;
-  Values values{*this};  // And who waits for them,
-  ObjectTable objects;   // who needs each,
-  Copies copies{*this};  // and at which nodes they lie.
-  Scheduler scheduler;   // Which worker gets which call, and when.
-  Pool<Task> tasks;      // The records of calls.
-  Calls calls{*this};    // From their beginning to their end.
+  Values values{*this};           // And who waits for them,
+  ObjectTable objects;            // who needs each,
+  Copies copies{*this};           // and at which nodes they lie.
+  ForeignObjects foreign{*this};  // What other nodes own.
+  Scheduler scheduler;            // Which worker gets which call, and when.
+  Pool<Task> tasks;               // The records of calls.
+  Calls calls{*this};             // From their beginning to their end.
   Workers workers{*this};
   Actors actors{*this};
   Checkpoints checkpoints{*this};  // Of actors.

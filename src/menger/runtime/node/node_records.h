@@ -51,6 +51,7 @@ struct Object {
   ObjectId id;
   StateOf<State> state;
   bool elsewhere = false;       // Copies knows places where it lies, or comes to lie.
+  bool foreign = false;         // Another node owns it (ForeignObjects).
   bool unsettled = false;       // Waits for ObjectTable to see whether anybody needs it.
   std::uint32_t referrers = 0;  // References that processes count.
   std::uint32_t holds = 0;      // Calls that need it or will give it, values that contain it.
@@ -242,6 +243,10 @@ struct Peer {
   std::optional<Resources> free;  // What it said that it had, when a bundle found no room.
   // Bundles of its placement groups that are here, by what it calls these.
   std::map<std::uint64_t, std::unique_ptr<Group>> groups;
+  // Objects of its that this node brings for its own use, and those that it has, by what the owner
+  // calls these copies.
+  std::map<std::uint64_t, ObjectId> own_pulls;
+  std::map<std::uint64_t, ObjectId> own_copies;
   // This node's that it has, and its own that this node has.
   std::map<LoanNumber, Worker*> lent;
   std::map<LoanNumber, Worker*> borrowed;

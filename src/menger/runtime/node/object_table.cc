@@ -200,8 +200,12 @@ void ObjectTable::Settle(Object& object) {
       DropValue(next);
       --next.lineage;
     }
-    if (next.lineage != 0) continue;
+    if (next.lineage != 0) {
+      if (next.foreign) listener_->OnForeignUnneeded(next);
+      continue;
+    }
     DropValue(next);  // What a lost value referred to.
+    if (next.foreign) listener_->OnForeignForgotten(next);
     Task* const producer = next.producer;
     by_id_.Erase(&next);
     pool_.Return(&next);

@@ -26,6 +26,9 @@ class ObjectTable {
     virtual void OnFreed(Object& object) = 0;
     // The object is forgotten: the call that made it is kept for one result less.
     virtual void OnForgotten(Task& producer) = 0;
+    // Of one that another node owns: so is it; or only kept calls would need it again.
+    virtual void OnForeignForgotten(Object& object) = 0;
+    virtual void OnForeignUnneeded(Object& object) = 0;
 
    protected:
     ~Listener() = default;
@@ -72,6 +75,12 @@ class ObjectTable {
 
   // The process is gone, with all its references, pins and watches.
   void DropProcess(ProcessIndex process);
+  bool IsReferredBy(ProcessIndex process, Object& object) const {
+    const auto uses = uses_.find(process);
+    if (uses == uses_.end()) return false;
+    const auto use = uses->second.find(&object);
+    return use != uses->second.end() && use->second.references > 0;
+  }
   bool IsUsedBy(ProcessIndex process) const {
     const auto uses = uses_.find(process);
     return uses != uses_.end() && !uses->second.empty();

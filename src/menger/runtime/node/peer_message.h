@@ -5,12 +5,21 @@
 #include <vector>
 
 #include "menger/runtime/node/node_records.h"
+#include "menger/runtime/values/object_value.h"
 #include "menger/runtime/values/task_error.h"
 
 namespace menger {
 
-// What the machines of two nodes tell each other: who lends workers to whom. Whatever those workers
-// then do travels as it does between a node and a worker of its own.
+// An object, and the life of the node that owns it.
+struct ForeignName {
+  ObjectId object;
+  NodeId node;
+  std::uint64_t epoch = 0;
+};
+
+// What the machines of two nodes tell each other: who lends workers to whom, where values are to
+// lie, and who refers to whose objects. Whatever lent workers do travels as it does between a node
+// and a worker of its own.
 //
 // Between two lives of two nodes these arrive in order, each once, and in order with what the lent
 // workers say (peer_link.h).
@@ -39,6 +48,19 @@ struct PeerMessage {
     kReserved,     // They are,
     kNotReserved,  // or are not: the sender has free what `text` says.
     kRelease,      // They are not needed any longer.
+    // References to objects of another owner (foreign_objects.h). The sender
+    kRefer,     // refers to the receiver's `object`: once more;
+    kReferred,  // knows which the receiver refers to (`clean`), or knows it no longer;
+    kForget,    // refers to the receiver's `object` no longer: so many times as `count` says;
+                // `clean`: but calls that it keeps would need it again,
+    kDismiss,   // which is over;
+    kAsk,       // wants to know when it is ready,
+    kValue,     // or says that its own is: what it is, and which objects it refers to;
+    kFetch,     // wants it in its own memory: kPull follows, or kValue where it is small;
+    kGone,      // has it there no longer, as `kept`;
+    kCall,      // makes a call of an actor of the receiver, which refers to `references`,
+    kCalled,    // or has become a referrer of all of these;
+    kCancel,    // would have the receiver's `object` cancelled; `clean`: by force.
   };
   Kind kind = Kind::kWant;
   bool clean = false;
@@ -53,6 +75,11 @@ struct PeerMessage {
   std::string text;
   TaskFailure cause;
   std::vector<LeaseNumber> begun;
+  // Of what is about an object. kPull: for the receiver's own use; `clean`: it lies there already.
+  ObjectId object;
+  ObjectValue value;
+  std::vector<ForeignName> references;
+  Payload call;  // The bytes of a TaskSpec.
 };
 
 }  // namespace menger

@@ -46,6 +46,24 @@ Peer* Peers::Find(PeerIndex index) {
   return found != peers_.end() ? found->second.get() : nullptr;
 }
 
+const Peer* Peers::OfProcess(ProcessIndex process) const {
+  for (const auto& [index, peer] : peers_) {
+    if (peer->process == process) return peer.get();
+  }
+  return nullptr;
+}
+
+Peer* Peers::OfProcess(ProcessIndex process) {
+  return const_cast<Peer*>(std::as_const(*this).OfProcess(process));
+}
+
+Peer* Peers::FindLife(NodeId node, std::uint64_t epoch) {
+  for (const auto& [index, peer] : peers_) {
+    if (peer->node == node && peer->epoch == epoch) return peer.get();
+  }
+  return nullptr;
+}
+
 Worker* Peers::FindBorrowed(const Peer& peer, LoanNumber loan) {
   const auto found = peer.borrowed.find(loan);
   return found != peer.borrowed.end() ? found->second : nullptr;
@@ -77,10 +95,7 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
       }
       return;
     case PeerMessage::Kind::kDrop:
-      if (Object* const object = FindKept(peer, message.kept)) {
-        node_.objects.DropReferrer(peer.process, *object);
-      }
-      return;
+      return Drop(peer, message.kept);
     case PeerMessage::Kind::kReserve:
       return node_.groups.ReserveFor(peer, message);
     case PeerMessage::Kind::kReserved:
@@ -91,7 +106,7 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
     case PeerMessage::Kind::kPull:
       return PullFor(peer, message);
     case PeerMessage::Kind::kPulled:
-      if (!node_.copies.Arrived(peer.index, message.kept, {})) DropAt(peer.index, message.kept);
+      if (!node_.copies.Arrived(message.kept, {})) DropAt(peer.index, message.kept);
       return;
     case PeerMessage::Kind::kNotPulled:
       return node_.copies.Failed(message.kept);
@@ -100,9 +115,19 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
     case PeerMessage::Kind::kEnd:
     case PeerMessage::Kind::kBlocked:
     case PeerMessage::Kind::kUnblocked:
-      const auto lent = peer.lent.find(message.loan);
-      if (lent != peer.lent.end()) return ReceiveOfLent(*lent->second, message);
+      if (const auto lent = peer.lent.find(message.loan); lent != peer.lent.end()) {
+        ReceiveOfLent(*lent->second, message);
+      }
+      return;
+    default:
+      return node_.foreign.Receive(peer, message);
   }
+}
+
+void Peers::Drop(Peer& peer, std::uint64_t kept) {
+  if (node_.foreign.CopyIsNoSource(peer, kept)) return;
+  Object* const object = node_.objects.Find(KeptId(peer, kept));
+  if (object != nullptr) node_.objects.DropReferrer(peer.process, *object);
 }
 
 void Peers::ReceiveOfLent(Worker& worker, const PeerMessage& message) {
@@ -165,6 +190,7 @@ void Peers::Serve() {
   CountHomeless();
   node_.values.SpreadNews();
   for (const auto& [index, peer] : peers_) {
+    node_.foreign.Meet(*peer);
     AskFor(*peer);
     GiveBackIdle(*peer);
     LendTo(*peer);
@@ -382,31 +408,32 @@ void Peers::Keep(const Peer& peer, std::uint64_t name, ObjectValue value) {
 void Peers::PullFor(Peer& owner, const PeerMessage& message) {
   PullOrder order{
       .owner = &owner, .pull = message.kept, .name = message.source_name, .bytes = message.bytes};
-  if (message.source.valid()) {
-    const auto found = std::ranges::find_if(peers_, [&message](const auto& entry) {
-      return entry.second->node == message.source && entry.second->epoch == message.source_epoch;
-    });
-    if (found == peers_.end()) return NotPulled(&owner, message.kept);
-    order.source = found->second.get();
+  if (message.object.valid()) owner.own_pulls[message.kept] = message.object;
+  order.here = message.clean;
+  if (message.source.valid() && !order.here) {
+    order.source = FindLife(message.source, message.source_epoch);
+    if (order.source == nullptr) return NotPulled(&owner, message.kept);
   }
   node_.effects.Pull(order);
 }
 
 void Peers::Pulled(Peer* owner, std::uint64_t pull, ObjectValue value) {
   if (owner == nullptr) {
-    if (!node_.copies.Arrived(0, pull, value.extent)) node_.values.Free(value);
+    if (!node_.copies.Arrived(pull, value.extent)) node_.values.Free(value);
     return node_.values.SpreadNews();
   }
-  Keep(*owner, pull, std::move(value));
+  if (!node_.foreign.Arrived(*owner, pull, value)) Keep(*owner, pull, std::move(value));
   Tell(owner->index, {.kind = PeerMessage::Kind::kPulled, .kept = pull});
 }
 
 void Peers::NotPulled(Peer* owner, std::uint64_t pull) {
   if (owner == nullptr) return node_.copies.Failed(pull);
+  owner->own_pulls.erase(pull);
   Tell(owner->index, {.kind = PeerMessage::Kind::kNotPulled, .kept = pull});
 }
 
 Object* Peers::FindKept(const Peer& peer, std::uint64_t kept) const {
+  if (Object* const own = node_.foreign.FindCopy(peer, kept)) return own;
   return node_.objects.Find(KeptId(peer, kept));
 }
 
@@ -445,6 +472,7 @@ void Peers::Died(Peer& peer, const TaskFailure& cause) {
   node_.objects.DropProcess(dead->process);
   node_.groups.PeerDied(*dead, cause);
   node_.copies.PeerDied(dead->index, cause);
+  node_.foreign.PeerDied(*dead, cause);
   node_.values.SpreadNews();
 }
 

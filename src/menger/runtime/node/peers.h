@@ -24,6 +24,9 @@ class Peers {
   // ---- As NodeMachine's.
   Peer& Add(NodeId node, std::uint64_t epoch, Resources total);
   Peer* Find(PeerIndex index);
+  const Peer* OfProcess(ProcessIndex process) const;  // Null if it is none's.
+  Peer* OfProcess(ProcessIndex process);
+  Peer* FindLife(NodeId node, std::uint64_t epoch);
   void Died(Peer& peer, const TaskFailure& cause);
   void Receive(Peer& peer, const PeerMessage& message);
   static Worker* FindBorrowed(const Peer& peer, LoanNumber loan);
@@ -47,6 +50,7 @@ class Peers {
  private:
   void TellScheduler();
   void ReceiveOfLent(Worker& worker, const PeerMessage& message);
+  void Drop(Peer& peer, std::uint64_t kept);
   SchedulingClass* FindClass(const std::string& name);  // Null if calls of it cannot be any longer.
   void Borrow(Peer& peer, const PeerMessage& message);
   void FailForeign(SchedulingClass& scheduling);

@@ -25,7 +25,7 @@ void Values::Fill(Object& object, ObjectValue value, std::span<const ObjectId> c
     return;
   }
   node_.objects.Fill(object, std::move(value), contained);
-  if (object.value.kind == ObjectValue::Kind::kRemote) {
+  if (object.value.kind == ObjectValue::Kind::kRemote && !object.foreign) {
     node_.copies.Add(object, std::exchange(object.value.node, 0), object.value.kept);
   }
   if (object.value.kind == ObjectValue::Kind::kShared) node_.effects.SharedReady(object);
@@ -41,6 +41,7 @@ void Values::Free(const ObjectValue& value) {
 
 void Values::OnFreed(Object& object) {
   node_.copies.Forget(object);
+  if (object.foreign) node_.foreign.Freed(object);
   Free(object.value);
 }
 
@@ -51,13 +52,16 @@ void Values::SpreadNews() {
     Object& object = *news_.front();
     news_.pop_front();
     if (object.state == Object::State::kReady) {
-      for (const Watch& watch : node_.objects.TakeWatches(object))
-        node_.effects.Ready(watch, object);
+      for (const Watch& watch : node_.objects.TakeWatches(object)) TellReady(watch, object);
       TellWaiting(object);
     }
     node_.objects.Release(object);
   }
   spreading_ = false;
+}
+
+void Values::TellReady(const Watch& watch, Object& object) {
+  if (!node_.foreign.Ready(watch, object)) node_.effects.Ready(watch, object);
 }
 
 void Values::TellWaiting(Object& object) {
@@ -80,6 +84,7 @@ void Values::Await(Task& task, Object& object) {
   if (ready && object.value.kind != ObjectValue::Kind::kError) return;
   if (task.pending++ == 0) task.wait = ++last_wait_;
   object.waiting.push_back({&task, task.wait});
+  if (!ready && object.foreign) node_.foreign.Ask(object);
   if (!ready) return;
   // An error that is there already arrives as the news of one does.
   node_.objects.Hold(object);
@@ -110,20 +115,25 @@ bool Values::WatchObject(const Watch& watch, Object& object, bool with_value) {
   if (object.state == Object::State::kFreed) Lose(object);
   if (object.state == Object::State::kReady) {
     if (!with_value || IsThere(object, watch.process)) return true;
-    node_.copies.Bring(object, NodeOf(watch.process));
+    node_.copies.Bring(object, PlaceOf(watch.process));
+  } else if (object.foreign) {
+    node_.foreign.Ask(object);
   }
   node_.objects.AddWatch(watch, object);
   return false;
 }
 
-PeerIndex Values::NodeOf(ProcessIndex reader) const {
+PeerIndex Values::PlaceOf(ProcessIndex reader) const {
+  if (reader == kDriver) return 0;
   const auto worker = node_.workers.all().find(reader);
-  return worker != node_.workers.all().end() ? worker->second->lender : 0;
+  if (worker != node_.workers.all().end()) return worker->second->lender;
+  const Peer* const peer = node_.peers.OfProcess(reader);
+  return peer != nullptr ? peer->index | kOwnUse : 0;
 }
 
 bool Values::IsThere(const Object& object, ProcessIndex reader) const {
   return object.value.kind == ObjectValue::Kind::kError ||
-         node_.copies.IsAt(object, NodeOf(reader));
+         node_.copies.IsAt(object, PlaceOf(reader));
 }
 
 // ---- What nobody needs, and what is lost.
@@ -146,6 +156,9 @@ void Values::OnForgotten(Task& producer) {
   }
 }
 
+void Values::OnForeignForgotten(Object& object) { node_.foreign.Forgotten(object); }
+void Values::OnForeignUnneeded(Object& object) { node_.foreign.LetRest(object); }
+
 void Values::Lose(Object& lost) {
   MakeAgain(lost);
   SpreadNews();
@@ -160,6 +173,7 @@ void Values::MakeAgain(Object& lost, const TaskFailure* cause) {
     Task* const task = object.producer;
     if (object.state == Object::State::kPending) continue;
     node_.objects.Lose(object);
+    if (object.foreign) continue;  // Its owner is asked by whoever needs it.
     // An actor that is made again is the same one: nobody gives its object a value then.
     const bool unique = task != nullptr && IsUnique(*task);
     if (task != nullptr && !unique && task->state != Task::State::kDone) continue;  // Being made.
@@ -195,6 +209,9 @@ void Values::Revive(Task& task, std::vector<Object*>& gone) {
     task.results.push_back(&result);
   }
   node_.calls.CountWaiting(task, true);
+  for (Object* const argument : task.arguments) {
+    if (argument->foreign) node_.foreign.WakeUp(*argument);
+  }
   for (std::uint32_t i = 0; i < task.references; ++i) {
     Object& argument = *task.arguments[i];
     if (argument.state == Object::State::kFreed) gone.push_back(&argument);
@@ -221,7 +238,7 @@ void Values::Restored(Object& object, const SharedExtent& extent) {
 void Values::TellWatches(Object& object) {
   for (const Watch& watch : node_.objects.TakeWatches(object)) {
     if (IsThere(object, watch.process)) {
-      node_.effects.Ready(watch, object);
+      TellReady(watch, object);
     } else {
       node_.objects.AddWatch(watch, object);
     }

@@ -29,7 +29,8 @@ class Values : public ObjectTable::Listener {
   void Free(const ObjectValue& value);
   void TellWatches(Object& object);  // Those for whom its value has come.
   void SpreadNews();                 // Tells who waits for objects that are ready.
-  // Whether the reader finds its value (or error) in the memory of the node that he lives on.
+  // Whether the reader finds its value (or error) in the memory of the node that he lives on, or
+  // is.
   bool IsThere(const Object& object, ProcessIndex reader) const;
   bool has_news() const { return !news_.empty(); }
   // `cause`: why it is lost, where that is known.
@@ -45,9 +46,12 @@ class Values : public ObjectTable::Listener {
   void OnUnneeded(Object& object) override;
   void OnFreed(Object& object) override;
   void OnForgotten(Task& producer) override;
+  void OnForeignForgotten(Object& object) override;
+  void OnForeignUnneeded(Object& object) override;
 
   void TellWaiting(Object& object);
-  PeerIndex NodeOf(ProcessIndex reader) const;  // 0: this one.
+  void TellReady(const Watch& watch, Object& object);
+  PeerIndex PlaceOf(ProcessIndex reader) const;  // 0: here.
   void FailWaiting(Task& task, const Payload& error);
   void FailReady(Task& task, const Payload& error);
   void Revive(Task& task, std::vector<Object*>& gone);

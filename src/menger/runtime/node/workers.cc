@@ -34,7 +34,8 @@ std::vector<WorkerIndex> Workers::Indices() const {
 }
 
 bool Workers::Speaks(ProcessIndex process) {
-  return process == kDriver || Find(process) != nullptr;
+  return process == kDriver || Find(process) != nullptr ||
+         node_.peers.OfProcess(process) != nullptr;
 }
 
 bool Workers::IsBusy(ProcessIndex besides) const {

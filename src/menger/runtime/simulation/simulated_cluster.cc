@@ -38,13 +38,14 @@ void SimulatedCluster::MakePlans() {
     faults_ = !OneIn(3);
     common_.seats = OneIn(2);
     common_.spread = OneIn(2);
+    common_.meets = OneIn(2);
     node_deaths_ = OneIn(2) ? 1 + Draw(2) : 0;
     // A node that has never heard of a GPU, or of seats, says so.
     births_ = common_.gpus || common_.seats ? 0 : Draw(3);
     // What was put, or came from an actor, goes with the node where it lies.
-    common_.errors =
-        node_deaths_ > 0 && (common_.shared_percent > 0 || common_.gpus || poor_ || !faithful_ ||
-                             common_.spread || (common_.seats && node_deaths_ + 1 >= nodes));
+    common_.errors = node_deaths_ > 0 && (common_.shared_percent > 0 || common_.gpus || poor_ ||
+                                          !faithful_ || common_.spread || common_.meets ||
+                                          (common_.seats && node_deaths_ + 1 >= nodes));
   }
   for (int i = 0; i < nodes; ++i) StartNode(i);
   while (!rumours_.empty()) Spread(0);

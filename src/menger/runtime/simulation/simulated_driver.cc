@@ -14,6 +14,7 @@ constexpr std::size_t kHeldMax = 12;
 
 void SimulatedNode::DriverStep() {
   if (held_.size() >= kHeldMax) return DriverDrop();
+  if (common_.meets && OneIn(6)) return DriverGive();
   switch (Draw(15)) {
     case 0:
     case 1:
@@ -238,9 +239,26 @@ void SimulatedNode::DriverLose() {
   for (const Held& held : held_) {
     Object& object = *machine_.objects().Find(held.reference.object);
     if (object.value.kind != ObjectValue::Kind::kShared || object.holds > 0 || OneIn(2)) continue;
+    if (object.foreign) continue;  // It is its owner's to make again.
     --plan_.losses;
     return machine_.Lose(object);
   }
+}
+
+// Keeps it until the other node is known to have it.
+void SimulatedNode::DriverGive() {
+  if (neighbours_.empty() || held_.empty()) return;
+  const Held& held = held_[static_cast<std::size_t>(Draw(static_cast<int>(held_.size())))];
+  auto to = neighbours_.begin();
+  std::advance(to, Draw(static_cast<int>(neighbours_.size())));
+  Object& object = *machine_.objects().Find(held.reference.object);
+  machine_.objects().AddReferrer(kDriver, object);
+  given_.push_back({to->second.peer, object.id});
+  ++counts_.given;
+  Send(to->second.peer, [name = machine_.NameOf(object), reference = held.reference,
+                         known = held.known](SimulatedNode& taker, PeerIndex giver) {
+    taker.TakeGift(giver, name, reference, known);
+  });
 }
 
 void SimulatedNode::Drop(std::size_t index) {

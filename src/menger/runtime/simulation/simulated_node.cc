@@ -11,10 +11,12 @@ namespace {
 constexpr int kWorkersMax = 200;
 constexpr std::uint16_t kManyRetries = 10;  // Calls that throw now and then get through.
 
-NodeMachineOptions Options(const NodePlan& plan) {
+NodeMachineOptions Options(int number, std::uint64_t epoch, const NodePlan& plan) {
   return {.resources = SimulatedNode::ResourcesOf(plan),
           .workers = plan.workers,
           .threads = plan.threads,
+          .node = SimulatedNode::IdOf(number),
+          .epoch = epoch,
           .wait_here_max = plan.wait_here_max};
 }
 
@@ -28,7 +30,7 @@ SimulatedNode::SimulatedNode(int number, std::uint64_t epoch, const CommonPlan& 
       plan_(plan),
       random_(random),
       counts_(counts),
-      machine_(Options(plan), static_cast<NodeEffects&>(*this)) {}
+      machine_(Options(number, epoch, plan), static_cast<NodeEffects&>(*this)) {}
 
 SimulatedNode::~SimulatedNode() = default;
 
@@ -204,6 +206,8 @@ void SimulatedNode::Settle(std::int64_t now) {
   machine_.SetTime(now);
   for (const std::uint64_t wait : std::exchange(ended_waits_, {})) machine_.EndDriverWait(wait);
   AskAgain();
+  CopyHere();
+  SayThanks();
   Bury();
   EndReleased();
 }

@@ -34,6 +34,7 @@ struct CommonPlan {
   bool gpus = false;    // Some calls need one,
   bool seats = false;   // some actors a seat.
   bool spread = false;  // Placement groups have two bundles, on two nodes if they can.
+  bool meets = false;   // Drivers give one another what they refer to.
   bool errors = false;  // Calls may fail because workers die, and the like.
 };
 
@@ -67,6 +68,9 @@ struct SimulationCounts {
   std::uint64_t remote = 0;   // What lent workers have said,
   std::uint64_t fetched = 0;  // and values brought from where they lay,
   std::uint64_t spread = 0;   // of these those that a third node needed.
+  std::uint64_t given = 0;    // References that another driver got,
+  std::uint64_t called = 0;   // calls that were made of another's actor,
+  std::uint64_t brought = 0;  // and values of another's that were brought for own use.
   std::uint64_t packets = 0;  // That were lost.
   NodeMachine::Counts node;
   States states;
@@ -85,6 +89,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   std::uint64_t epoch() const { return epoch_; }
   const NodePlan& plan() const { return plan_; }
   static Resources ResourcesOf(const NodePlan& plan);
+  static NodeId IdOf(int number);
 
   void Start() { machine_.StartWorkers(); }
 
@@ -182,6 +187,12 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void EndPulls(const Owner& gone, PeerIndex source);
   void ServePull(PeerIndex asker, const Owner& owner, std::uint64_t pull, std::uint64_t name);
   void TakePulled(const Owner& owner, std::uint64_t pull, const std::optional<Payload>& bytes);
+  void CopyHere();
+  // A reference that another driver gives, which keeps it until this node is known to have it.
+  void TakeGift(PeerIndex giver, const ForeignName& name, const Reference& reference,
+                const KnownPointer& known);
+  void SayThanks();
+  void TakeThanks(PeerIndex taker, ObjectId id);
 
   // ---- The schedule.
   void Kill(SimulatedWorker& worker);
@@ -200,6 +211,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void DriverGet();
   void DriverCancel();
   void DriverLose();
+  void DriverGive();
   TaskId Root() const;
   ObjectId Reserve(std::string_view bundles);
   ObjectId ReserveSlots();
@@ -235,6 +247,18 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
 
   std::map<int, Neighbour> neighbours_;  // By number: in their present lives.
   std::vector<Pulling> pulling_;
+  struct HereAlready {
+    Owner owner;
+    std::uint64_t pull = 0;
+    std::uint64_t name = 0;
+  };
+  std::vector<HereAlready> here_already_;
+  struct Gift {
+    PeerIndex other = 0;
+    ObjectId object;
+  };
+  std::vector<Gift> given_;                             // Not known to have arrived.
+  std::vector<Gift> taken_;                             // Likewise, by their owners.
   std::vector<std::pair<Watch, ObjectId>> asks_again_;  // They came, and lie elsewhere.
   std::vector<std::uint64_t>
       ended_waits_;  // Of the driver; the machine is told when it is at rest.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "menger/base/error.h"
@@ -10,11 +11,11 @@ namespace {
 constexpr std::int64_t kResendNanoseconds = 2'000'000;
 constexpr std::uint64_t kBulkWindowBytes = 100;  // One value or two.
 
-NodeId IdOf(int number) {
+}  // namespace
+
+NodeId SimulatedNode::IdOf(int number) {
   return NodeId{Id{.high = 1, .low = 1000 + static_cast<std::uint64_t>(number)}};
 }
-
-}  // namespace
 
 void SimulatedNode::Meet(const SimulatedNode& other) {
   if (const auto before = neighbours_.find(other.number()); before != neighbours_.end()) {
@@ -31,9 +32,16 @@ void SimulatedNode::Meet(const SimulatedNode& other) {
 
 void SimulatedNode::HearOfDeath(int number, std::uint64_t epoch) {
   const auto found = neighbours_.find(number);
-  if (found == neighbours_.end() || found->second.epoch != epoch) return;
+  if (found == neighbours_.end() || found->second.epoch != epoch) {
+    return machine_.NodeIsOver(IdOf(number), epoch);
+  }
   const PeerIndex index = found->second.peer;
   neighbours_.erase(found);
+  std::erase_if(given_, [&](const Gift& gift) {
+    if (gift.other != index) return false;
+    machine_.objects().DropReferrer(kDriver, *machine_.objects().Find(gift.object));
+    return true;
+  });
   machine_.PeerDied(*machine_.FindPeer(index), {.kind = FailureKind::kNodeDied,
                                                 .code = ErrorCode::kUnavailable,
                                                 .text = fmt::format("node {} is gone", number)});
@@ -66,7 +74,12 @@ void SimulatedNode::TellPeer(const Peer& peer, const PeerMessage& message) {
   if (message.kind == PeerMessage::Kind::kReserve) ++counts_.asked;
   const bool lends = message.kind == PeerMessage::Kind::kLend;
   if (lends && message.scheduling.starts_with('@')) ++counts_.inside;
+  if (message.kind == PeerMessage::Kind::kCall) ++counts_.called;
+  if (message.kind == PeerMessage::Kind::kPull && message.object.valid()) ++counts_.brought;
   Send(peer.index, [message](SimulatedNode& receiver, PeerIndex sender) {
+    if (message.kind == PeerMessage::Kind::kCall) {
+      receiver.checker_.Called(*TaskSpec::Copy(message.call.bytes()));
+    }
     receiver.machine_.Receive(*receiver.machine_.FindPeer(sender), message);
   });
 }
@@ -119,6 +132,11 @@ void SimulatedNode::Pull(const PullOrder& order) {
     if (order.owner != nullptr && neighbour.peer == order.owner->index)
       pulling.owner = {number, neighbour.epoch};
   }
+  if (order.here) {
+    pulling_.push_back(pulling);
+    here_already_.push_back({pulling.owner, order.pull, order.name});
+    return;
+  }
   const Peer& source = order.source != nullptr ? *order.source : *order.owner;
   pulling.source = source.index;
   pulling_.push_back(pulling);
@@ -152,6 +170,16 @@ void SimulatedNode::ServePull(PeerIndex asker, const Owner& owner, std::uint64_t
   }
 }
 
+void SimulatedNode::CopyHere() {
+  for (const HereAlready& copy : std::exchange(here_already_, {})) {
+    const Peer* const peer = FindPeer(copy.owner);
+    const Object* const object = peer != nullptr ? machine_.FindKept(*peer, copy.name) : nullptr;
+    std::optional<Payload> bytes;
+    if (object != nullptr) bytes = Read(object->value);
+    TakePulled(copy.owner, copy.pull, bytes);
+  }
+}
+
 void SimulatedNode::TakePulled(const Owner& owner, std::uint64_t pull,
                                const std::optional<Payload>& bytes) {
   const auto known = std::erase_if(pulling_, [&](const Pulling& pulling) {
@@ -178,6 +206,33 @@ void SimulatedNode::EndPulls(const Owner& gone, PeerIndex source) {
   for (const Pulling& pulling : failed) {
     machine_.NotPulled(FindPeer(pulling.owner), pulling.pull);
   }
+}
+
+// ---- What drivers give one another.
+
+void SimulatedNode::TakeGift(PeerIndex giver, const ForeignName& name, const Reference& reference,
+                             const KnownPointer& known) {
+  machine_.Refer(kDriver, name);
+  held_.push_back({.reference = reference, .known = known});
+  taken_.push_back({giver, name.object});
+}
+
+void SimulatedNode::SayThanks() {
+  std::erase_if(taken_, [this](const Gift& gift) {
+    const Object* const object = machine_.objects().Find(gift.object);
+    if (object != nullptr && !machine_.IsRegistered(*object)) return false;
+    Send(gift.other, [id = gift.object](SimulatedNode& giver, PeerIndex taker) {
+      giver.TakeThanks(taker, id);
+    });
+    return true;
+  });
+}
+
+void SimulatedNode::TakeThanks(PeerIndex taker, ObjectId id) {
+  const auto gift = std::ranges::find_if(
+      given_, [&](const Gift& one) { return one.other == taker && one.object == id; });
+  given_.erase(gift);
+  machine_.objects().DropReferrer(kDriver, *machine_.objects().Find(id));
 }
 
 // ---- The owner.

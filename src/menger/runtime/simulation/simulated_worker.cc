@@ -365,7 +365,9 @@ void SimulatedWorker::Finish() {
     if (actor.kept) {
       Tell([id = actor.kept->object](Surroundings& owner, Worker&, auto&) {
         const Object* const object = owner.machine().objects().Find(id);
-        if (object == nullptr || object->state != Object::State::kReady) {
+        const bool there =
+            object != nullptr && (object->foreign || object->state == Object::State::kReady);
+        if (!there) {
           throw Internal("what an actor keeps is gone: {}", ToString(id));
         }
       });

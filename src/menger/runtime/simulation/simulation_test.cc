@@ -44,6 +44,9 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.remote += cluster.counts().remote;
     sum.fetched += cluster.counts().fetched;
     sum.spread += cluster.counts().spread;
+    sum.given += cluster.counts().given;
+    sum.called += cluster.counts().called;
+    sum.brought += cluster.counts().brought;
     sum.packets += cluster.counts().packets;
     sum.node.submitted += cluster.counts().node.submitted;
     sum.node.retried += cluster.counts().node.retried;
@@ -60,10 +63,10 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   fmt::print(
       "{} placement groups, {} of them removed, {} nodes asked for bundles, {} loans of workers, "
       "{} of them for actors, {} in groups, {} messages of theirs, {} values fetched, {} from "
-      "third nodes, {} nodes died, {} packets "
-      "lost\n",
+      "third nodes, {} nodes died, {} packets lost; {} references given to other drivers, {} calls "
+      "of others' actors, {} values of theirs brought\n",
       sum.groups, sum.removed, sum.asked, sum.loans, sum.away, sum.inside, sum.remote, sum.fetched,
-      sum.spread, sum.node_deaths, sum.packets);
+      sum.spread, sum.node_deaths, sum.packets, sum.given, sum.called, sum.brought);
   EXPECT_EQ(StateDifferences(sum.states, /*all=*/count >= kEverything), "");
   if (count == 1) return;
   // Each thing that can happen does.
@@ -79,6 +82,9 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.inside, 0);
   EXPECT_GT(sum.fetched, 0);
   EXPECT_GT(sum.spread, 0);
+  EXPECT_GT(sum.given, 0);
+  EXPECT_GT(sum.called, 0);
+  EXPECT_GT(sum.brought, 0);
   EXPECT_GT(sum.node_deaths, 0);
   EXPECT_GT(sum.packets, 0);
 }

@@ -61,6 +61,11 @@ inline constexpr std::size_t kInlineBytesMax = 64 * 1024;
 // Of the nodes that this one knows, from 1: another for each life of a node. 0: this node.
 using PeerIndex = std::uint32_t;
 
+// Where a value may lie: at a node, for the workers that it has lent to the value's owner; or what
+// the node has for its own use, which is another place.
+inline constexpr PeerIndex kOwnUse = PeerIndex{1} << 31;
+inline constexpr PeerIndex NodeOfPlace(PeerIndex place) { return place & ~kOwnUse; }
+
 // A value, or why there is none.
 struct ObjectValue {
   enum class Kind : std::uint8_t { kNone, kInline, kShared, kSpilled, kRemote, kError };

@@ -29,9 +29,9 @@ std::string Take(std::span<const std::byte>& bytes) {
 }  // namespace
 
 const char* FailureKindName(FailureKind kind) {
-  constexpr std::array kNames = {"exception",  "worker died",       "node died",
-                                 "actor died", "actor unavailable", "object lost",
-                                 "deadline",   "cancelled",         "out of memory"};
+  constexpr std::array kNames = {"exception",         "worker died", "node died", "actor died",
+                                 "actor unavailable", "object lost", "deadline",  "cancelled",
+                                 "out of memory",     "owner died"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -59,7 +59,7 @@ Payload Encode(const TaskFailure& failure) {
 TaskFailure DecodeFailure(const Payload& payload) {
   std::span<const std::byte> bytes = payload.bytes();
   if (bytes.size() < 3 || bytes[2] > std::byte{1} ||
-      bytes[0] > std::byte{static_cast<int>(FailureKind::kOutOfMemory)} ||
+      bytes[0] > std::byte{static_cast<int>(FailureKind::kOwnerDied)} ||
       bytes[1] > std::byte{static_cast<int>(ErrorCode::kInternal)}) {
     throw DataLoss("{} bytes do not describe a failed call", bytes.size());
   }

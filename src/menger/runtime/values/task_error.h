@@ -20,6 +20,7 @@ enum class FailureKind : std::uint8_t {
   kCancelled,         // Somebody asked for that.
   kOutOfMemory,       // Its worker used more memory than its budget, or the store is full of pinned
                       // values.
+  kOwnerDied,         // The node that owned it is gone, with what knew how to make it.
 };
 
 const char* FailureKindName(FailureKind kind);  // "exception", "worker died", ...

@@ -1,0 +1,394 @@
+#include "menger/runtime/node/foreign_objects.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "menger/runtime/node/node_parts.h"
+
+// What a node knows of objects that others own. What an owner does is in foreign_objects_owner.cc.
+namespace menger {
+
+ForeignObjects::Record* ForeignObjects::Find(const Object& object) {
+  return const_cast<Record*>(std::as_const(*this).Find(object));
+}
+
+const ForeignObjects::Record* ForeignObjects::Find(const Object& object) const {
+  if (!object.foreign) return nullptr;
+  return &records_.at(&object);
+}
+
+void ForeignObjects::Tell(const Record& record, PeerMessage message) {
+  if (record.owner != 0) node_.peers.Tell(record.owner, message);
+}
+
+ForeignName ForeignObjects::NameOf(const Object& object) const {
+  const Record* const record = Find(object);
+  if (record == nullptr) return {object.id, node_.options.node, node_.options.epoch};
+  return {object.id, record->life.first, record->life.second};
+}
+
+bool ForeignObjects::IsRegistered(const Object& object) const {
+  const Record* const record = Find(object);
+  return record == nullptr || record->asked == 0;
+}
+
+// ---- From the first name to the last reference.
+
+Object& ForeignObjects::Refer(ProcessIndex process, const ForeignName& name) {
+  Object& object = Learn(nullptr, name);
+  node_.objects.AddReferrer(process, object);
+  node_.objects.Release(object);
+  node_.values.SpreadNews();
+  return object;
+}
+
+// The object of that name, held. `from`: who has told it; null for whoever does not count.
+Object& ForeignObjects::Learn(const Peer* from, const ForeignName& name) {
+  Object& object = node_.objects.FindOrMake(name.object);
+  node_.objects.Hold(object);
+  const Life life(name.node, name.epoch);
+  if (life == Life(node_.options.node, node_.options.epoch)) {
+    const bool unknown = object.state == Object::State::kPending && object.producer == nullptr &&
+                         object.referrers == 0 && object.holds == 1 && object.lineage == 0;
+    if (unknown) Fail(object, FailureKind::kObjectLost, "it is known no longer");
+    return object;
+  }
+  const bool counted = from != nullptr && life == Life(from->node, from->epoch);
+  Record* record = Find(object);
+  if (record == nullptr) {
+    if (IsOver(life)) {
+      Fail(object, FailureKind::kOwnerDied, "the node that owned it is gone");
+      return object;
+    }
+    MakeForeign(object, name);
+    record = Find(object);
+    if (!counted) Register(object, *record);
+  }
+  if (counted) ++record->owed;
+  WakeUp(object);
+  return object;
+}
+
+void ForeignObjects::MakeForeign(Object& object, const ForeignName& name) {
+  object.foreign = true;
+  Record& record = records_[&object];
+  record.life = {name.node, name.epoch};
+  const Peer* const owner = node_.peers.FindLife(name.node, name.epoch);
+  record.owner = owner != nullptr ? owner->index : 0;
+  (owner != nullptr ? of_owner_[owner->index] : of_stranger_[record.life]).insert(&object);
+}
+
+void ForeignObjects::Register(Object& object, Record& record) {
+  ++record.owed;
+  ++record.asked;
+  node_.objects.Hold(object);
+  Tell(record, {.kind = PeerMessage::Kind::kRefer, .object = object.id});
+}
+
+void ForeignObjects::Referred(const PeerMessage& message) {
+  Object* const object = node_.objects.Find(message.object);
+  Record* const record = object != nullptr ? Find(*object) : nullptr;
+  if (record == nullptr || record->asked == 0) return;
+  if (!message.clean) {
+    --record->owed;
+    Fail(*object, FailureKind::kObjectLost, "its owner knows it no longer");
+  }
+  --record->asked;
+  Settle(*object, *record);
+  node_.objects.Release(*object);
+  node_.values.SpreadNews();
+}
+
+// Its owner knows, or will never, that this node refers to it: what was kept so long is not needed.
+void ForeignObjects::Settle(Object& object, Record& record) {
+  if (record.asked > 0) return;
+  node_.objects.Hold(object);
+  const std::vector<Object*> brought_by = std::exchange(record.brought_by, {});
+  const std::vector<ForeignCall> waiting = std::exchange(record.waiting, {});
+  for (const ForeignCall& call : waiting) Answered(call);
+  for (Object* const other : brought_by) node_.objects.Release(*other);
+  node_.objects.Release(object);
+}
+
+void ForeignObjects::Fail(Object& object, FailureKind kind, const std::string& text) {
+  if (object.state != Object::State::kPending) return;
+  node_.values.Fill(object,
+                    ObjectValue::Failed(Encode(
+                        {.kind = kind,
+                         .code = ErrorCode::kDataLoss,
+                         .text = fmt::format("object {} is lost: {}", ToString(object.id), text)})),
+                    {});
+}
+
+void ForeignObjects::Forgotten(Object& object) {
+  const auto found = records_.find(&object);
+  const Record record = std::move(found->second);
+  records_.erase(found);
+  if (record.owner != 0) {
+    of_owner_[record.owner].erase(&object);
+  } else if (const auto stranger = of_stranger_.find(record.life); stranger != of_stranger_.end()) {
+    stranger->second.erase(&object);
+    if (stranger->second.empty()) of_stranger_.erase(stranger);
+  }
+  if (record.rests) Tell(record, {.kind = PeerMessage::Kind::kDismiss, .object = object.id});
+  if (record.owed == 0) return;
+  Tell(record, {.kind = PeerMessage::Kind::kForget, .count = record.owed, .object = object.id});
+}
+
+void ForeignObjects::LetRest(Object& object) {
+  Record& record = *Find(object);
+  if (record.owed == 0) return;
+  Tell(record, {.kind = PeerMessage::Kind::kForget,
+                .clean = !record.rests,
+                .count = std::exchange(record.owed, 0),
+                .object = object.id});
+  record.rests = true;
+  record.wanted = record.fetching = false;
+}
+
+void ForeignObjects::WakeUp(Object& object) {
+  Record& record = *Find(object);
+  if (!record.rests || record.owed > 0) return;
+  Register(object, record);
+  record.rests = false;
+  Tell(record, {.kind = PeerMessage::Kind::kDismiss, .object = object.id});
+}
+
+// ---- Its value.
+
+void ForeignObjects::Ask(Object& object) {
+  Record& record = *Find(object);
+  if (std::exchange(record.wanted, true)) return;
+  Tell(record, {.kind = PeerMessage::Kind::kAsk, .object = object.id});
+}
+
+void ForeignObjects::Fetch(Object& object) {
+  Record& record = *Find(object);
+  if (std::exchange(record.fetching, true)) return;
+  Tell(record, {.kind = PeerMessage::Kind::kFetch, .object = object.id});
+}
+
+void ForeignObjects::ValueCame(Peer& owner, const PeerMessage& message) {
+  Object* const object = node_.objects.Find(message.object);
+  Record* const record = object != nullptr ? Find(*object) : nullptr;
+  const bool wanted = record != nullptr && record->owner == owner.index;
+  if (wanted) node_.objects.Hold(*object);
+  std::vector<Object*> inner;
+  std::vector<ObjectId> ids;
+  for (const ForeignName& name : message.references) {
+    const bool counted = Life(name.node, name.epoch) == Life(owner.node, owner.epoch);
+    if (!wanted && !counted) continue;
+    inner.push_back(&Learn(&owner, name));
+    ids.push_back(name.object);
+    Record* const learnt = Find(*inner.back());
+    if (!wanted || learnt == nullptr || learnt->asked == 0) continue;
+    node_.objects.Hold(*object);
+    learnt->brought_by.push_back(object);
+  }
+  if (wanted) {
+    record->wanted = false;
+    // It was made again, and is a small one now.
+    const bool otherwise = object->state == Object::State::kReady &&
+                           object->value.kind == ObjectValue::Kind::kRemote &&
+                           message.value.kind != ObjectValue::Kind::kRemote;
+    if (otherwise) node_.objects.Lose(*object);
+    if (message.value.kind != ObjectValue::Kind::kRemote) record->fetching = false;
+    node_.values.Fill(*object, message.value, ids);
+    node_.objects.Release(*object);
+  }
+  for (Object* const one : inner) node_.objects.Release(*one);
+  node_.values.SpreadNews();
+}
+
+bool ForeignObjects::Arrived(Peer& owner, std::uint64_t pull, const ObjectValue& value) {
+  const auto found = owner.own_pulls.find(pull);
+  if (found == owner.own_pulls.end()) return false;
+  const ObjectId id = found->second;
+  owner.own_pulls.erase(found);
+  Object* const object = node_.objects.Find(id);
+  Record* const record = object != nullptr ? Find(*object) : nullptr;
+  if (record == nullptr || record->owner != owner.index) return false;
+  record->fetching = false;
+  if (object->state != Object::State::kReady || object->value.kind != ObjectValue::Kind::kRemote)
+    return false;
+  record->copy = pull;
+  owner.own_copies.emplace(pull, id);
+  node_.values.Restored(*object, value.extent);
+  node_.values.SpreadNews();
+  return true;
+}
+
+Object* ForeignObjects::FindCopy(const Peer& owner, std::uint64_t kept) const {
+  const auto found = owner.own_copies.find(kept);
+  if (found == owner.own_copies.end()) return nullptr;
+  Object* const object = node_.objects.Find(found->second);
+  const bool here = object != nullptr && object->value.kind == ObjectValue::Kind::kShared;
+  return here ? object : nullptr;
+}
+
+bool ForeignObjects::CopyIsNoSource(Peer& owner, std::uint64_t kept) {
+  return owner.own_copies.erase(kept) > 0;
+}
+
+void ForeignObjects::Freed(Object& object) {
+  Record& record = *Find(object);
+  const std::uint64_t copy = std::exchange(record.copy, 0);
+  Peer* const owner = node_.peers.Find(record.owner);
+  if (copy == 0 || owner == nullptr || owner->own_copies.erase(copy) == 0) return;
+  Tell(record, {.kind = PeerMessage::Kind::kGone, .kept = copy, .object = object.id});
+}
+
+// ---- Calls of others' actors.
+
+bool ForeignObjects::IsForAnother(const SpecHeader& header) const {
+  if (header.kind != CallKind::kMethod || records_.empty()) return false;
+  const Object* const home = node_.objects.Find(header.home);
+  return home != nullptr && home->foreign;
+}
+
+void ForeignObjects::Forward(ProcessIndex process, const Worker* worker, const TaskSpec& spec) {
+  const SpecHeader& header = spec.header();
+  const Object& home = *node_.objects.Find(header.home);
+  const PeerIndex owner = Find(home)->owner;
+  const Peer* const peer = node_.peers.Find(owner);
+  for (std::uint32_t i = 0; i < header.results; ++i) {
+    if (peer != nullptr && header.stream_ahead == 0) {
+      MakeResult(*peer, process, worker, spec, i);
+      continue;
+    }
+    Object& result = node_.objects.FindOrMake(ResultOf(header.task, i));
+    node_.objects.AddReferrer(process, result);
+    Fail(result, FailureKind::kActorUnavailable,
+         peer == nullptr ? "the node of the actor that it was to come from was not met yet"
+                         : "streams of another job's actor cannot be read");
+  }
+  if (peer == nullptr || header.stream_ahead > 0) return node_.values.SpreadNews();
+  std::vector<Object*> references;
+  for (const SpecArgument& argument : spec.arguments()) {
+    if (argument.object.valid()) {
+      references.push_back(&node_.objects.FindOrMake(argument.object));
+    }
+  }
+  for (const ObjectId id : spec.contained()) {
+    references.push_back(&node_.objects.FindOrMake(id));
+  }
+  const bool strange = std::ranges::any_of(references, [&](const Object* object) {
+    return object->foreign && Find(*object)->owner != owner;
+  });
+  if (strange) {
+    for (Object* const object : references) node_.objects.Hold(*object);
+    made_.emplace(ForeignCall(owner, header.task), references);
+  }
+  node_.peers.Tell(owner, {.kind = PeerMessage::Kind::kCall,
+                           .clean = strange,
+                           .references = NamesFor(*peer, references),
+                           .call = Payload::Copy(spec.bytes())});
+}
+
+// What the call gives is the other node's: known there as soon as it is made, and told when it is
+// ready.
+void ForeignObjects::MakeResult(const Peer& owner, ProcessIndex process, const Worker* worker,
+                                const TaskSpec& spec, std::uint32_t index) {
+  const ObjectId id = ResultOf(spec.task(), index);
+  Object& result = node_.objects.FindOrMake(id);
+  node_.objects.AddReferrer(process, result);
+  if (!result.foreign) MakeForeign(result, {id, owner.node, owner.epoch});
+  Record& record = *Find(result);
+  ++record.owed;
+  record.wanted = true;
+  Task* const caller = worker != nullptr ? FindCaller(*worker, spec.header().parent) : nullptr;
+  if (caller == nullptr || !RunsAlike(*caller)) return;
+  const FunctionTimes& times =
+      node_.scheduler.TimesOf(spec.header().function, spec.header().callee, spec.name());
+  HoldForFurtherRuns(*caller, result, CalleeOf(spec), times.name_number, node_.objects);
+}
+
+void ForeignObjects::LetGo(const ForeignCall& call) {
+  const auto found = made_.find(call);
+  if (found == made_.end()) return;
+  const std::vector<Object*> references = std::move(found->second);
+  made_.erase(found);
+  for (Object* const object : references) node_.objects.Release(*object);
+}
+
+void ForeignObjects::Cancel(Object& object, bool force) {
+  Tell(*Find(object), {.kind = PeerMessage::Kind::kCancel, .clean = force, .object = object.id});
+}
+
+// ---- Lives of nodes.
+
+bool ForeignObjects::IsOver(const Life& life) const {
+  return over_.contains(life) || std::ranges::any_of(node_.peers.all(), [&life](const auto& entry) {
+           return entry.second->node == life.first && entry.second->epoch > life.second;
+         });
+}
+
+void ForeignObjects::Meet(const Peer& peer) {
+  if (of_stranger_.empty()) return;
+  const auto found = of_stranger_.find({peer.node, peer.epoch});
+  if (found == of_stranger_.end()) return;
+  const Objects objects = std::move(found->second);
+  of_stranger_.erase(found);
+  for (Object* const object : objects) {
+    Record& record = *Find(*object);
+    record.owner = peer.index;
+    of_owner_[peer.index].insert(object);
+    for (std::uint32_t i = 0; i < record.asked; ++i) {
+      Tell(record, {.kind = PeerMessage::Kind::kRefer, .object = object->id});
+    }
+    if (record.wanted) Tell(record, {.kind = PeerMessage::Kind::kAsk, .object = object->id});
+  }
+}
+
+void ForeignObjects::LifeIsOver(NodeId node, std::uint64_t epoch) {
+  over_.emplace(node, epoch);
+  const auto found = of_stranger_.find({node, epoch});
+  if (found == of_stranger_.end()) return;
+  const Objects objects = std::move(found->second);
+  of_stranger_.erase(found);
+  for (Object* const object : objects) node_.objects.Hold(*object);
+  for (Object* const object : objects) Bereave(*object, {.text = "its node is gone"});
+  for (Object* const object : objects) node_.objects.Release(*object);
+  node_.values.SpreadNews();
+}
+
+void ForeignObjects::PeerDied(const Peer& dead, const TaskFailure& cause) {
+  LifeIsOver(dead.node, dead.epoch);
+  std::erase_if(unanswered_, [&](const auto& call) { return call.first.first == dead.index; });
+  std::vector<ForeignCall> calls;
+  for (const auto& [call, references] : made_) {
+    if (call.first == dead.index) calls.push_back(call);
+  }
+  for (const ForeignCall& call : calls) LetGo(call);
+  if (const auto resting = rest_.find(dead.index); resting != rest_.end()) {
+    const Objects objects = std::move(resting->second);
+    rest_.erase(resting);
+    for (Object* const object : objects) node_.objects.Hold(*object);
+    for (Object* const object : objects) node_.objects.ReleaseLineage(*object);
+    for (Object* const object : objects) node_.objects.Release(*object);
+  }
+  const auto found = of_owner_.find(dead.index);
+  if (found == of_owner_.end()) return;
+  const Objects objects = std::move(found->second);
+  of_owner_.erase(found);
+  for (Object* const object : objects) node_.objects.Hold(*object);
+  for (Object* const object : objects) Bereave(*object, cause);
+  for (Object* const object : objects) node_.objects.Release(*object);
+}
+
+// From now on it is this node's: a value that is here stays, and what is not is an error.
+void ForeignObjects::Bereave(Object& object, const TaskFailure& cause) {
+  Record& record = *Find(object);
+  std::uint32_t asked = std::exchange(record.asked, 0);
+  Settle(object, record);
+  const bool elsewhere =
+      object.state == Object::State::kReady && object.value.kind == ObjectValue::Kind::kRemote;
+  if (elsewhere) node_.objects.Lose(object);
+  records_.erase(&object);
+  object.foreign = false;
+  Fail(object, FailureKind::kOwnerDied, "the node that owned it is gone: " + cause.text);
+  for (; asked > 0; --asked) node_.objects.Release(object);
+}
+
+}  // namespace menger
