@@ -303,6 +303,7 @@ TEST_F(ForeignObjectsTest, AKeptCallDoesNotKeepAnothersObject) {
   const Call actor = a().Construct({.parent = a().root});
   a().FinishAll();
   Refer(1, a().Name(actor.result()));
+  DeliverAll();
   const Call kept = b().Submit({}, {}, {.parent = b().root, .contained = {actor.result()}});
   b().Finish(b().Begin(), {World::Large(64)});
   b().Forget(actor.result());
