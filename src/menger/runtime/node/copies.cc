@@ -40,7 +40,7 @@ Copies::Places& Copies::PlacesOf(Object& object) {
 
 void Copies::Add(Object& object, PeerIndex place, std::uint64_t name) {
   PlacesOf(object).copies.push_back({place, name});
-  of_place_[place].insert(&object);
+  of_node_[NodeOfPlace(place)].insert(&object);
 }
 
 void Copies::Gone(Object& object, PeerIndex place) {
@@ -68,7 +68,7 @@ void Copies::Bring(Object& object, PeerIndex place) {
   Places& places = PlacesOf(object);
   if (IsComing(places, place)) return;
   places.wanting.push_back(place);
-  if (place != 0) of_place_[place].insert(&object);
+  if (place != 0) of_node_[NodeOfPlace(place)].insert(&object);
   StartPulls(object, places);
 }
 
@@ -184,35 +184,32 @@ void Copies::Forget(Object& object) {
   places_.erase(found);
   while (!places.pulls.empty()) EndPull(object, places, places.pulls.back().name);
   for (const Copy& copy : places.copies) node_.peers.DropAt(NodeOfPlace(copy.place), copy.name);
-  for (auto& [place, objects] : of_place_) objects.erase(&object);
+  for (auto& [node, objects] : of_node_) objects.erase(&object);
 }
 
 void Copies::PeerDied(PeerIndex node, const TaskFailure& cause) {
-  PlaceIsGone(node, cause);
-  PlaceIsGone(node | kOwnUse, cause);
-}
-
-void Copies::PlaceIsGone(PeerIndex place, const TaskFailure& cause) {
-  const auto found = of_place_.find(place);
-  if (found == of_place_.end()) return;
+  const auto found = of_node_.find(node);
+  if (found == of_node_.end()) return;
   const Objects objects = std::move(found->second);
-  of_place_.erase(found);
+  of_node_.erase(found);
   for (Object* const object : objects) node_.objects.Hold(*object);
   for (Object* const object : objects) {
-    if (object->elsewhere) ForgetPlace(*object, place, cause);
+    if (object->elsewhere) ForgetNode(*object, node, cause);
   }
   for (Object* const object : objects) node_.objects.Release(*object);
 }
 
-void Copies::ForgetPlace(Object& object, PeerIndex place, const TaskFailure& cause) {
+// With all that was there: for its own use, too.
+void Copies::ForgetNode(Object& object, PeerIndex node, const TaskFailure& cause) {
   Places& places = places_.at(&object);
-  std::erase_if(places.copies, [place](const Copy& copy) { return copy.place == place; });
-  std::erase(places.wanting, place);
+  const auto is_there = [node](PeerIndex place) { return NodeOfPlace(place) == node; };
+  std::erase_if(places.copies, [&](const Copy& copy) { return is_there(copy.place); });
+  std::erase_if(places.wanting, is_there);
   const std::vector<Pull> pulls = places.pulls;
   for (const Pull& pull : pulls) {
-    if (pull.from != place && pull.to != place) continue;
+    if (!is_there(pull.from) && !is_there(pull.to)) continue;
     EndPull(object, places, pull.name);
-    if (pull.to != place) places.wanting.push_back(pull.to);
+    if (!is_there(pull.to)) places.wanting.push_back(pull.to);
   }
   const bool here = object.value.kind != ObjectValue::Kind::kRemote || object.foreign;
   if (!here && places.copies.empty()) return node_.values.MakeAgain(object, &cause);

@@ -73,13 +73,12 @@ class Copies : public ValuePlaces {
   bool FindSource(const Object& object, const Places& places, PeerIndex to, PeerIndex& from) const;
   void Order(const Object& object, const Pull& pull, std::uint64_t name_there);
   void EndPull(Object& object, Places& places, std::uint64_t name);
-  void PlaceIsGone(PeerIndex place, const TaskFailure& cause);
-  void ForgetPlace(Object& object, PeerIndex place, const TaskFailure& cause);
+  void ForgetNode(Object& object, PeerIndex node, const TaskFailure& cause);
 
   NodeParts& node_;
   std::unordered_map<Object*, Places, ObjectHash> places_;
   std::unordered_map<std::uint64_t, Object*> pulls_;
-  std::map<PeerIndex, Objects> of_place_;  // Whose places name it.
+  std::map<PeerIndex, Objects> of_node_;  // Whose places name it.
   std::uint64_t last_pull_ = 0;
 };
 

@@ -223,7 +223,8 @@ Object* ForeignObjects::FindCopy(const Peer& owner, std::uint64_t kept) const {
   const auto found = owner.own_copies.find(kept);
   if (found == owner.own_copies.end()) return nullptr;
   Object* const object = node_.objects.Find(found->second);
-  const bool here = object != nullptr && object->value.kind == ObjectValue::Kind::kShared;
+  const bool here = object != nullptr && (object->value.kind == ObjectValue::Kind::kShared ||
+                                          object->value.kind == ObjectValue::Kind::kSpilled);
   return here ? object : nullptr;
 }
 

@@ -58,7 +58,7 @@ class ForeignObjects {
   // ---- Of values that this node brings for its own use.
   // Takes what was pulled; false if it is not wanted any longer.
   bool Arrived(Peer& owner, std::uint64_t pull, const ObjectValue& value);
-  // Null if there is no such copy in memory.
+  // Null if there is no such copy in memory or on the disk.
   Object* FindCopy(const Peer& owner, std::uint64_t kept) const;
   // Its owner does not count on it any longer. False if there is no such copy.
   static bool CopyIsNoSource(Peer& owner, std::uint64_t kept);

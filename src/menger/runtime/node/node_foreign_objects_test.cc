@@ -191,6 +191,25 @@ TEST_F(ForeignObjectsTest, ALargerValueIsBroughtOnceAndServesOthers) {
   EXPECT_EQ(c().freed, std::vector<std::uint64_t>{9});
 }
 
+TEST_F(ForeignObjectsTest, ACopyThatIsGoneIsNoSource) {
+  const Call made = a().CallOf({});
+  a().Finish(a().Begin(), {ObjectValue::Remote(peers[0][2]->index, 5, 100)});
+  Refer(1, a().Name(made.result()));
+  b().Get(made.result());
+  DeliverAll();
+  b().machine.Pulled(peers[1][0], b().pulls.at(0).pull, World::Large(7));
+  DeliverAll();
+  b().Forget(made.result());
+  End(2);  // The other copy is gone, too.
+  DeliverAll();
+  EXPECT_EQ(a().State(made.result()), "");
+  a().FinishAll();  // It is made again.
+  EXPECT_EQ(a().State(made.result()), "value");
+  a().Forget(made.result());
+  a().ExpectNothingLeft();
+  b().ExpectNothingLeft();
+}
+
 TEST_F(ForeignObjectsTest, WhatNamedAnObjectIsKeptUntilItsOwnerKnows) {
   const ObjectId inner = c().Put(World::Small());
   Refer(0, c().Name(inner));

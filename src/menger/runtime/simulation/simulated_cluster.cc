@@ -63,7 +63,7 @@ NodePlan SimulatedCluster::MakeNodePlan(int number) {
   plan.wait_here_max = 5e4 * Draw(3);  // Calls take twice as long.
   plan.deaths = plan.threads ? 0 : Draw(4);
   plan.cancels = OneIn(3) ? 1 + Draw(4) : 0;
-  plan.losses = OneIn(3) ? 1 + Draw(6) : 0;
+  plan.losses = OneIn(3) ? 1 + Draw(common_.meets ? 20 : 6) : 0;
   common_.errors |= plan.cancels > 0 || plan.losses > 0 || (!faithful_ && plan.deaths > 0);
   return plan;
 }

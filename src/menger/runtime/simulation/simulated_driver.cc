@@ -14,7 +14,7 @@ constexpr std::size_t kHeldMax = 12;
 
 void SimulatedNode::DriverStep() {
   if (held_.size() >= kHeldMax) return DriverDrop();
-  if (common_.meets && OneIn(6)) return DriverGive();
+  if (common_.meets && OneIn(4)) return DriverGive();
   switch (Draw(15)) {
     case 0:
     case 1:
