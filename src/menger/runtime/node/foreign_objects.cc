@@ -18,7 +18,7 @@ const ForeignObjects::Record* ForeignObjects::Find(const Object& object) const {
   return &records_.at(&object);
 }
 
-void ForeignObjects::Tell(const Record& record, PeerMessage message) {
+void ForeignObjects::Tell(const Record& record, const PeerMessage& message) {
   if (record.owner != 0) node_.peers.Tell(record.owner, message);
 }
 
@@ -57,11 +57,11 @@ Object& ForeignObjects::Learn(const Peer* from, const ForeignName& name) {
   const bool counted = from != nullptr && life == Life(from->node, from->epoch);
   Record* record = Find(object);
   if (record == nullptr) {
+    MakeForeign(object, name);
     if (IsOver(life)) {
-      Fail(object, FailureKind::kOwnerDied, "the node that owned it is gone");
+      Bereave(object);
       return object;
     }
-    MakeForeign(object, name);
     record = Find(object);
     if (!counted) Register(object, *record);
   }
@@ -159,6 +159,7 @@ void ForeignObjects::WakeUp(Object& object) {
 
 void ForeignObjects::Ask(Object& object) {
   Record& record = *Find(object);
+  if (record.orphan) return FailOrphan(object);
   if (std::exchange(record.wanted, true)) return;
   Tell(record, {.kind = PeerMessage::Kind::kAsk, .object = object.id});
 }
@@ -245,7 +246,7 @@ void ForeignObjects::Freed(Object& object) {
 bool ForeignObjects::IsForAnother(const SpecHeader& header) const {
   if (header.kind != CallKind::kMethod || records_.empty()) return false;
   const Object* const home = node_.objects.Find(header.home);
-  return home != nullptr && home->foreign;
+  return home != nullptr && home->foreign && !Find(*home)->orphan;
 }
 
 void ForeignObjects::Forward(ProcessIndex process, const Worker* worker, const TaskSpec& spec) {
@@ -349,12 +350,12 @@ void ForeignObjects::LifeIsOver(NodeId node, std::uint64_t epoch) {
   const Objects objects = std::move(found->second);
   of_stranger_.erase(found);
   for (Object* const object : objects) node_.objects.Hold(*object);
-  for (Object* const object : objects) Bereave(*object, {.text = "its node is gone"});
+  for (Object* const object : objects) Bereave(*object);
   for (Object* const object : objects) node_.objects.Release(*object);
   node_.values.SpreadNews();
 }
 
-void ForeignObjects::PeerDied(const Peer& dead, const TaskFailure& cause) {
+void ForeignObjects::PeerDied(const Peer& dead) {
   LifeIsOver(dead.node, dead.epoch);
   std::erase_if(unanswered_, [&](const auto& call) { return call.first.first == dead.index; });
   std::vector<ForeignCall> calls;
@@ -374,22 +375,25 @@ void ForeignObjects::PeerDied(const Peer& dead, const TaskFailure& cause) {
   const Objects objects = std::move(found->second);
   of_owner_.erase(found);
   for (Object* const object : objects) node_.objects.Hold(*object);
-  for (Object* const object : objects) Bereave(*object, cause);
+  for (Object* const object : objects) Bereave(*object);
   for (Object* const object : objects) node_.objects.Release(*object);
 }
 
-// From now on it is this node's: a value that is here stays, and what is not is an error.
-void ForeignObjects::Bereave(Object& object, const TaskFailure& cause) {
+// A value that is here stays; what is not is an error, also for whoever is told of it later.
+void ForeignObjects::Bereave(Object& object) {
   Record& record = *Find(object);
   std::uint32_t asked = std::exchange(record.asked, 0);
   Settle(object, record);
   const bool elsewhere =
       object.state == Object::State::kReady && object.value.kind == ObjectValue::Kind::kRemote;
   if (elsewhere) node_.objects.Lose(object);
-  records_.erase(&object);
-  object.foreign = false;
-  Fail(object, FailureKind::kOwnerDied, "the node that owned it is gone: " + cause.text);
+  record = {.life = record.life, .orphan = true};
+  FailOrphan(object);
   for (; asked > 0; --asked) node_.objects.Release(object);
+}
+
+void ForeignObjects::FailOrphan(Object& object) {
+  Fail(object, FailureKind::kOwnerDied, "the node that owned it is gone");
 }
 
 }  // namespace menger

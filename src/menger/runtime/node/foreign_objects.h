@@ -44,6 +44,7 @@ class ForeignObjects {
 
   // ---- What this node needs of others.
   // Whoever needs an object that is not ready, or a value that is not here. Again changes nothing.
+  // Of an owner that is gone the object is an error at once.
   void Ask(Object& object);
   void Fetch(Object& object);
   // The call is one of another's actor. `worker`: whose call makes it, if any.
@@ -66,7 +67,7 @@ class ForeignObjects {
   // ---- Other nodes.
   void Receive(Peer& peer, const PeerMessage& message);
   void Meet(const Peer& peer);  // Again changes nothing.
-  void PeerDied(const Peer& dead, const TaskFailure& cause);
+  void PeerDied(const Peer& dead);
   // False if it is no node that watches.
   bool Ready(const Watch& watch, Object& object) {
     return watch.request >= kFetches && Tell(watch, object);
@@ -83,8 +84,9 @@ class ForeignObjects {
   using ForeignCall = std::pair<PeerIndex, TaskId>;
 
   struct Record {
-    PeerIndex owner = 0;      // 0: not met yet,
-    Life life;                // which is this one.
+    PeerIndex owner = 0;      // 0: not met yet, or gone;
+    Life life;                // it is or was this one,
+    bool orphan = false;      // which is gone.
     std::uint32_t owed = 0;   // References that the owner counts for this node.
     std::uint32_t asked = 0;  // kRefer without an answer; the object is held meanwhile.
     bool wanted = false;      // The owner was asked what it is, and has not said,
@@ -97,7 +99,7 @@ class ForeignObjects {
 
   Record* Find(const Object& object);
   const Record* Find(const Object& object) const;
-  void Tell(const Record& record, PeerMessage message);
+  void Tell(const Record& record, const PeerMessage& message);
   bool Tell(const Watch& watch, Object& object);
 
   // ---- The holder.
@@ -105,7 +107,8 @@ class ForeignObjects {
   void MakeForeign(Object& object, const ForeignName& name);
   void Register(Object& object, Record& record);
   bool IsOver(const Life& life) const;
-  void Bereave(Object& object, const TaskFailure& cause);
+  void Bereave(Object& object);
+  void FailOrphan(Object& object);
   void Settle(Object& object, Record& record);
   void Fail(Object& object, FailureKind kind, const std::string& text);
   void Referred(const PeerMessage& message);

@@ -472,7 +472,7 @@ void Peers::Died(Peer& peer, const TaskFailure& cause) {
   node_.objects.DropProcess(dead->process);
   node_.groups.PeerDied(*dead, cause);
   node_.copies.PeerDied(dead->index, cause);
-  node_.foreign.PeerDied(*dead, cause);
+  node_.foreign.PeerDied(*dead);
   node_.values.SpreadNews();
 }
 

@@ -118,6 +118,7 @@ bool Values::WatchObject(const Watch& watch, Object& object, bool with_value) {
     node_.copies.Bring(object, PlaceOf(watch.process));
   } else if (object.foreign) {
     node_.foreign.Ask(object);
+    if (object.state == Object::State::kReady) return true;
   }
   node_.objects.AddWatch(watch, object);
   return false;
