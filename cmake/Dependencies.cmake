@@ -11,6 +11,8 @@ find_package(box2d REQUIRED)
 find_package(GIF REQUIRED)
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
 find_library(ZSTD_LIBRARY zstd REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_path(ASIO_HEADERS asio.hpp REQUIRED)  # Standalone: headers alone.
 if(MENGER_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -1,0 +1,135 @@
+#include "menger/runtime/net/peer_codec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "menger/base/random.h"
+
+namespace menger {
+namespace {
+
+using testing::HasSubstr;
+
+PeerMessage FullMessage() {
+  PeerMessage message{.kind = PeerMessage::Kind::kLost,
+                      .clean = true,
+                      .count = 7,
+                      .loan = 8,
+                      .kept = 9,
+                      .source_epoch = 10,
+                      .source_name = 11,
+                      .bytes = std::uint64_t{1} << 40,
+                      .scheduling = "cpu=1",
+                      .text = std::string("0;\0cpu", 6),
+                      .begun = {1, 2, ~std::uint64_t{0}}};
+  message.source.high = 3;
+  message.source.low = 4;
+  message.cause = {.kind = FailureKind::kNodeDied,
+                   .code = ErrorCode::kUnavailable,
+                   .type = "std::out_of_range",
+                   .text = "no 7",
+                   .task = "f",
+                   .worker = "worker 3",
+                   .value = "bytes",
+                   .final = true};
+  return message;
+}
+
+void ExpectSame(const PeerMessage& a, const PeerMessage& b) {
+  EXPECT_EQ(a.kind, b.kind);
+  EXPECT_EQ(a.clean, b.clean);
+  EXPECT_EQ(a.count, b.count);
+  EXPECT_EQ(a.loan, b.loan);
+  EXPECT_EQ(a.kept, b.kept);
+  EXPECT_EQ(a.source, b.source);
+  EXPECT_EQ(a.source_epoch, b.source_epoch);
+  EXPECT_EQ(a.source_name, b.source_name);
+  EXPECT_EQ(a.bytes, b.bytes);
+  EXPECT_EQ(a.scheduling, b.scheduling);
+  EXPECT_EQ(a.text, b.text);
+  EXPECT_EQ(a.cause.ToString(), b.cause.ToString());
+  EXPECT_EQ(a.cause.code, b.cause.code);
+  EXPECT_EQ(a.cause.value, b.cause.value);
+  EXPECT_EQ(a.cause.final, b.cause.final);
+  EXPECT_EQ(a.begun, b.begun);
+}
+
+using Packet = PeerLink<PeerMessage>::Packet;
+
+TEST(PeerCodecTest, MessagesAndPacketsComeBackAsTheyWere) {
+  ExpectSame(DecodePeerMessage(EncodePeerMessage(FullMessage())), FullMessage());
+  ExpectSame(DecodePeerMessage(EncodePeerMessage({})), {});
+  for (std::uint8_t kind = 0; kind <= static_cast<std::uint8_t>(PeerMessage::Kind::kRelease);
+       ++kind) {
+    const PeerMessage message{.kind = static_cast<PeerMessage::Kind>(kind)};
+    ExpectSame(DecodePeerMessage(EncodePeerMessage(message)), message);
+  }
+  const Packet packet{1, 2, 3, 4, 5, FullMessage()};
+  const Packet read = DecodePacket<PeerMessage>(EncodePacket<PeerMessage>(packet));
+  EXPECT_EQ(read.from, 1U);
+  EXPECT_EQ(read.to, 2U);
+  EXPECT_EQ(read.number, 3U);
+  EXPECT_EQ(read.arrived, 4U);
+  EXPECT_EQ(read.bytes, 5U);
+  ExpectSame(read.letter, packet.letter);
+  EXPECT_EQ(EncodePacket<PeerMessage>({1, 2, 0, 4}).size(), kPacketHeadBytes);
+  EXPECT_EQ(DecodePacket<PeerMessage>(EncodePacket<PeerMessage>({1, 2, 0, 4})).arrived, 4U);
+}
+
+std::string WhyNot(std::span<const std::byte> bytes) {
+  try {
+    (void)DecodePacket<PeerMessage>(bytes);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PeerCodecTest, APacketThatIsCutAnywhereIsRefused) {
+  const std::vector<std::byte> bytes = EncodePacket<PeerMessage>({1, 2, 3, 4, 5, FullMessage()});
+  for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
+    // In a buffer of its own, so that AddressSanitizer sees who reads on.
+    const std::vector<std::byte> part(bytes.begin(),
+                                      bytes.begin() + static_cast<std::ptrdiff_t>(cut));
+    EXPECT_THAT(WhyNot(part), HasSubstr("a packet of a peer")) << cut;
+  }
+  std::vector<std::byte> longer = bytes;
+  longer.push_back({});
+  EXPECT_THAT(WhyNot(longer), HasSubstr("1 bytes behind its end"));
+}
+
+TEST(PeerCodecTest, WhatIsWrongIsNamed) {
+  const std::vector<std::byte> right = EncodePacket<PeerMessage>({1, 2, 3, 4, 5, {}});
+  const auto changed = [&right](std::size_t at, int value) {
+    std::vector<std::byte> bytes = right;
+    bytes[kPacketHeadBytes + at] = static_cast<std::byte>(value);
+    return WhyNot(bytes);
+  };
+  EXPECT_THAT(changed(0, 200), HasSubstr("200 as 'kind'"));
+  EXPECT_THAT(changed(1, 2), HasSubstr("2 as 'clean'"));
+  // Behind kind, clean and count lie 16 + 16 + 24 bytes, then the first text's length.
+  EXPECT_THAT(changed(6 + 56 + 3, 255), HasSubstr("'scheduling'"));
+  std::vector<std::byte> many = right;
+  for (std::size_t i = many.size() - 4; i < many.size(); ++i) many[i] = std::byte{255};
+  EXPECT_THAT(WhyNot(many), HasSubstr("4294967295 elements in 'begun'"));
+}
+
+TEST(PeerCodecTest, RandomChangesAreReadOrRefused) {
+  Random random = Random::FromSeed(11);
+  const std::vector<std::byte> right = EncodePacket<PeerMessage>({1, 2, 3, 4, 5, FullMessage()});
+  const auto size = static_cast<std::int64_t>(right.size());
+  int refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    std::vector<std::byte> bytes = right;
+    for (int n = 0; n < 1 + i % 4; ++n) {
+      bytes[static_cast<std::size_t>(random.Integers(0, size))] =
+          static_cast<std::byte>(random.Integers(0, 256));
+    }
+    if (!WhyNot(bytes).empty()) ++refused;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace menger
