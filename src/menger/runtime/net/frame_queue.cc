@@ -28,7 +28,11 @@ bool FrameHead::IsRight() const { return (bytes ^ check) == kMark; }
 std::vector<std::byte>& FrameQueue::OpenBytes(std::size_t bytes) {
   const bool may_grow = pieces_.size() > taken_ && !pieces_.back().payload.valid() &&
                         pieces_.back().bytes.size() + bytes <= kPieceBytes;
-  if (!may_grow) pieces_.emplace_back();
+  if (!may_grow) {
+    const bool many = pieces_.size() > taken_;  // Then this one will be filled, too.
+    pieces_.emplace_back();
+    if (many) pieces_.back().bytes.reserve(kPieceBytes);
+  }
   return pieces_.back().bytes;
 }
 

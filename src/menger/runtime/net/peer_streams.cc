@@ -5,10 +5,11 @@
 #include <asio/post.hpp>
 #include <functional>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
+#include "menger/base/error.h"
+#include "menger/base/log.h"
 #include "menger/base/thread.h"
 #include "menger/runtime/net/connector.h"
 #include "menger/runtime/net/listener.h"
@@ -32,7 +33,7 @@ class PeerStreams::State {
         loop_(std::make_shared<asio::io_context>(1)),
         work_(loop_->get_executor()) {
     if (options_.tls.given()) tls_ = std::make_unique<TlsContext>(options_.tls);
-    thread_ = Thread({.name = "streams"}, [loop = loop_] { loop->run(); });
+    thread_ = Thread({.name = "streams"}, [this] { Run(); });
   }
 
   ~State() {
@@ -89,6 +90,19 @@ class PeerStreams::State {
     std::string address;
     PeerStreamOwner* owner = nullptr;
   };
+
+  // What an owner throws where he may not is told, and costs nobody else his streams.
+  void Run() {
+    for (;;) {
+      try {
+        loop_->run();
+        return;
+      } catch (...) {
+        LogError("a call of the streams between nodes failed: {}",
+                 TranslateCurrentException().what());
+      }
+    }
+  }
 
   void Begin(asio::ip::tcp::socket socket, Session::Parts parts) {
     parts.loop = loop_;

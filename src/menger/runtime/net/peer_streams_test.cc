@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <latch>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "menger/base/sharing/tcp_socket.h"
 #include "menger/runtime/net/frame_queue.h"
@@ -59,6 +61,55 @@ TEST(PeerStreamsTest, FramesOfBothLanesComeBackInOrder) {
     }
     EXPECT_EQ(pair.connector.WaitFrames(sent.size()), sent);
   }
+}
+
+TEST(PeerStreamsTest, ManyThreadsMaySend) {
+  Pair pair;
+  pair.Connect();
+  const auto stream = pair.connector.WaitStream();
+  ASSERT_NE(stream, nullptr);
+  constexpr std::size_t kThreads = 4;
+  constexpr std::size_t kLetters = 500;
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&stream, thread] {
+        for (std::size_t i = 0; i < kLetters; ++i) {
+          EXPECT_TRUE(stream->TrySend(BytesOf(std::to_string(thread * kLetters + i))));
+        }
+      });
+    }
+  }
+  std::vector<std::size_t> next(kThreads);
+  for (const std::string& frame : pair.connector.WaitFrames(kThreads * kLetters)) {
+    const std::size_t number = std::stoul(frame);
+    EXPECT_EQ(number % kLetters, next[number / kLetters]++);
+  }
+  EXPECT_EQ(next, std::vector(kThreads, kLetters));
+}
+
+TEST(PeerStreamsTest, WhatAnOwnerThrowsIsTheEndOfOneStreamAndNoOther) {
+  class ThrowingOwner final : public RecordingOwner {
+   protected:
+    void OnFrame(PeerStream&, std::span<const std::byte> frame) override {
+      if (frame[0] == std::byte{'!'}) throw InvalidArgument("no letter of a peer");
+    }
+  };
+  ThrowingOwner acceptor;
+  RecordingOwner connector;
+  PeerStreams listening(OptionsOfNode(1));
+  PeerStreams connecting(OptionsOfNode(2));
+  const std::string address = listening.Listen(kAnyPort, acceptor);
+  for (int i = 0; i < 2; ++i) connecting.Connect(address, PeerLane::kControl, connector);
+  const auto first = connector.WaitStream(0);
+  const auto second = connector.WaitStream(1);
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  ASSERT_TRUE(first->TrySend(BytesOf("!")));
+  const auto why = acceptor.WaitEnded();
+  ASSERT_TRUE(why);
+  EXPECT_THAT(why->what(), HasSubstr("no letter of a peer"));
+  ASSERT_TRUE(second->TrySend(BytesOf("well")));
+  EXPECT_THAT(acceptor.WaitFrames(1), ElementsAre("well"));
 }
 
 TEST(PeerStreamsTest, LargeFramesArriveWhole) {

@@ -249,17 +249,23 @@ bool Session::TrySend(std::span<const std::byte> head, const Payload& tail) {
   return added != FrameQueue::Added::kRefused;
 }
 
+// Any thread. Weak: where the service has ended nobody comes to what is posted, and the session
+// keeps the loop.
+template <typename Function>
+void Session::Post(Function function) {
+  asio::post(*parts_.loop, [weak = weak_from_this(), function] {
+    if (const std::shared_ptr<Session> self = weak.lock()) function(*self);
+  });
+}
+
 // Also from its own thread not at once: what is sent by the same call goes with it.
 void Session::Tell(FrameQueue::Added added) {
-  if (added != FrameQueue::Added::kFirst) return;
-  asio::post(*parts_.loop, [self = shared_from_this()] { self->WriteFrames(); });
+  if (added == FrameQueue::Added::kFirst) Post([](Session& self) { self.WriteFrames(); });
 }
 
 void Session::Close() {
   queue_.Close();
-  asio::post(*parts_.loop, [self = shared_from_this()] {
-    if (self->phase_ == Phase::kOpen) self->End(Cancelled("this end has closed the stream"));
-  });
+  Post([](Session& self) { self.End(Cancelled("this end has closed the stream")); });
 }
 
 void Session::Abandon() {

@@ -58,6 +58,8 @@ class Session final : public PeerStream, public std::enable_shared_from_this<Ses
       function(*self, error, bytes);
     };
   }
+  template <typename Function>
+  void Post(Function function);
   void Await(std::chrono::milliseconds time, void (Session::*then)());
 
   // ---- The greeting.
