@@ -36,7 +36,7 @@ Handshake::Options OptionsOf(Handshake::Side side, std::string token = "token",
 
 // What one has said to the other.
 std::vector<std::byte> Pass(Handshake& from, Handshake& to) {
-  const std::vector<std::byte> said = from.TakeOutgoing();
+  std::vector<std::byte> said = from.TakeOutgoing();
   for (std::size_t at = 0; at < said.size() && to.wanted() > 0;) {
     const std::size_t wanted = to.wanted();
     to.Take(std::span(said).subspan(at, wanted));

@@ -2,81 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <condition_variable>
-#include <map>
-#include <mutex>
+#include <chrono>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "menger/base/clock.h"
-#include "menger/runtime/net/peer_codec.h"
-#include "menger/runtime/net/peer_stream_testing.h"
-#include "menger/runtime/net/peer_streams.h"
+#include "menger/runtime/net/linked_node_testing.h"
+#include "menger/runtime/testing/node_world.h"
 
 namespace menger {
 namespace {
-
-constexpr std::int64_t kResendAfter = 20'000'000;
-
-// One node's end of the way to another: a link over whichever stream there is.
-class LinkedNode final : public PeerStreamOwner {
- public:
-  LinkedNode(std::uint64_t own, std::uint64_t peer)
-      : link_(own * 10, peer * 10, kResendAfter), service_(OptionsOfNode(own)) {}
-
-  PeerStreams& service() { return service_; }
-
-  void Send(PeerMessage message) {
-    const std::lock_guard lock(mutex_);
-    link_.Send(std::move(message));
-  }
-  // What a node's caretaker would do now and then.
-  void SendOutgoing() {
-    const std::lock_guard lock(mutex_);
-    if (stream_ == nullptr) return;
-    for (const auto& packet : link_.Outgoing(MonotonicNanoseconds())) {
-      if (!stream_->TrySend(EncodePacket<PeerMessage>(packet))) return;  // It will be sent again.
-    }
-  }
-  void CutStream() {
-    const std::lock_guard lock(mutex_);
-    if (stream_ != nullptr) stream_->Close();
-  }
-  std::vector<PeerMessage> letters() {
-    const std::lock_guard lock(mutex_);
-    return letters_;
-  }
-  bool WaitStream(bool there) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kStreamPatience, [&] { return (stream_ != nullptr) == there; });
-  }
-
- private:
-  void Opened(std::shared_ptr<PeerStream> stream) override {
-    const std::lock_guard lock(mutex_);
-    stream_ = std::move(stream);
-    changed_.notify_all();
-  }
-  void Arrived(PeerStream&, std::span<const std::span<const std::byte>> frames) override {
-    const std::lock_guard lock(mutex_);
-    for (const auto frame : frames) {
-      link_.Arrived(DecodePacket<PeerMessage>(frame), letters_);
-    }
-  }
-  void Ended(PeerStream& stream, const Error&) override {
-    const std::lock_guard lock(mutex_);
-    if (stream_.get() == &stream) stream_ = nullptr;
-    changed_.notify_all();
-  }
-  void Failed(const std::string&, const Error&) override {}
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  PeerLink<PeerMessage> link_;
-  std::shared_ptr<PeerStream> stream_;
-  std::vector<PeerMessage> letters_;
-  PeerStreams service_;  // Ends before what its thread uses.
-};
 
 PeerMessage LetterNumber(int number) {
   return {.kind = number % 2 == 0 ? PeerMessage::Kind::kWant : PeerMessage::Kind::kLend,
@@ -117,10 +53,7 @@ TEST(PeerStreamsLinkTest, LettersArriveInOrderAndOnceThoughStreamsBreak) {
     b.SendOutgoing();
     if (cuts < kCuts && sent >= (cuts + 1) * kLetters / (kCuts + 1)) {
       // With letters under way.
-      (cuts % 2 == 0 ? a : b).CutStream();
-      ASSERT_TRUE(a.WaitStream(false) && b.WaitStream(false));
-      b.service().Connect(address, PeerLane::kControl, b);
-      ASSERT_TRUE(a.WaitStream(true) && b.WaitStream(true));
+      ASSERT_NO_FATAL_FAILURE(OpenAnew(cuts % 2 == 0 ? a : b, a, b, address));
       ++cuts;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -128,6 +61,74 @@ TEST(PeerStreamsLinkTest, LettersArriveInOrderAndOnceThoughStreamsBreak) {
   EXPECT_EQ(cuts, kCuts);
   ExpectLetters(a.letters(), kLetters);
   ExpectLetters(b.letters(), kLetters);
+}
+
+// A node's machine of which the other nodes are reached over streams. The test drives it.
+class MachineOverStreams final : public World {
+ public:
+  MachineOverStreams(std::uint64_t own, std::uint64_t other, int workers)
+      : World({.resources = Resources(workers, 0), .workers = workers, .wait_here_max = 2e6}),
+        way(own, other),
+        peer(machine.AddPeer(OptionsOfNode(other).own.node, other * 10, Resources(2, 0))) {
+    machine.StartWorkers();
+  }
+
+  bool Recall(Worker& worker, const Task& task) override {
+    return worker.lender == 0 && World::Recall(worker, task);
+  }
+  void TellPeer(const Peer&, const PeerMessage& message) override { way.Send(message); }
+
+  void Step() {
+    machine.SetTime(now += 10'000'000);
+    for (const PeerMessage& message : way.TakeLetters()) machine.Receive(peer, message);
+    machine.Run();
+    way.SendOutgoing();
+  }
+
+  LinkedNode way;
+  Peer& peer;
+  std::int64_t now = 0;
+};
+
+// Both go on until it is so; false if that takes too long.
+template <typename Condition>
+bool StepUntil(MachineOverStreams& a, MachineOverStreams& b, Condition condition) {
+  const auto deadline = Deadline::After(kStreamPatience);
+  for (; !condition(); std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    if (deadline.expired()) return false;
+    a.Step();
+    b.Step();
+  }
+  return true;
+}
+
+TEST(PeerStreamsLinkTest, MachinesLendEachOtherWorkersThoughStreamsBreak) {
+  MachineOverStreams borrower(1, 2, 0);
+  MachineOverStreams lender(2, 1, 1);
+  const std::string address = borrower.way.service().Listen("127.0.0.1:0", borrower.way);
+  lender.way.service().Connect(address, PeerLane::kControl, lender.way);
+  ASSERT_TRUE(borrower.way.WaitStream(true) && lender.way.WaitStream(true));
+  const auto cut = [&](MachineOverStreams& cutter) {
+    OpenAnew(cutter.way, borrower.way, lender.way, address);
+  };
+  for (int round = 0; round < 5; ++round) {
+    const World::Call call = borrower.Submit();
+    borrower.way.SendOutgoing();  // It wants a worker;
+    ASSERT_NO_FATAL_FAILURE(cut(round % 2 == 0 ? borrower : lender));
+    ASSERT_TRUE(StepUntil(borrower, lender, [&] { return !borrower.peer.borrowed.empty(); }));
+    EXPECT_EQ(lender.peer.lent.size(), 1U);
+    EXPECT_EQ(borrower.peer.borrowed.size(), 1U);
+    Worker& worker = *borrower.peer.borrowed.begin()->second;
+    borrower.Finish(borrower.Begin(worker));
+    EXPECT_EQ(borrower.State(call.result()), "value");
+    borrower.Forget(call.result());
+    borrower.Step();  // and needs it no longer.
+    ASSERT_NO_FATAL_FAILURE(cut(round % 2 == 0 ? lender : borrower));
+    ASSERT_TRUE(StepUntil(borrower, lender, [&] { return lender.peer.lent.empty(); }));
+    EXPECT_TRUE(borrower.peer.borrowed.empty());
+  }
+  borrower.ExpectNothingLeft();
+  lender.ExpectNothingLeft();
 }
 
 }  // namespace

@@ -41,9 +41,9 @@ class Authority {
   TlsFiles FilesFor(const std::string& node, const Authority& trusted) const {
     const Key key(EVP_EC_gen("P-256"));
     const Certificate certificate = Make(key.get(), node, X509_get_subject_name(own_.get()));
-    const TlsFiles files{.certificate = folder_ / (node + "-certificate.pem"),
-                         .key = folder_ / (node + "-key.pem"),
-                         .authorities = trusted.file()};
+    TlsFiles files{.certificate = folder_ / (node + "-certificate.pem"),
+                   .key = folder_ / (node + "-key.pem"),
+                   .authorities = trusted.file()};
     Write(certificate.get(), nullptr, files.certificate);
     Write(nullptr, key.get(), files.key);
     return files;
