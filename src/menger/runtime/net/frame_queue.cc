@@ -1,6 +1,5 @@
 #include "menger/runtime/net/frame_queue.h"
 
-#include <cstdint>
 #include <cstring>
 
 namespace menger {

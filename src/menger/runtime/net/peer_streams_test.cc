@@ -326,7 +326,11 @@ TEST(PeerStreamsTest, AProcessThatIsKilledEndsItsStreams) {
     for (;;) pause();
   }
   std::optional<FileDescriptor> come;
-  while (!come) come = meeting.Accept();
+  for (const auto patience = Deadline::After(kStreamPatience); !come && !patience.expired();) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    come = meeting.Accept();
+  }
+  ASSERT_TRUE(come);
   RawEnd to_child(std::move(*come));
   EchoingOwner owner;
   PeerStreams service(OptionsOfNode(1));
