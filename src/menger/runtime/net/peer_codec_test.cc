@@ -4,11 +4,26 @@
 #include <gtest/gtest.h>
 
 #include "menger/base/random.h"
+#include "menger/runtime/calls/task_spec.h"
 
 namespace menger {
 namespace {
 
 using testing::HasSubstr;
+
+Payload BytesOf(std::string_view text) {
+  return Payload::Copy(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+Payload SomeCall() {
+  SpecBuilder builder({.task = TaskId{Id{.low = 1}}, .parent = TaskId{Id{.low = 2}}}, 0, {}, "",
+                      "call", 0);
+  return Payload::Copy(builder.Finish()->bytes());
+}
+
+std::string TextOf(const Payload& payload) {
+  return {reinterpret_cast<const char*>(payload.bytes().data()), payload.size()};
+}
 
 PeerMessage FullMessage() {
   PeerMessage message{.kind = PeerMessage::Kind::kLost,
@@ -22,6 +37,11 @@ PeerMessage FullMessage() {
                       .scheduling = "cpu=1",
                       .text = std::string("0;\0cpu", 6),
                       .begun = {1, 2, ~std::uint64_t{0}}};
+  message.object = ObjectId{Id{.high = 12, .low = 13}};
+  message.value = ObjectValue::Inline(BytesOf("a value"));
+  message.value.extent.bytes = 7;
+  message.references = {{ObjectId{Id{.high = 14, .low = 15}}, NodeId{Id{.high = 16}}, 17}, {}};
+  message.call = BytesOf("a call");
   message.source.high = 3;
   message.source.low = 4;
   message.cause = {.kind = FailureKind::kNodeDied,
@@ -52,6 +72,17 @@ void ExpectSame(const PeerMessage& a, const PeerMessage& b) {
   EXPECT_EQ(a.cause.value, b.cause.value);
   EXPECT_EQ(a.cause.final, b.cause.final);
   EXPECT_EQ(a.begun, b.begun);
+  EXPECT_EQ(a.object, b.object);
+  EXPECT_EQ(a.value.kind, b.value.kind);
+  EXPECT_EQ(a.value.extent.bytes, b.value.extent.bytes);
+  EXPECT_EQ(TextOf(a.value.payload), TextOf(b.value.payload));
+  ASSERT_EQ(a.references.size(), b.references.size());
+  for (std::size_t i = 0; i < a.references.size(); ++i) {
+    EXPECT_EQ(a.references[i].object, b.references[i].object);
+    EXPECT_EQ(a.references[i].node, b.references[i].node);
+    EXPECT_EQ(a.references[i].epoch, b.references[i].epoch);
+  }
+  EXPECT_EQ(TextOf(a.call), TextOf(b.call));
 }
 
 using Packet = PeerLink<PeerMessage>::Packet;
@@ -59,9 +90,10 @@ using Packet = PeerLink<PeerMessage>::Packet;
 TEST(PeerCodecTest, MessagesAndPacketsComeBackAsTheyWere) {
   ExpectSame(DecodePeerMessage(EncodePeerMessage(FullMessage())), FullMessage());
   ExpectSame(DecodePeerMessage(EncodePeerMessage({})), {});
-  for (std::uint8_t kind = 0; kind <= static_cast<std::uint8_t>(PeerMessage::Kind::kRelease);
+  for (std::uint8_t kind = 0; kind <= static_cast<std::uint8_t>(PeerMessage::Kind::kCancel);
        ++kind) {
-    const PeerMessage message{.kind = static_cast<PeerMessage::Kind>(kind)};
+    PeerMessage message{.kind = static_cast<PeerMessage::Kind>(kind)};
+    if (message.kind == PeerMessage::Kind::kCall) message.call = SomeCall();
     ExpectSame(DecodePeerMessage(EncodePeerMessage(message)), message);
   }
   const Packet packet{1, 2, 3, 4, 5, FullMessage()};
@@ -110,9 +142,17 @@ TEST(PeerCodecTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(changed(1, 2), HasSubstr("2 as 'clean'"));
   // Behind kind, clean and count lie 16 + 16 + 24 bytes, then the first text's length.
   EXPECT_THAT(changed(6 + 56 + 3, 255), HasSubstr("'scheduling'"));
+  // Behind `begun` lie an id, a value (1 + 8 + 4), references (4) and a call (4).
+  const std::size_t begun = right.size() - 4 - (16 + 13 + 4 + 4);
   std::vector<std::byte> many = right;
-  for (std::size_t i = many.size() - 4; i < many.size(); ++i) many[i] = std::byte{255};
+  for (std::size_t i = begun; i < begun + 4; ++i) many[i] = std::byte{255};
   EXPECT_THAT(WhyNot(many), HasSubstr("4294967295 elements in 'begun'"));
+  EXPECT_THAT(changed(begun - kPacketHeadBytes + 20, 2), HasSubstr("a value of kind 2"));
+  EXPECT_THAT(changed(begun - kPacketHeadBytes + 20, 6), HasSubstr("6 as 'value.kind'"));
+  EXPECT_THAT(changed(right.size() - kPacketHeadBytes - 8, 1), HasSubstr("in 'references'"));
+  EXPECT_THAT(changed(right.size() - kPacketHeadBytes - 4, 1), HasSubstr("in 'call'"));
+  const auto call = static_cast<int>(PeerMessage::Kind::kCall);
+  EXPECT_THAT(changed(0, call), HasSubstr("a call that is none"));
 }
 
 TEST(PeerCodecTest, RandomChangesAreReadOrRefused) {
