@@ -28,7 +28,13 @@ inline constexpr int kStoreTables = 8;
 
 // Grows with each change of a store and is never given twice: a key that was deleted and made again
 // has another version. 0: the key is not there.
+//
+// The high bits say after how many fail-overs it was given: those that a store has forgotten with
+// its newest changes it cannot give again. By a version of another epoch a caller knows that.
 using StoreVersion = std::uint64_t;
+
+inline constexpr int kFailOverShift = 40;
+constexpr std::uint64_t FailOversOf(StoreVersion version) { return version >> kFailOverShift; }
 
 // Names one lease; a later one has a larger epoch. 0: none.
 using LeaseEpoch = std::uint64_t;
@@ -101,6 +107,7 @@ struct StoreResult {
 struct StorePage {
   std::vector<StoreRecord> records;
   std::string next;            // `after` of the next page; empty: there are no more.
+  StoreVersion newest = 0;     // That the store had given before the page was read.
   std::optional<Error> error;  // Unavailable, DeadlineExceeded: the records are not all.
 };
 
@@ -116,7 +123,8 @@ class StoreWatch {
 // It promises what Redis with shards and asynchronous replicas can keep, and no more: a change of
 // one key is atomic; operations on one key that are submitted one after the other take effect in
 // that order; between keys there is none, and no transaction. After a fail-over the newest changes
-// may be gone, so owners write their live state again.
+// may be gone, leases among them, so owners write their live state again; an old primary that has
+// not noticed goes on for less than a lease.
 //
 // It is slow by assumption: callers go on and are told. Completions and hints come on any thread,
 // also before the call returns; they must not throw, wait, or call the store or take a lock that is

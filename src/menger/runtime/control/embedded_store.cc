@@ -166,6 +166,7 @@ void EmbeddedStore::Scan(StoreTable table, std::string prefix, std::string after
     page.error = DeadlineExceeded("the deadline of a scan had passed before");
     return completion(std::move(page));
   }
+  page.newest = version_.load();
   // The first keys of each shard, of which the first of all are read.
   const auto wanted = static_cast<std::size_t>(std::max(limit, 1));
   std::vector<std::string> keys;

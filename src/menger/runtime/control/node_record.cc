@@ -1,0 +1,62 @@
+#include "menger/runtime/control/node_record.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "menger/base/error.h"
+
+namespace menger {
+namespace {
+
+constexpr double kPartsOfOne = 1e4;  // See Resources.
+constexpr std::size_t kHalfDigits = 16;
+
+bool ReadHalf(std::string_view digits, std::uint64_t& half) {
+  const char* const end = digits.data() + digits.size();
+  const auto [at, error] = std::from_chars(digits.data(), end, half, 16);
+  return error == std::errc() && at == end;
+}
+
+}  // namespace
+
+std::string KeyOf(const NodeId& id) { return ToString(id); }
+
+std::string Encode(const NodeRecord& record) {
+  nlohmann::ordered_json resources = nlohmann::ordered_json::object();
+  for (const Resources::Named& amount : record.resources.amounts()) {
+    resources[amount.name] = amount.parts;
+  }
+  const nlohmann::ordered_json json = {
+      {"epoch", record.epoch},
+      {"name", record.name},
+      {"address", record.address},
+      {"state", record.state == NodeRecord::State::kUp ? "up" : "draining"},
+      {"resources", std::move(resources)}};
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
+}
+
+std::optional<NodeRecord> DecodeNodeRecord(std::string_view key, std::string_view value) {
+  NodeRecord record;
+  if (key.size() != 2 * kHalfDigits || !ReadHalf(key.substr(0, kHalfDigits), record.id.high) ||
+      !ReadHalf(key.substr(kHalfDigits), record.id.low)) {
+    return std::nullopt;
+  }
+  try {
+    const nlohmann::json json = nlohmann::json::parse(value);
+    json.at("epoch").get_to(record.epoch);
+    json.at("name").get_to(record.name);
+    json.at("address").get_to(record.address);
+    const auto state = json.at("state").get<std::string>();
+    if (state != "up") record.state = NodeRecord::State::kDraining;
+    for (const auto& [name, parts] : json.at("resources").items()) {
+      record.resources.Set(name, static_cast<double>(parts.get<std::int64_t>()) / kPartsOfOne);
+    }
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return record;
+}
+
+}  // namespace menger

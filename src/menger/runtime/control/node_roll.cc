@@ -1,0 +1,142 @@
+#include "menger/runtime/control/node_roll.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace menger {
+namespace {
+
+// Parts of a lease,
+constexpr std::int64_t kReadPart = 3;
+constexpr std::int64_t kPatiencePart = 5;
+constexpr std::int64_t kPausePart = 50;  // After a failure, and between hints.
+// and leases.
+constexpr std::int64_t kDoubtLeases = 2;     // After a fail-over.
+constexpr std::int64_t kBuriedLeases = 100;  // Long after its last write can have arrived.
+
+}  // namespace
+
+NodeRoll::NodeRoll(const NodeId& self, std::int64_t lease, int page_records)
+    : self_(KeyOf(self)), lease_(lease), page_records_(page_records) {}
+
+std::int64_t NodeRoll::wake_at() const {
+  return asked_ != 0 ? sent_at_ + lease_ / kPatiencePart : next_at_;
+}
+
+void NodeRoll::ReadSoon(std::int64_t now) {
+  next_at_ = std::min(next_at_, std::max(now, began_at_ + lease_ / kPausePart));
+}
+
+std::vector<NodeChange> NodeRoll::TakeChanges() { return std::exchange(changes_, {}); }
+
+const NodeRecord* NodeRoll::FindAt(std::string_view address) const {
+  const NodeRecord* youngest = nullptr;
+  for (const auto& [key, node] : nodes_) {
+    if (node.address != address) continue;
+    if (youngest == nullptr || node.epoch > youngest->epoch) youngest = &node;
+  }
+  return youngest;
+}
+
+std::optional<StoreAsk> NodeRoll::Next(std::int64_t now) {
+  const std::int64_t patience = lease_ / kPatiencePart;
+  if (!deletes_.empty()) {
+    last_number_ += 2;  // Whose answer nobody waits for: it will be read.
+    return StoreAsk{
+        .number = last_number_, .batch = std::exchange(deletes_, {}), .patience = patience};
+  }
+  if (asked_ != 0 && now - sent_at_ >= patience) {
+    asked_ = 0;
+    next_at_ = now;
+    after_.clear();
+  }
+  if (asked_ != 0 || now < next_at_) return std::nullopt;
+  if (after_.empty()) {
+    records_.clear();
+    began_at_ = now;
+    next_at_ = now + lease_ / kReadPart;
+  }
+  last_number_ += 2;
+  asked_ = last_number_;
+  sent_at_ = now;
+  return StoreAsk{.number = asked_, .after = after_, .limit = page_records_, .patience = patience};
+}
+
+void NodeRoll::Read(std::uint64_t number, StorePage page, std::int64_t now,
+                    std::uint64_t own_epoch) {
+  if (number != asked_) return;
+  asked_ = 0;
+  const std::uint64_t fail_overs = FailOversOf(page.newest);
+  const bool other = !after_.empty() && fail_overs != reading_fail_overs_;
+  reading_fail_overs_ = fail_overs;
+  after_.clear();
+  if (!page.error && (!heard_at_ || fail_overs > fail_overs_)) {
+    fail_overs_ = fail_overs;
+    heard_at_ = now;
+  }
+  // What an old primary says is as good as nothing.
+  if (page.error || other || fail_overs < fail_overs_) {
+    next_at_ = now + lease_ / kPausePart;
+    return;
+  }
+  std::ranges::move(page.records, std::back_inserter(records_));
+  if (page.next.empty()) return Finish(now, own_epoch);
+  after_ = std::move(page.next);
+  next_at_ = now;
+}
+
+// A record of a life that is there.
+void NodeRoll::Compare(const StoreRecord& record) {
+  if (buried_.contains(record.key)) return;
+  StoreVersion& version = versions_[record.key];
+  if (std::exchange(version, record.version) == record.version) return;
+  std::optional<NodeRecord> node = DecodeNodeRecord(record.key, record.value);
+  if (!node) return;
+  const auto known = nodes_.find(record.key);
+  if (known == nodes_.end()) {
+    changes_.push_back({NodeChange::Kind::kMet, *node});
+    nodes_.emplace(record.key, *std::move(node));
+  } else if (known->second.state != node->state) {
+    changes_.push_back({NodeChange::Kind::kChanged, *node});
+    known->second = *std::move(node);
+  }
+}
+
+// The whole table has been read.
+void NodeRoll::Finish(std::int64_t now, std::uint64_t own_epoch) {
+  std::erase_if(records_, [this](const StoreRecord& record) { return record.key == self_; });
+  const auto is_there = [this](const std::string& key) {
+    const auto at = std::ranges::lower_bound(records_, key, {}, &StoreRecord::key);
+    return at != records_.end() && at->key == key && !at->expired;
+  };
+  for (const StoreRecord& record : records_) {
+    if (!record.expired) Compare(record);
+  }
+  std::erase_if(versions_, [&](const auto& known) { return !is_there(known.first); });
+  ForgetBuried(now);
+  if (began_at_ - *heard_at_ < kDoubtLeases * lease_) return;
+  bool oldest = true;
+  for (auto at = nodes_.begin(); at != nodes_.end();) {
+    if (is_there(at->first)) {
+      oldest = oldest && own_epoch < at->second.epoch;
+      ++at;
+      continue;
+    }
+    changes_.push_back({NodeChange::Kind::kDied, std::move(at->second)});
+    buried_.emplace(at->first, now);
+    at = nodes_.erase(at);
+  }
+  if (!oldest) return;  // One is enough.
+  for (StoreRecord& record : records_) {
+    if (!record.expired) continue;
+    deletes_.push_back(
+        StoreOperation::DeleteIf(StoreTable::kNodes, std::move(record.key), record.version));
+  }
+}
+
+void NodeRoll::ForgetBuried(std::int64_t now) {
+  std::erase_if(buried_,
+                [&](const auto& life) { return now - life.second >= kBuriedLeases * lease_; });
+}
+
+}  // namespace menger
