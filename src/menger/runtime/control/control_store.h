@@ -124,7 +124,7 @@ class StoreWatch {
 // one key is atomic; operations on one key that are submitted one after the other take effect in
 // that order; between keys there is none, and no transaction. After a fail-over the newest changes
 // may be gone, leases among them, so owners write their live state again; an old primary that has
-// not noticed goes on for less than a lease.
+// not noticed goes on for less than half a lease.
 //
 // It is slow by assumption: callers go on and are told. Completions and hints come on any thread,
 // also before the call returns; they must not throw, wait, or call the store or take a lock that is

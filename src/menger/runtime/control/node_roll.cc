@@ -9,9 +9,11 @@ namespace {
 // Parts of a lease,
 constexpr std::int64_t kReadPart = 3;
 constexpr std::int64_t kPatiencePart = 5;
-constexpr std::int64_t kPausePart = 50;  // After a failure, and between hints.
+constexpr std::int64_t kPausePart = 50;      // After a failure, and between hints.
+constexpr std::int64_t kOldPrimaryPart = 2;  // An old primary goes on for less.
+// half leases after a fail-over,
+constexpr std::int64_t kDoubtHalves = 3;
 // and leases.
-constexpr std::int64_t kDoubtLeases = 2;     // After a fail-over.
 constexpr std::int64_t kBuriedLeases = 100;  // Long after its last write can have arrived.
 
 }  // namespace
@@ -66,18 +68,16 @@ void NodeRoll::Read(std::uint64_t number, StorePage page, std::int64_t now,
                     std::uint64_t own_epoch) {
   if (number != asked_) return;
   asked_ = 0;
-  const std::uint64_t fail_overs = FailOversOf(page.newest);
-  const bool other = !after_.empty() && fail_overs != reading_fail_overs_;
-  reading_fail_overs_ = fail_overs;
   after_.clear();
-  if (!page.error && (!heard_at_ || fail_overs > fail_overs_)) {
-    fail_overs_ = fail_overs;
-    heard_at_ = now;
-  }
-  // What an old primary says is as good as nothing.
-  if (page.error || other || fail_overs < fail_overs_) {
+  if (page.error) {
     next_at_ = now + lease_ / kPausePart;
     return;
+  }
+  // If it happens between two pages, they prove nothing.
+  const std::uint64_t fail_overs = FailOversOf(page.newest);
+  if (!heard_at_ || fail_overs > fail_overs_) {
+    fail_overs_ = fail_overs;
+    heard_at_ = now;
   }
   std::ranges::move(page.records, std::back_inserter(records_));
   if (page.next.empty()) return Finish(now, own_epoch);
@@ -105,32 +105,49 @@ void NodeRoll::Compare(const StoreRecord& record) {
 // The whole table has been read.
 void NodeRoll::Finish(std::int64_t now, std::uint64_t own_epoch) {
   std::erase_if(records_, [this](const StoreRecord& record) { return record.key == self_; });
-  const auto is_there = [this](const std::string& key) {
-    const auto at = std::ranges::lower_bound(records_, key, {}, &StoreRecord::key);
-    return at != records_.end() && at->key == key && !at->expired;
-  };
   for (const StoreRecord& record : records_) {
     if (!record.expired) Compare(record);
   }
-  std::erase_if(versions_, [&](const auto& known) { return !is_there(known.first); });
+  std::erase_if(versions_, [this](const auto& known) { return !IsThere(known.first); });
   ForgetBuried(now);
-  if (began_at_ - *heard_at_ < kDoubtLeases * lease_) return;
-  bool oldest = true;
+  std::erase_if(missing_, [this](const auto& life) {
+    return !nodes_.contains(life.first) &&
+           !std::ranges::binary_search(records_, life.first, {}, &StoreRecord::key);
+  });
+  if (2 * (began_at_ - *heard_at_) < kDoubtHalves * lease_) return missing_.clear();
+  BuryMissing(now);
+  const bool oldest =
+      std::ranges::all_of(nodes_, [&](const auto& node) { return own_epoch < node.second.epoch; });
+  for (const StoreRecord& record : records_) {
+    if (!oldest || !record.expired || !IsOver(record.key)) continue;  // One is enough.
+    deletes_.push_back(StoreOperation::DeleteIf(StoreTable::kNodes, record.key, record.version));
+  }
+}
+
+bool NodeRoll::IsThere(std::string_view key) const {
+  const auto at = std::ranges::lower_bound(records_, key, {}, &StoreRecord::key);
+  return at != records_.end() && at->key == key && !at->expired;
+}
+
+bool NodeRoll::IsOver(std::string_view key) const {
+  const auto found = missing_.find(key);
+  return found != missing_.end() && began_at_ - found->second >= lease_ / kOldPrimaryPart;
+}
+
+void NodeRoll::BuryMissing(std::int64_t now) {
+  std::erase_if(missing_, [this](const auto& life) { return IsThere(life.first); });
+  for (const StoreRecord& record : records_) {
+    if (record.expired) missing_.try_emplace(record.key, now);
+  }
   for (auto at = nodes_.begin(); at != nodes_.end();) {
-    if (is_there(at->first)) {
-      oldest = oldest && own_epoch < at->second.epoch;
+    if (!IsThere(at->first)) missing_.try_emplace(at->first, now);
+    if (!IsOver(at->first)) {
       ++at;
       continue;
     }
     changes_.push_back({NodeChange::Kind::kDied, std::move(at->second)});
     buried_.emplace(at->first, now);
     at = nodes_.erase(at);
-  }
-  if (!oldest) return;  // One is enough.
-  for (StoreRecord& record : records_) {
-    if (!record.expired) continue;
-    deletes_.push_back(
-        StoreOperation::DeleteIf(StoreTable::kNodes, std::move(record.key), record.version));
   }
 }
 

@@ -29,10 +29,12 @@ struct NodeChange {
 // time.
 //
 // A life that was there, and whose record is gone or expired, is over, if the store has lost
-// nothing: NodeLease counts more strictly than the store. A store that has failed over may have
-// lost it although it lives. So a page counts as proof only if it was asked for two leases after
-// this node first heard of the store's last fail-over: one in which an old primary may still have
-// renewed, one that it may have given last. Meanwhile who lives has written himself again.
+// nothing: NodeLease counts more strictly than the store. But a store that has failed over may have
+// lost it although it lives, and an old primary does not hear of those who renew elsewhere. So two
+// readings have to find it missing. Both began one lease and a half after this node first heard of
+// the store's last fail-over: half a lease in which an old primary may have renewed, and one that
+// it may have given last; whoever lives has written himself again. And between them lies half a
+// lease, after which the second is not an old primary's.
 class NodeRoll {
  public:
   // `self` is not listed. `lease`: nanoseconds. `page_records`: that are read at a time.
@@ -56,6 +58,9 @@ class NodeRoll {
  private:
   void Compare(const StoreRecord& record);
   void Finish(std::int64_t now, std::uint64_t own_epoch);
+  void BuryMissing(std::int64_t now);
+  bool IsThere(std::string_view key) const;  // As the reading found it.
+  bool IsOver(std::string_view key) const;
   void ForgetBuried(std::int64_t now);
 
   const std::string self_;  // Its key.
@@ -64,6 +69,7 @@ class NodeRoll {
 
   std::map<std::string, NodeRecord, std::less<>> nodes_;
   std::map<std::string, StoreVersion, std::less<>> versions_;  // That were read of these.
+  std::map<std::string, std::int64_t, std::less<>> missing_;   // Gone or expired, found first at.
   std::map<std::string, std::int64_t, std::less<>> buried_;    // Lives that are over, since when.
   std::vector<NodeChange> changes_;
 
@@ -72,7 +78,6 @@ class NodeRoll {
 
   // The reading that is under way, or the next.
   std::vector<StoreRecord> records_;
-  std::uint64_t reading_fail_overs_ = 0;
   std::string after_;
   std::int64_t began_at_ = 0;
   std::int64_t sent_at_ = 0;

@@ -15,10 +15,11 @@ constexpr std::int64_t kLease = 10'000'000'000;
 constexpr std::int64_t kStep =
     kLease / 500;  // What happens within one happens in order, at its end.
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-constexpr double kDrift = 0.01;  // Clocks are faster or slower by so much.
-// A name may have two holders for so long after a fail-over: an old primary goes on for nearly a
-// lease, and what it gave last is over after another, by the slowest clock.
-constexpr std::int64_t kDoubledMax = 2 * kLease;
+constexpr double kDrift = 0.01;                           // Clocks are faster or slower by so much.
+constexpr std::int64_t kOldPrimaryMax = kLease / 20 * 9;  // It goes on for so long, at the most.
+// A name may have two holders for so long after a fail-over: while one looks at an old primary, for
+// what that gave last, and for what the other was given just before the first wrote itself again.
+constexpr std::int64_t kDoubledMax = kOldPrimaryMax + 2 * kLease;
 constexpr int kPageRecords = 3;  // So that there are several pages.
 
 }  // namespace
@@ -60,6 +61,7 @@ MembershipWorld::MembershipWorld(std::uint64_t seed)
     : random_(Random::FromSeed(seed)),
       store_(random_, kLease / 5, random_.Uniform(1 - kDrift, 1 + kDrift)),
       calm_(Draw(3) == 0),
+      suspicious_(Draw(6) == 0),
       hosts_(2 + Draw(3)),
       names_(Draw(3)),
       fail_overs_(4 * Draw(4)),
@@ -126,6 +128,7 @@ void MembershipWorld::Ask(Life& life, StoreAsk ask) {
 
 // Does what a life has to do now.
 void MembershipWorld::Go(Life& life) {
+  if (suspicious_ && Draw(3) == 0) life.membership.Hint(life.Local(now_));
   std::vector<StoreAsk> asks = life.membership.Next(life.Local(now_));
   if (life.membership.own().state() == NodeLease::State::kOver && !asks.empty()) {
     throw Internal("a life that is over asks for something");
@@ -215,7 +218,7 @@ void MembershipWorld::CheckNames() {
 
 void MembershipWorld::Run() {
   for (int host = 0; host < hosts_; ++host) Start(host);
-  const std::int64_t disturbed_until = kLease * (1 + Draw(4));
+  const std::int64_t disturbed_until = kLease * (1 + Draw(5));
   while (now_ < disturbed_until) {
     StepTo(std::min(now_ + DrawTime(kLease / 2), disturbed_until));
     Disturb();
@@ -305,13 +308,14 @@ void MembershipWorld::DisturbLife(Life& life) {
 void MembershipWorld::FailOver() {
   ++counts_.fail_overs;
   fail_over_at_ = now_;
-  // An old primary goes on for less than a lease.
-  store_.FailOver(Draw(2) == 0 ? DrawTime(kLease * 9 / 10) : 0);
+  store_.FailOver(Draw(2) == 0 ? DrawTime(kOldPrimaryMax) : 0);
+  if (!calm_ && Draw(4) == 0) store_.Refuse(now_ + DrawTime(4 * kLease));
   const std::int64_t outage = DrawTime(calm_ ? kLease / 20 : kLease / 2);
   for (const auto& life : lives_) life->cut_until = std::max(life->cut_until, now_ + outage);
 }
 
 void MembershipWorld::HealAll() {
+  store_.Refuse(now_);
   store_.set_faults({.delay = kLease / 50});
   for (const auto& life : lives_) {
     life->cut_until = std::min(life->cut_until, now_);

@@ -76,6 +76,7 @@ class MembershipWorld {
   SimulatedStore store_;
   MembershipCounts counts_;
   bool calm_ = false;
+  bool suspicious_ = false;  // Nodes read often.
   int hosts_ = 0;
   int names_ = 0;
   int fail_overs_ = 0;  // One disturbance in so many; 0: none.

@@ -182,6 +182,8 @@ bool SimulatedStore::IsOver(const Primary& primary, LeaseEpoch lease) const {
 }
 
 StoreResult SimulatedStore::Apply(Primary& primary, const StoreOperation& operation) {
+  const bool changes = operation.kind != Kind::kGet && operation.kind != Kind::kRenew;
+  if (changes && now_ < refuses_until_) return Failed(Unavailable("the disk is full"));
   switch (operation.kind) {
     case Kind::kGet: {
       const auto& table = primary.tables[Place(operation.table)];

@@ -42,6 +42,9 @@ class SimulatedStore {
   std::unique_ptr<ControlStore> Connect(int client);
   void Cut(int client, bool cut) { clients_[client].cut = cut; }
 
+  // Until then it writes nothing and gives no lease, but renews them: its disk is full.
+  void Refuse(std::int64_t until) { refuses_until_ = until; }
+
   // Some clients, for so long, go on with the old primary.
   void FailOver(std::int64_t overlap);
 
@@ -116,6 +119,7 @@ class SimulatedStore {
   std::multimap<std::int64_t, std::function<void()>> due_;  // Of equal times the first first.
   std::map<int, Client> clients_;
   std::vector<Watching*> watchings_;
+  std::int64_t refuses_until_ = 0;
   Primary primary_;
   Primary old_;
   std::deque<Change> newest_;
