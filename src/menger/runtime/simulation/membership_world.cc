@@ -26,32 +26,12 @@ constexpr int kPageRecords = 3;  // So that there are several pages.
 
 // One start of a node.
 struct MembershipWorld::Life {
-  Life(const NodeRecord& self, const MembershipOptions& options) : membership(self, options) {}
-
-  std::int64_t Local(std::int64_t time) const {
-    return offset + static_cast<std::int64_t>(static_cast<double>(time) * rate);
-  }
-  std::int64_t WakeAt() const {
-    const std::int64_t wake = membership.wake_at();
-    if (!runs() || wake == kNever) return kNever;
-    const double real = static_cast<double>(wake - offset) / rate;
-    return std::max(static_cast<std::int64_t>(real) + late + 1, paused_until);
-  }
-  bool runs() const { return connection != nullptr; }
-  bool Lives(std::int64_t time) const { return runs() && membership.own().Lives(Local(time)); }
-
-  Membership membership;
-  std::unique_ptr<ControlStore> connection;  // Null: it is no more.
-  std::unique_ptr<StoreWatch> watch;
+  std::unique_ptr<SimulatedMember> member;
   int host = 0;
-  double rate = 1;
-  std::int64_t offset = 0;
-  std::int64_t late = 0;
-  std::int64_t paused_until = 0;
   std::int64_t cut_until = 0;
   std::int64_t troubled_at = -kNever / 2;  // When it could not go on last.
   std::int64_t leave_at = kNever;
-  bool member = false;
+  bool joined = false;
   bool over = false;
   std::set<NodeId> met;
   std::set<NodeId> dead;
@@ -59,7 +39,7 @@ struct MembershipWorld::Life {
 
 MembershipWorld::MembershipWorld(std::uint64_t seed)
     : random_(Random::FromSeed(seed)),
-      store_(random_, kLease / 5, random_.Uniform(1 - kDrift, 1 + kDrift)),
+      store_(random_, kLease / 5, random_.Uniform(1 - kClockDrift, 1 + kClockDrift)),
       calm_(Draw(3) == 0),
       suspicious_(Draw(6) == 0),
       hosts_(2 + Draw(3)),
@@ -78,7 +58,7 @@ MembershipWorld::~MembershipWorld() = default;
 
 MembershipWorld::Life* MembershipWorld::FindLife(const NodeId& id) const {
   for (const auto& life : lives_) {
-    if (life->membership.own().self().id == id) return life.get();
+    if (life->member->self().id == id) return life.get();
   }
   return nullptr;
 }
@@ -89,70 +69,33 @@ void MembershipWorld::Start(int host) {
                   .address = fmt::format("10.0.0.{}:7000", host)};
   // Hosts of one name wait for each other.
   if (host < 2 * names_) self.name = fmt::format("name{}", host % names_);
-  auto life = std::make_unique<Life>(
+  lives_.push_back(std::make_unique<Life>());
+  Life& life = *lives_.back();
+  life.host = host;
+  life.member = std::make_unique<SimulatedMember>(
       self,
-      MembershipOptions{.lease = std::chrono::nanoseconds(kLease), .page_records = kPageRecords});
-  const auto client = static_cast<int>(lives_.size());
-  life->host = host;
-  life->rate = random_.Uniform(1 - kDrift, 1 + kDrift);
-  life->offset = DrawTime(1000 * kLease) - now_;
-  life->connection = store_.Connect(client);
-  Life* const started = life.get();
-  life->watch = life->connection->Watch(
-      StoreTable::kNodes, "", [this, started] { started->membership.Hint(started->Local(now_)); });
-  lives_.push_back(std::move(life));
-  Go(*started);
-}
-
-void MembershipWorld::Ask(Life& life, StoreAsk ask) {
-  if (life.member && ask.batch.size() == 1 && ask.batch[0].kind == StoreOperation::Kind::kAcquire) {
-    ++counts_.leases_again;
-  }
-  const Deadline deadline = Deadline::After(std::chrono::nanoseconds(ask.patience));
-  if (!ask.batch.empty()) {
-    return life.connection->Submit(
-        std::move(ask.batch), deadline,
-        [this, &life, number = ask.number](const std::vector<StoreResult>& results) {
-          if (life.paused_until > now_) return;
-          life.membership.Answered(number, results, life.Local(now_));
-          Go(life);
-        });
-  }
-  life.connection->Scan(ask.table, "", ask.after, ask.limit, deadline,
-                        [this, &life, number = ask.number](StorePage page) {
-                          if (life.paused_until > now_) return;
-                          life.membership.Read(number, std::move(page), life.Local(now_));
-                          Go(life);
-                        });
-}
-
-// Does what a life has to do now.
-void MembershipWorld::Go(Life& life) {
-  if (suspicious_ && Draw(3) == 0) life.membership.Hint(life.Local(now_));
-  std::vector<StoreAsk> asks = life.membership.Next(life.Local(now_));
-  if (life.membership.own().state() == NodeLease::State::kOver && !asks.empty()) {
-    throw Internal("a life that is over asks for something");
-  }
-  for (StoreAsk& ask : asks) Ask(life, std::move(ask));
-  Note(life);
-  life.late = DrawTime(kLease / 100);
+      MembershipOptions{.lease = std::chrono::nanoseconds(kLease), .page_records = kPageRecords},
+      store_, static_cast<int>(lives_.size()) - 1, random_,
+      [this, &life](SimulatedMember&) { Note(life); });
+  life.member->Go();
 }
 
 void MembershipWorld::Note(Life& life) {
-  const NodeLease& own = life.membership.own();
-  if (own.state() == NodeLease::State::kMember && !std::exchange(life.member, true)) {
+  const NodeLease& own = life.member->own();
+  if (suspicious_ && Draw(3) == 0) life.member->Suspect();
+  if (own.state() == NodeLease::State::kMember && !std::exchange(life.joined, true)) {
     ++counts_.members;
     if (!epochs_.insert(own.self().epoch).second) {
       throw Internal("two lives have the epoch {}", own.self().epoch);
     }
   }
-  for (const NodeChange& change : life.membership.TakeChanges()) CheckChange(life, change);
+  for (const NodeChange& change : life.member->TakeChanges()) CheckChange(life, change);
   if (own.state() == NodeLease::State::kOver) NoteEnd(life);
 }
 
 void MembershipWorld::NoteEnd(Life& life) {
   if (std::exchange(life.over, true)) return;
-  const NodeLease& own = life.membership.own();
+  const NodeLease& own = life.member->own();
   switch (own.end()) {
     case NodeLease::End::kNone:
       throw Internal("a life is over and does not say why");
@@ -168,7 +111,7 @@ void MembershipWorld::NoteEnd(Life& life) {
     case NodeLease::End::kNameTaken: {
       ++counts_.names_taken;
       const bool younger = std::ranges::any_of(lives_, [&](const auto& other) {
-        const NodeRecord& self = other->membership.own().self();
+        const NodeRecord& self = other->member->self();
         return self.name == own.self().name && self.epoch > own.self().epoch;
       });
       if (!younger) throw Internal("a life has lost its name to none that is younger");
@@ -176,8 +119,6 @@ void MembershipWorld::NoteEnd(Life& life) {
     }
   }
   starts_[life.host] = now_ + DrawTime(kLease);
-  // Its completions are under way: not here, where one may be running.
-  life.leave_at = now_;
 }
 
 void MembershipWorld::CheckChange(Life& observer, const NodeChange& change) {
@@ -196,7 +137,8 @@ void MembershipWorld::CheckChange(Life& observer, const NodeChange& change) {
       break;
     case NodeChange::Kind::kDied:
       ++counts_.died;
-      if (life->Lives(now_)) throw Internal("node {} is said to be dead, and lives", ToString(id));
+      if (life->member->Lives())
+        throw Internal("node {} is said to be dead, and lives", ToString(id));
       observer.dead.insert(id);
       break;
   }
@@ -206,7 +148,8 @@ void MembershipWorld::CheckNames() {
   for (int name = 0; name < names_; ++name) {
     int holders = 0;
     for (const auto& life : lives_) {
-      if (life->host % names_ == name && life->host < 2 * names_ && life->Lives(now_)) ++holders;
+      if (life->host % names_ == name && life->host < 2 * names_ && life->member->Lives())
+        ++holders;
     }
     if (holders < 2) continue;
     ++counts_.doubled_names;
@@ -227,12 +170,13 @@ void MembershipWorld::Run() {
   // Those that are left begin, the dead are over, and all doubts, too.
   StepTo(now_ + 5 * kLease);
   CheckRest();
+  for (const auto& life : lives_) counts_.leases_again += life->member->leases_again();
 }
 
 std::int64_t MembershipWorld::NextAt(std::int64_t most) const {
   std::int64_t next = std::min(most, store_.next_at());
   for (const auto& life : lives_) {
-    if (life->runs()) next = std::min({next, life->WakeAt(), life->leave_at});
+    if (life->member->runs()) next = std::min({next, life->member->WakeAt(), life->leave_at});
   }
   for (const auto& [host, at] : starts_) next = std::min(next, at);
   return std::min(std::max(next, now_ + kStep), most);
@@ -242,32 +186,35 @@ void MembershipWorld::StepTo(std::int64_t time) {
   for (std::int64_t next = NextAt(time);; next = NextAt(time)) {
     now_ = next;
     for (std::size_t i = 0; i < lives_.size(); ++i) {
-      if (lives_[i]->runs()) store_.Cut(static_cast<int>(i), lives_[i]->cut_until > now_);
+      if (lives_[i]->member->runs()) store_.Cut(static_cast<int>(i), lives_[i]->cut_until > now_);
     }
     store_.Advance(now_);
-    for (std::size_t i = 0; i < lives_.size(); ++i) {
-      Life& life = *lives_[i];
-      if (!life.runs()) continue;
-      if (life.membership.own().state() == NodeLease::State::kOver) {
-        life.watch.reset();
-        life.connection.reset();
-        continue;
-      }
-      if (life.leave_at <= now_) {
-        life.leave_at = kNever;
-        life.membership.Leave(life.Local(now_));
-        Go(life);
-      }
-      if (life.WakeAt() <= now_) Go(life);
-    }
-    for (int host = 0; host < hosts_; ++host) {
-      const auto start = starts_.find(host);
-      if (start == starts_.end() || start->second > now_) continue;
-      starts_.erase(start);
-      Start(host);
-    }
+    LivesGo();
+    StartDue();
     CheckNames();
     if (now_ == time) return;
+  }
+}
+
+void MembershipWorld::LivesGo() {
+  for (const auto& life : lives_) {
+    SimulatedMember& member = *life->member;
+    if (!member.runs()) continue;
+    if (life->leave_at <= now_) {
+      life->leave_at = kNever;
+      member.Leave();
+    }
+    if (member.WakeAt() <= now_) member.Go();
+    if (member.over()) member.End();
+  }
+}
+
+void MembershipWorld::StartDue() {
+  for (int host = 0; host < hosts_; ++host) {
+    const auto start = starts_.find(host);
+    if (start == starts_.end() || start->second > now_) continue;
+    starts_.erase(start);
+    Start(host);
   }
 }
 
@@ -275,7 +222,7 @@ void MembershipWorld::Disturb() {
   if (fail_overs_ > 0 && Draw(fail_overs_) == 0) FailOver();
   std::vector<Life*> running;
   for (const auto& life : lives_) {
-    if (life->runs()) running.push_back(life.get());
+    if (life->member->runs()) running.push_back(life.get());
   }
   if (running.empty()) return;
   DisturbLife(*running[static_cast<std::size_t>(Draw(static_cast<int>(running.size())))]);
@@ -284,8 +231,7 @@ void MembershipWorld::Disturb() {
 void MembershipWorld::DisturbLife(Life& life) {
   switch (Draw(5)) {
     case 0:  // Is killed.
-      life.watch.reset();
-      life.connection.reset();
+      life.member->End();
       starts_[life.host] = now_ + DrawTime(kLease);
       return;
     case 1:
@@ -293,15 +239,13 @@ void MembershipWorld::DisturbLife(Life& life) {
       life.troubled_at = life.cut_until;
       return;
     case 2:
-      life.paused_until = now_ + DrawTime(2 * kLease);
-      life.troubled_at = std::max(life.troubled_at, life.paused_until);
-      return;
+      life.troubled_at = now_ + DrawTime(2 * kLease);
+      return life.member->Pause(life.troubled_at);
     case 3:
-      life.membership.Drain(life.Local(now_));
       life.leave_at = now_ + DrawTime(kLease / 2);
-      return Go(life);
+      return life.member->Drain();
     default:
-      life.membership.Hint(life.Local(now_));
+      life.member->Suspect();
   }
 }
 
@@ -319,31 +263,31 @@ void MembershipWorld::HealAll() {
   store_.set_faults({.delay = kLease / 50});
   for (const auto& life : lives_) {
     life->cut_until = std::min(life->cut_until, now_);
-    life->paused_until = std::min(life->paused_until, now_);
+    life->member->Pause(0);
   }
 }
 
 void MembershipWorld::CheckRest() const {
   std::size_t members = 0;
-  for (const auto& life : lives_) members += life->Lives(now_) ? 1 : 0;
+  for (const auto& life : lives_) members += life->member->Lives() ? 1 : 0;
   for (const auto& life : lives_) {
-    if (!life->runs()) continue;
-    const NodeLease& own = life->membership.own();
-    if (!life->Lives(now_)) {
+    if (!life->member->runs()) continue;
+    const NodeLease& own = life->member->own();
+    if (!life->member->Lives()) {
       const bool waits = std::ranges::any_of(lives_, [&](const auto& other) {
-        return other->Lives(now_) && !own.self().name.empty() &&
-               other->membership.own().self().name == own.self().name;
+        return other->member->Lives() && !own.self().name.empty() &&
+               other->member->self().name == own.self().name;
       });
       if (!waits) throw Internal("node {} does not get in", ToString(own.self().id));
       continue;
     }
-    for (const auto& [key, node] : life->membership.others().nodes()) {
+    for (const auto& [key, node] : life->member->others().nodes()) {
       const Life* const other = FindLife(node.id);
-      if (other == nullptr || !other->Lives(now_)) {
+      if (other == nullptr || !other->member->Lives()) {
         throw Internal("node {} is dead, and node {} does not know", key, ToString(own.self().id));
       }
     }
-    if (life->membership.others().nodes().size() + 1 != members) {
+    if (life->member->others().nodes().size() + 1 != members) {
       throw Internal("node {} does not know all others", ToString(own.self().id));
     }
   }

@@ -9,6 +9,7 @@
 
 #include "menger/base/random.h"
 #include "menger/runtime/control/membership.h"
+#include "menger/runtime/simulation/simulated_member.h"
 #include "menger/runtime/simulation/simulated_store.h"
 
 namespace menger::simulation {
@@ -53,8 +54,6 @@ class MembershipWorld {
   struct Life;
 
   void Start(int host);
-  void Go(Life& life);
-  void Ask(Life& life, StoreAsk ask);
   void Note(Life& life);
   void NoteEnd(Life& life);
   void CheckChange(Life& observer, const NodeChange& change);
@@ -63,6 +62,8 @@ class MembershipWorld {
 
   void StepTo(std::int64_t time);
   std::int64_t NextAt(std::int64_t most) const;
+  void LivesGo();
+  void StartDue();
   void Disturb();
   void DisturbLife(Life& life);
   void FailOver();

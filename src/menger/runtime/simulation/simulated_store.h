@@ -52,6 +52,8 @@ class SimulatedStore {
   void Advance(std::int64_t now);
   std::int64_t next_at() const;  // That something is due; the greatest number if nothing is.
 
+  std::int64_t now() const { return now_; }
+
   // For those who check.
   std::size_t size(StoreTable table) const { return primary_.tables[Place(table)].size(); }
 
