@@ -13,6 +13,7 @@ constexpr std::int64_t kTickNanoseconds = 1'000'000;
 // Without anything to do, before the schedule counts as stuck: more than a call may be kept out.
 constexpr int kTicksMax = 2'500;
 constexpr int kNodesMax = 8;
+constexpr int kLease = 100;     // Hundredths of one.
 constexpr int kLastTicks = 12;  // After the end: what is lent goes home.
 
 }  // namespace
@@ -47,8 +48,13 @@ void SimulatedCluster::MakePlans() {
                                           !faithful_ || common_.spread || common_.meets ||
                                           (common_.seats && node_deaths_ + 1 >= nodes));
   }
+  if (nodes > 1) membership_ = std::make_unique<SimulatedMembership>(random_);
   for (int i = 0; i < nodes; ++i) StartNode(i);
-  while (!rumours_.empty()) Spread(0);
+  if (nodes == 1) return;
+  Learn(2 * kLease);
+  if (!membership_->settled()) throw Internal("nodes do not find each other");
+  haste_ = 1 + Draw(kLease / 10);
+  fail_overs_ = OneIn(3) ? 1 + Draw(2) : 0;
 }
 
 NodePlan SimulatedCluster::MakeNodePlan(int number) {
@@ -73,11 +79,7 @@ void SimulatedCluster::StartNode(int number) {
   nodes_[at] = std::make_unique<SimulatedNode>(number, ++epochs_[at], common_, MakeNodePlan(number),
                                                random_, counts_);
   nodes_[at]->Start();
-  for (const auto& other : nodes_) {
-    if (other == nullptr || other->number() == number) continue;
-    rumours_.push_back({number, epochs_[at], other->number(), other->epoch()});
-    rumours_.push_back({other->number(), other->epoch(), number, epochs_[at]});
-  }
+  if (membership_ != nullptr) membership_->Start(number, epochs_[at]);
 }
 
 void SimulatedCluster::KillNode(int number) {
@@ -85,10 +87,10 @@ void SimulatedCluster::KillNode(int number) {
   ++counts_.node_deaths;
   counts_.states.Add(nodes_[at]->machine_states());
   nodes_[at].reset();
-  for (const auto& other : nodes_) {
-    if (other == nullptr) continue;
-    rumours_.push_back({other->number(), other->epoch(), number, epochs_[at], /*died=*/true});
-  }
+  membership_->Kill(number);
+  if (births_ == 0) return;
+  --births_;
+  StartNode(number);
 }
 
 void SimulatedCluster::Run() {
@@ -96,7 +98,9 @@ void SimulatedCluster::Run() {
   bool driving = true;
   const int last_ticks = nodes_.size() > 1 ? kLastTicks : 2;
   const auto has_calls = [](const auto& node) { return node != nullptr && node->HasCalls(); };
-  while (driving || idle_ticks < last_ticks || std::ranges::any_of(nodes_, has_calls)) {
+  const auto settled = [this] { return membership_ == nullptr || membership_->settled(); };
+  while (driving || idle_ticks < last_ticks || !settled() ||
+         std::ranges::any_of(nodes_, has_calls)) {
     if (++counts_.events > kEventsMax) FailStuck();
     if (DoSomething()) {
       idle_ticks = 0;
@@ -105,7 +109,7 @@ void SimulatedCluster::Run() {
     driving = std::any_of(nodes_.begin(), nodes_.end(),
                           [](const auto& node) { return node != nullptr && node->Drives(); });
     if (++idle_ticks > kTicksMax) FailStuck();
-    LetTimePass();
+    if (LetTimePass()) idle_ticks = 0;
   }
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;
@@ -128,9 +132,8 @@ bool SimulatedCluster::DoSomething() {
     choices.emplace_back(node.get(), node->Choices());
     all += choices.back().second;
   }
-  const int rumours = static_cast<int>(rumours_.size());
   const int flying = static_cast<int>(flying_.size());
-  if (all + rumours + flying == 0) {
+  if (all + flying == 0) {
     for (const auto& [node, count] : choices) {
       if (!node->DropSomething()) continue;
       Settle();
@@ -138,29 +141,22 @@ bool SimulatedCluster::DoSomething() {
     }
     return false;
   }
-  int choice = Draw(all + rumours + flying);
+  int choice = Draw(all + flying);
   if (choice < flying) {
     Deliver(static_cast<std::size_t>(choice));
-  } else if (choice -= flying; choice < rumours) {
-    // Not at once: they take their time.
-    if (all + flying == 0 || OneIn(5)) Spread(static_cast<std::size_t>(choice));
   } else {
-    choice -= rumours;
+    choice -= flying;
     auto at = choices.begin();
     for (; choice >= at->second; ++at) choice -= at->second;
     if (node_deaths_ > 0 && OneIn(100)) {
       --node_deaths_;
-      const int number = at->first->number();
-      KillNode(number);
-      if (births_ > 0) {
-        --births_;
-        StartNode(number);
-      }
+      KillNode(at->first->number());
     } else {
       at->first->Do(choice);
     }
   }
   if (OneIn(20)) now_ += kTickNanoseconds;
+  if (membership_ != nullptr) Disturb();
   Settle();
   return true;
 }
@@ -169,7 +165,7 @@ void SimulatedCluster::Deliver(std::size_t index) {
   std::swap(flying_[index], flying_.back());
   Flying flying = std::move(flying_.back());
   flying_.pop_back();
-  if (faults_ && OneIn(10)) {
+  if ((faults_ && OneIn(10)) || Parted(flying.from, flying.to)) {
     ++counts_.packets;
     return;  // Lost.
   }
@@ -177,14 +173,55 @@ void SimulatedCluster::Deliver(std::size_t index) {
   if (node != nullptr) node->Arrive(flying.from, flying.lane, std::move(flying.packet));
 }
 
-void SimulatedCluster::Spread(std::size_t index) {
-  const Rumour rumour = rumours_[index];
-  rumours_.erase(rumours_.begin() + static_cast<std::ptrdiff_t>(index));
-  SimulatedNode* const observer = nodes_[static_cast<std::size_t>(rumour.observer)].get();
-  if (observer == nullptr || observer->epoch() != rumour.observer_epoch) return;
-  if (rumour.died) return observer->HearOfDeath(rumour.node, rumour.epoch);
-  const SimulatedNode* const node = nodes_[static_cast<std::size_t>(rumour.node)].get();
-  if (node != nullptr && node->epoch() == rumour.epoch) observer->Meet(*node);
+void SimulatedCluster::Disturb() {
+  const auto some_node = [this] { return Draw(static_cast<int>(nodes_.size())); };
+  if (faults_ && OneIn(200)) {
+    ++counts_.partings;
+    partings_.push_back({some_node(), some_node(), now_ + (1 + Draw(20)) * kTickNanoseconds});
+  }
+  if (fail_overs_ > 0 && OneIn(200)) {
+    --fail_overs_;
+    ++counts_.fail_overs;
+    membership_->FailOver();
+  }
+  const int cut = some_node();
+  if (node_deaths_ > 0 && OneIn(200) && nodes_[static_cast<std::size_t>(cut)] != nullptr) {
+    --node_deaths_;
+    membership_->Cut(cut, Draw(2 * kLease));
+  }
+  if (membership_->settled()) {
+    if (OneIn(20)) Learn(1);
+  } else {
+    Learn(haste_);
+  }
+}
+
+bool SimulatedCluster::Parted(int one, int other) const {
+  return std::ranges::any_of(partings_, [&](const Parting& parting) {
+    return now_ < parting.until &&
+           std::minmax(one, other) == std::minmax(parting.one, parting.other);
+  });
+}
+
+bool SimulatedCluster::Learn(int hundredths) {
+  membership_->Advance(hundredths);
+  const std::vector<int> over = membership_->TakeOver();
+  for (const int number : over) {
+    ++counts_.fenced;
+    KillNode(number);
+  }
+  const std::vector<SimulatedMembership::News> news = membership_->TakeNews();
+  for (const SimulatedMembership::News& one : news) {
+    SimulatedNode* const observer = nodes_[static_cast<std::size_t>(one.observer)].get();
+    const SimulatedNode* const node = nodes_[static_cast<std::size_t>(one.node)].get();
+    if (observer == nullptr) continue;
+    if (one.died) {
+      observer->HearOfDeath(one.node, one.life);
+    } else if (node != nullptr && node->epoch() == one.life) {
+      observer->Meet(*node);
+    }
+  }
+  return !over.empty() || !news.empty();
 }
 
 void SimulatedCluster::Exchange() {
@@ -214,8 +251,10 @@ void SimulatedCluster::Settle() {
   Exchange();
 }
 
-void SimulatedCluster::LetTimePass() {
+bool SimulatedCluster::LetTimePass() {
   now_ += kTickNanoseconds;
+  const bool learned =
+      membership_ != nullptr && Learn(membership_->settled() ? 1 : std::max(haste_, kLease / 10));
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;
     node->Settle(now_);
@@ -223,6 +262,7 @@ void SimulatedCluster::LetTimePass() {
     node->Settle(now_);
   }
   Exchange();
+  return learned;
 }
 
 void SimulatedCluster::FailStuck() const {

@@ -5,15 +5,17 @@
 #include <vector>
 
 #include "menger/base/random.h"
+#include "menger/runtime/simulation/simulated_membership.h"
 #include "menger/runtime/simulation/simulated_node.h"
 
 namespace menger::simulation {
 
 // One node or some, each with workers and a driver, in one thread; between them a network that
-// loses, delays and reorders what it likes; nodes that die at any moment and may begin anew; all of
-// it from one seed. A run makes a random program for each driver, runs them on a random schedule,
-// and checks that every value is that of Interpret or a permitted error, that what happens once
-// happens once, that nothing waits for ever, and that in the end nothing is left.
+// loses, delays and reorders what it likes, and between two for a while everything; nodes that die
+// at any moment, or because they are cut off from the control store, and may begin anew; all of it
+// from one seed. A run makes a random program for each driver, runs them on a random schedule, and
+// checks that every value is that of Interpret or a permitted error, that what happens once happens
+// once, that nothing waits for ever, and that in the end nothing is left.
 class SimulatedCluster {
  public:
   explicit SimulatedCluster(std::uint64_t seed);
@@ -31,13 +33,11 @@ class SimulatedCluster {
     Lane lane = Lane::kControl;
     Link::Packet packet;
   };
-  // What `observer` will learn sooner or later: that a node has died, or has come.
-  struct Rumour {
-    int observer = 0;
-    std::uint64_t observer_epoch = 0;
-    int node = 0;
-    std::uint64_t epoch = 0;
-    bool died = false;
+  // Two nodes that do not reach each other.
+  struct Parting {
+    int one = 0;
+    int other = 0;
+    std::int64_t until = 0;
   };
 
   void MakePlans();
@@ -46,10 +46,12 @@ class SimulatedCluster {
   void KillNode(int number);
   bool DoSomething();  // False if nobody can do anything.
   void Deliver(std::size_t index);
-  void Spread(std::size_t rumour);
-  void Exchange();  // What the nodes have to send goes out.
+  void Disturb();  // Perhaps: the network, and what the nodes know each other by.
+  bool Parted(int one, int other) const;
+  bool Learn(int hundredths);  // Of other nodes, while time passes; false if there was nothing.
+  void Exchange();             // What the nodes have to send goes out.
   void Settle();
-  void LetTimePass();
+  bool LetTimePass();  // False if nothing came of it.
   [[noreturn]] void FailStuck() const;
 
   int Draw(int bound) { return static_cast<int>(random_.Integers(0, bound)); }
@@ -61,10 +63,13 @@ class SimulatedCluster {
   std::vector<std::unique_ptr<SimulatedNode>> nodes_;  // By number; null for a dead one.
   std::vector<std::uint64_t> epochs_;
   std::vector<Flying> flying_;
-  std::vector<Rumour> rumours_;
-  bool poor_ = false;  // A node has no workers of its own.
+  std::vector<Parting> partings_;
+  std::unique_ptr<SimulatedMembership> membership_;  // Of several nodes.
+  bool poor_ = false;                                // A node has no workers of its own.
   bool faithful_ = false;
   bool faults_ = false;  // Of the network.
+  int haste_ = 1;        // Hundredths of a lease that pass while something happens, if it matters.
+  int fail_overs_ = 0;   // Of the store, still allowed.
   int node_deaths_ = 0;  // Still allowed,
   int births_ = 0;       // likewise.
   std::int64_t now_ = 0;

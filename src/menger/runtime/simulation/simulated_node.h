@@ -63,15 +63,18 @@ struct SimulationCounts {
   std::uint64_t asked = 0;    // other nodes that were asked for bundles,
   std::uint64_t removed = 0;  // and those that were removed while calls were in them.
   std::uint64_t loans = 0;
-  std::uint64_t away = 0;     // Of these for actors,
-  std::uint64_t inside = 0;   // likewise: for calls in placement groups.
-  std::uint64_t remote = 0;   // What lent workers have said,
-  std::uint64_t fetched = 0;  // and values brought from where they lay,
-  std::uint64_t spread = 0;   // of these those that a third node needed.
-  std::uint64_t given = 0;    // References that another driver got,
-  std::uint64_t called = 0;   // calls that were made of another's actor,
-  std::uint64_t brought = 0;  // and values of another's that were brought for own use.
-  std::uint64_t packets = 0;  // That were lost.
+  std::uint64_t away = 0;        // Of these for actors,
+  std::uint64_t inside = 0;      // likewise: for calls in placement groups.
+  std::uint64_t remote = 0;      // What lent workers have said,
+  std::uint64_t fetched = 0;     // and values brought from where they lay,
+  std::uint64_t spread = 0;      // of these those that a third node needed.
+  std::uint64_t given = 0;       // References that another driver got,
+  std::uint64_t called = 0;      // calls that were made of another's actor,
+  std::uint64_t brought = 0;     // and values of another's that were brought for own use.
+  std::uint64_t packets = 0;     // That were lost.
+  std::uint64_t partings = 0;    // Of two nodes, for a while.
+  std::uint64_t fail_overs = 0;  // Of the control store.
+  std::uint64_t fenced = 0;      // Nodes that were cut off from it for too long.
   NodeMachine::Counts node;
   States states;
 };

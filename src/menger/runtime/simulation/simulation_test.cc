@@ -48,6 +48,9 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.called += cluster.counts().called;
     sum.brought += cluster.counts().brought;
     sum.packets += cluster.counts().packets;
+    sum.partings += cluster.counts().partings;
+    sum.fail_overs += cluster.counts().fail_overs;
+    sum.fenced += cluster.counts().fenced;
     sum.node.submitted += cluster.counts().node.submitted;
     sum.node.retried += cluster.counts().node.retried;
     sum.node.rebuilt += cluster.counts().node.rebuilt;
@@ -63,10 +66,12 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   fmt::print(
       "{} placement groups, {} of them removed, {} nodes asked for bundles, {} loans of workers, "
       "{} of them for actors, {} in groups, {} messages of theirs, {} values fetched, {} from "
-      "third nodes, {} nodes died, {} packets lost; {} references given to other drivers, {} calls "
-      "of others' actors, {} values of theirs brought\n",
+      "third nodes, {} nodes died, {} of them fenced, {} packets lost, {} pairs parted, {} "
+      "fail-overs; {} references given to other drivers, {} calls of others' actors, {} values of "
+      "theirs brought\n",
       sum.groups, sum.removed, sum.asked, sum.loans, sum.away, sum.inside, sum.remote, sum.fetched,
-      sum.spread, sum.node_deaths, sum.packets, sum.given, sum.called, sum.brought);
+      sum.spread, sum.node_deaths, sum.fenced, sum.packets, sum.partings, sum.fail_overs, sum.given,
+      sum.called, sum.brought);
   EXPECT_EQ(StateDifferences(sum.states, /*all=*/count >= kEverything), "");
   if (count == 1) return;
   // Each thing that can happen does.
@@ -87,6 +92,9 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.brought, 0);
   EXPECT_GT(sum.node_deaths, 0);
   EXPECT_GT(sum.packets, 0);
+  EXPECT_GT(sum.partings, 0);
+  EXPECT_GT(sum.fail_overs, 0);
+  EXPECT_GT(sum.fenced, 0);
 }
 
 TEST(SimulationTest, RandomSchedulesGiveWhatTheProgramSays) { RunSeeds(1, kSchedules); }
