@@ -177,6 +177,7 @@ void SimulatedCluster::Disturb() {
   const auto some_node = [this] { return Draw(static_cast<int>(nodes_.size())); };
   if (faults_ && OneIn(200)) {
     ++counts_.partings;
+    std::erase_if(partings_, [this](const Parting& parting) { return parting.until <= now_; });
     partings_.push_back({some_node(), some_node(), now_ + (1 + Draw(20)) * kTickNanoseconds});
   }
   if (fail_overs_ > 0 && OneIn(200)) {
