@@ -10,7 +10,7 @@
 
 namespace menger::simulation {
 
-inline constexpr double kClockDrift = 0.01;  // Clocks are faster or slower by so much.
+inline constexpr double kClockDrift = 0.04;  // Clocks are faster or slower by so much.
 
 // One life of a node, as a member: the real Membership, a way to a simulated store, and a clock
 // that goes at a rate of its own. Times are the simulation's.
