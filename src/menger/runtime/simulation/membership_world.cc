@@ -17,9 +17,10 @@ constexpr std::int64_t kStep =
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr double kDrift = 0.01;                           // Clocks are faster or slower by so much.
 constexpr std::int64_t kOldPrimaryMax = kLease / 20 * 9;  // It goes on for so long, at the most.
-// A name may have two holders for so long after a fail-over: while one looks at an old primary, for
-// what that gave last, and for what the other was given just before the first wrote itself again.
-constexpr std::int64_t kDoubledMax = kOldPrimaryMax + 2 * kLease;
+// What a life has at the store may be lost to it for so long after a fail-over, and a name have two
+// holders: while one looks at an old primary, for what that gave last, and for what the other was
+// given just before the first wrote itself again.
+constexpr std::int64_t kForgottenMax = kOldPrimaryMax + 2 * kLease;
 constexpr int kPageRecords = 3;  // So that there are several pages.
 
 }  // namespace
@@ -28,6 +29,7 @@ constexpr int kPageRecords = 3;  // So that there are several pages.
 struct MembershipWorld::Life {
   std::unique_ptr<SimulatedMember> member;
   int host = 0;
+  std::string key;  // Of its record.
   std::int64_t cut_until = 0;
   std::int64_t troubled_at = -kNever / 2;  // When it could not go on last.
   std::int64_t leave_at = kNever;
@@ -41,11 +43,12 @@ MembershipWorld::MembershipWorld(std::uint64_t seed)
     : random_(Random::FromSeed(seed)),
       store_(random_, kLease / 5, random_.Uniform(1 - kClockDrift, 1 + kClockDrift)),
       calm_(Draw(3) == 0),
-      suspicious_(Draw(6) == 0),
+      suspicious_(Draw(8) == 0),
       hosts_(2 + Draw(3)),
       names_(Draw(3)),
       fail_overs_(4 * Draw(4)),
-      fail_over_at_(-10 * kLease) {
+      fail_over_at_(-10 * kLease),
+      fails_over_at_(kNever) {
   StoreFaults faults;
   faults.delay = DrawTime(calm_ ? kLease / 40 : kLease / 4);
   faults.lag = DrawTime(calm_ ? kLease / 2 : kLease);
@@ -68,10 +71,11 @@ void MembershipWorld::Start(int host) {
   NodeRecord self{.id = NodeId{Id{.high = random_.NextUint64(), .low = random_.NextUint64()}},
                   .address = fmt::format("10.0.0.{}:7000", host)};
   // Hosts of one name wait for each other.
-  if (host < 2 * names_) self.name = fmt::format("name{}", host % names_);
+  if (host / 2 < names_) self.name = fmt::format("name{}", host / 2);
   lives_.push_back(std::make_unique<Life>());
   Life& life = *lives_.back();
   life.host = host;
+  life.key = KeyOf(self.id);
   life.member = std::make_unique<SimulatedMember>(
       self,
       MembershipOptions{.lease = std::chrono::nanoseconds(kLease), .page_records = kPageRecords},
@@ -148,12 +152,24 @@ void MembershipWorld::CheckNames() {
   for (int name = 0; name < names_; ++name) {
     int holders = 0;
     for (const auto& life : lives_) {
-      if (life->host % names_ == name && life->host < 2 * names_ && life->member->Lives())
-        ++holders;
+      if (life->host / 2 == name && life->member->Lives()) ++holders;
     }
     if (holders < 2) continue;
     ++counts_.doubled_names;
-    if (now_ - fail_over_at_ > kDoubledMax) throw Internal("name{} has two holders", name);
+    if (now_ - fail_over_at_ > kForgottenMax) throw Internal("name{} has two holders", name);
+  }
+}
+
+void MembershipWorld::CheckLeases() const {
+  if (now_ - fail_over_at_ <= kForgottenMax) return;
+  for (const auto& life : lives_) {
+    if (!life->member->Lives()) continue;
+    const NodeRecord& self = life->member->self();
+    if (store_.Has(StoreTable::kNodes, life->key) &&
+        (self.name.empty() || store_.Has(StoreTable::kNames, self.name))) {
+      continue;
+    }
+    throw Internal("node {} lives and its lease is over", ToString(self.id));
   }
 }
 
@@ -178,6 +194,7 @@ std::int64_t MembershipWorld::NextAt(std::int64_t most) const {
   for (const auto& life : lives_) {
     if (life->member->runs()) next = std::min({next, life->member->WakeAt(), life->leave_at});
   }
+  next = std::min(next, fails_over_at_);
   for (const auto& [host, at] : starts_) next = std::min(next, at);
   return std::min(std::max(next, now_ + kStep), most);
 }
@@ -191,7 +208,9 @@ void MembershipWorld::StepTo(std::int64_t time) {
     store_.Advance(now_);
     LivesGo();
     StartDue();
+    if (fails_over_at_ <= now_) FailOver();
     CheckNames();
+    CheckLeases();
     if (now_ == time) return;
   }
 }
@@ -219,7 +238,12 @@ void MembershipWorld::StartDue() {
 }
 
 void MembershipWorld::Disturb() {
-  if (fail_overs_ > 0 && Draw(fail_overs_) == 0) FailOver();
+  if (fail_overs_ > 0 && Draw(fail_overs_) == 0 && fails_over_at_ == kNever) {
+    fails_over_at_ = now_ + (calm_ ? 0 : DrawTime(kOldPrimaryMax));
+    for (const auto& life : lives_) {  // It has a reason.
+      if (!calm_ && Draw(2) == 0) life->cut_until = std::max(life->cut_until, fails_over_at_);
+    }
+  }
   std::vector<Life*> running;
   for (const auto& life : lives_) {
     if (life->member->runs()) running.push_back(life.get());
@@ -252,7 +276,8 @@ void MembershipWorld::DisturbLife(Life& life) {
 void MembershipWorld::FailOver() {
   ++counts_.fail_overs;
   fail_over_at_ = now_;
-  store_.FailOver(Draw(2) == 0 ? DrawTime(kOldPrimaryMax) : 0);
+  fails_over_at_ = kNever;
+  store_.FailOver(Draw(2) == 0 ? kOldPrimaryMax : DrawTime(kOldPrimaryMax));
   if (!calm_ && Draw(4) == 0) store_.Refuse(now_ + DrawTime(4 * kLease));
   const std::int64_t outage = DrawTime(calm_ ? kLease / 20 : kLease / 2);
   for (const auto& life : lives_) life->cut_until = std::max(life->cut_until, now_ + outage);
@@ -260,6 +285,7 @@ void MembershipWorld::FailOver() {
 
 void MembershipWorld::HealAll() {
   store_.Refuse(now_);
+  fails_over_at_ = kNever;
   store_.set_faults({.delay = kLease / 50});
   for (const auto& life : lives_) {
     life->cut_until = std::min(life->cut_until, now_);

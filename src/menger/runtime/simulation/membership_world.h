@@ -35,6 +35,8 @@ struct MembershipCounts {
 // thread and from one seed. At every step it checks that
 // - no two lives have one id or one epoch;
 // - who is said to be dead does not live by its own clock, and is never met again;
+// - who lives by its own clock has a record whose lease is not over, but for a while after a
+//   fail-over;
 // - two lives have one name only for as long as a lease after a fail-over, and the younger keeps
 // it;
 // - who is over says nothing, and, in a calm schedule, nobody ends who could reach the store;
@@ -58,6 +60,7 @@ class MembershipWorld {
   void NoteEnd(Life& life);
   void CheckChange(Life& observer, const NodeChange& change);
   void CheckNames();
+  void CheckLeases() const;
   void CheckRest() const;
 
   void StepTo(std::int64_t time);
@@ -83,6 +86,7 @@ class MembershipWorld {
   int fail_overs_ = 0;  // One disturbance in so many; 0: none.
   std::int64_t now_ = 0;
   std::int64_t fail_over_at_;
+  std::int64_t fails_over_at_;  // The next time; far away if none is near.
   std::int64_t changed_at_ = 0;
   std::vector<std::unique_ptr<Life>> lives_;  // Also those that are over.
   std::set<std::uint64_t> epochs_;            // Of members.

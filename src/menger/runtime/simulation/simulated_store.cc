@@ -181,6 +181,12 @@ bool SimulatedStore::IsOver(const Primary& primary, LeaseEpoch lease) const {
   return found == primary.leases.end() || found->second.until <= Clock();
 }
 
+bool SimulatedStore::Has(StoreTable table, const std::string& key) const {
+  const auto& records = primary_.tables[Place(table)];
+  const auto found = records.find(key);
+  return found != records.end() && !IsOver(primary_, found->second.lease);
+}
+
 StoreResult SimulatedStore::Apply(Primary& primary, const StoreOperation& operation) {
   const bool changes = operation.kind != Kind::kGet && operation.kind != Kind::kRenew;
   if (changes && now_ < refuses_until_) return Failed(Unavailable("the disk is full"));
@@ -298,7 +304,7 @@ void SimulatedStore::FailOver(std::int64_t overlap) {
   newest_.clear();
   primary_.version = (FailOversOf(primary_.version) + 1) << kFailOverShift;
   for (auto& [number, client] : clients_) {
-    client.old_primary_until = Draw(2) == 0 ? now_ + random_.Integers(0, overlap + 1) : now_;
+    client.old_primary_until = Draw(2) == 0 ? now_ + overlap : now_;
   }
 }
 

@@ -55,6 +55,7 @@ class SimulatedStore {
   std::int64_t now() const { return now_; }
 
   // For those who check.
+  bool Has(StoreTable table, const std::string& key) const;  // And its lease is not over.
   std::size_t size(StoreTable table) const { return primary_.tables[Place(table)].size(); }
 
  private:
