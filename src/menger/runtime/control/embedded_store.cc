@@ -56,6 +56,8 @@ EmbeddedStore::EmbeddedStore(EmbeddedStoreOptions options)
           .next = [this](StoreLog::Cursor& cursor,
                          const StoreLog::Visitor& visit) { SnapshotNext(cursor, visit); },
           .version = [this] { return version_.load(); }});
+  // It knows no leases, as after a fail-over.
+  if (version_ != 0) version_ = (FailOversOf(version_) + 1) << kFailOverShift;
 }
 
 EmbeddedStore::~EmbeddedStore() = default;

@@ -32,7 +32,7 @@ struct EmbeddedStoreOptions {
 // and after the disk has failed. About a quarter of a microsecond an operation in memory.
 //
 // Opened again it knows all records, but no leases: those who held them were told by the same
-// process, or have to ask again. Versions and epochs go on growing.
+// process, or have to ask again: that is a fail-over. Versions and epochs go on growing.
 class EmbeddedStore : public ControlStore {
  public:
   // Throws as StoreLog.

@@ -51,7 +51,7 @@ MembershipWorld::MembershipWorld(std::uint64_t seed)
       fails_over_at_(kNever) {
   StoreFaults faults;
   faults.delay = DrawTime(calm_ ? kLease / 40 : kLease / 4);
-  faults.lag = DrawTime(calm_ ? kLease / 2 : kLease);
+  faults.lag = DrawTime(calm_ ? kLease / 2 : 4 * kLease);
   if (!calm_) faults.lost_percent = Draw(3) * 5;
   if (!calm_) faults.mute_percent = Draw(2) * 5;
   store_.set_faults(faults);
@@ -278,8 +278,8 @@ void MembershipWorld::FailOver() {
   fail_over_at_ = now_;
   fails_over_at_ = kNever;
   store_.FailOver(Draw(2) == 0 ? kOldPrimaryMax : DrawTime(kOldPrimaryMax));
-  if (!calm_ && Draw(4) == 0) store_.Refuse(now_ + DrawTime(4 * kLease));
-  const std::int64_t outage = DrawTime(calm_ ? kLease / 20 : kLease / 2);
+  if (!calm_ && Draw(4) == 0) store_.Refuse(now_ + DrawTime(6 * kLease));
+  const std::int64_t outage = Draw(2) == 0 ? 0 : DrawTime(calm_ ? kLease / 20 : kLease / 2);
   for (const auto& life : lives_) life->cut_until = std::max(life->cut_until, now_ + outage);
 }
 

@@ -32,7 +32,7 @@ struct Id {
 struct TaskId : Id {};    // One call: of a function, of an actor's constructor or method.
 struct ObjectId : Id {};  // One value: a result of a task, or what was put.
 struct ActorId : Id {};   // One actor; the hash of the task that creates it.
-struct NodeId : Id {};    // One node, in all its lives; its engine names it.
+struct NodeId : Id {};    // One node; drawn whenever one starts (control/node_record.h).
 
 // The program's own "task": the parent of all that a driver calls. Jobs that share a cluster have
 // different numbers.
