@@ -42,7 +42,7 @@ class SimulatedStore::Connection : public ControlStore {
   }
   void Scan(StoreTable table, std::string, std::string after, int limit, Deadline,
             PageCompletion completion) override {
-    store_.Scan(*this, table, after, limit, std::move(completion));
+    store_.Scan(*this, table, after, limit, completion);
   }
   std::unique_ptr<StoreWatch> Watch(StoreTable table, std::string,
                                     std::function<void()> hint) override {
@@ -140,7 +140,7 @@ void SimulatedStore::Do(const std::shared_ptr<Batch>& batch, std::size_t index) 
 }
 
 void SimulatedStore::Scan(const Connection& by, StoreTable table, const std::string& after,
-                          int limit, ControlStore::PageCompletion completion) {
+                          int limit, const ControlStore::PageCompletion& completion) {
   const int client = by.client();
   const auto there = by.there();
   if (Lost(client)) {

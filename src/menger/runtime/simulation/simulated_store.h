@@ -101,7 +101,7 @@ class SimulatedStore {
   void Submit(const Connection& by, std::vector<StoreOperation> operations,
               ControlStore::Completion completion);
   void Scan(const Connection& by, StoreTable table, const std::string& after, int limit,
-            ControlStore::PageCompletion completion);
+            const ControlStore::PageCompletion& completion);
   void Do(const std::shared_ptr<Batch>& batch, std::size_t index);
   void Hint(StoreTable table);
   Primary& PrimaryOf(int client);
