@@ -107,6 +107,16 @@ void ForeignObjects::Settle(Object& object, Record& record) {
   const std::vector<Object*> brought_by = std::exchange(record.brought_by, {});
   const std::vector<ForeignCall> waiting = std::exchange(record.waiting, {});
   for (const ForeignCall& call : waiting) Answered(call);
+  for (const auto& [index, id] : std::exchange(record.untold, {})) {
+    Peer* const peer = node_.peers.Find(index);
+    Object* const value = node_.objects.Find(id);
+    if (peer != nullptr && value != nullptr && node_.objects.IsReferredBy(peer->process, *value)) {
+      TellWhenReady(*peer, *value);
+    }
+  }
+  std::vector<PeerIndex> owners;
+  for (const auto& [owner, calls] : calls_) owners.push_back(owner);
+  for (const PeerIndex owner : owners) MakeCalls(owner);
   for (Object* const other : brought_by) node_.objects.Release(*other);
   node_.objects.Release(object);
 }
@@ -275,21 +285,41 @@ void ForeignObjects::Forward(ProcessIndex process, const Worker* worker, const T
   for (const ObjectId id : spec.contained()) {
     references.push_back(&node_.objects.FindOrMake(id));
   }
-  const bool strange = std::ranges::any_of(references, [&](const Object* object) {
-    return object->foreign && Find(*object)->owner != owner;
-  });
-  if (strange) {
-    for (Object* const object : references) node_.objects.Hold(*object);
-    made_.emplace(ForeignCall(owner, header.task), references);
-  }
-  node_.peers.Tell(owner, {.kind = PeerMessage::Kind::kCall,
-                           .clean = strange,
-                           .references = NamesFor(*peer, references),
-                           .call = Payload::Copy(spec.bytes())});
+  for (Object* const object : references) node_.objects.Hold(*object);
+  calls_[owner].push_back({header.task, Payload::Copy(spec.bytes()), std::move(references)});
+  MakeCalls(owner);
 }
 
-// What the call gives is the other node's: known there as soon as it is made, and told when it is
-// ready.
+bool ForeignObjects::MayBeTold(std::span<Object* const> objects) const {
+  return std::ranges::all_of(objects,
+                             [this](const Object* object) { return IsRegistered(*object); });
+}
+
+// In the order in which they were made here.
+void ForeignObjects::MakeCalls(PeerIndex owner) {
+  for (;;) {
+    const auto found = calls_.find(owner);
+    if (found == calls_.end() || !MayBeTold(found->second.front().references)) return;
+    const Call call = std::move(found->second.front());
+    found->second.pop_front();
+    if (found->second.empty()) calls_.erase(found);
+    MakeCall(owner, call);
+  }
+}
+
+void ForeignObjects::MakeCall(PeerIndex owner, const Call& call) {
+  const bool strange = std::ranges::any_of(call.references, [&](const Object* object) {
+    return object->foreign && Find(*object)->owner != owner;
+  });
+  node_.peers.Tell(owner, {.kind = PeerMessage::Kind::kCall,
+                           .clean = strange,
+                           .references = NamesFor(*node_.peers.Find(owner), call.references),
+                           .call = call.bytes});
+  made_.emplace(ForeignCall(owner, call.task), call.references);
+  if (!strange) LetGo({owner, call.task});
+}
+
+// What the call gives is the other node's, which tells it when it is ready.
 void ForeignObjects::MakeResult(const Peer& owner, ProcessIndex process, const Worker* worker,
                                 const TaskSpec& spec, std::uint32_t index) {
   const ObjectId id = ResultOf(spec.task(), index);
@@ -298,6 +328,8 @@ void ForeignObjects::MakeResult(const Peer& owner, ProcessIndex process, const W
   if (!result.foreign) MakeForeign(result, {id, owner.node, owner.epoch});
   Record& record = *Find(result);
   ++record.owed;
+  ++record.asked;  // The call brings it.
+  node_.objects.Hold(result);
   record.wanted = true;
   Task* const caller = worker != nullptr ? FindCaller(*worker, spec.header().parent) : nullptr;
   if (caller == nullptr || !RunsAlike(*caller)) return;
@@ -363,6 +395,11 @@ void ForeignObjects::PeerDied(const Peer& dead) {
     if (call.first == dead.index) calls.push_back(call);
   }
   for (const ForeignCall& call : calls) LetGo(call);
+  if (auto unmade = calls_.extract(dead.index)) {
+    for (const Call& call : unmade.mapped()) {
+      for (Object* const object : call.references) node_.objects.Release(*object);
+    }
+  }
   if (const auto resting = rest_.find(dead.index); resting != rest_.end()) {
     const Objects objects = std::move(resting->second);
     rest_.erase(resting);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
 #include <span>
@@ -28,6 +29,10 @@ namespace menger {
 // keeps as it keeps what its own would need (lineage). A node's end drops its own; an owner's end
 // makes those of its objects whose value is not here an error (kOwnerDied), for those that wait,
 // too.
+//
+// Nobody is told of an object before its owner knows that this node refers to it: what a call gives
+// that was made of another's actor is known there when the call has come. Values and calls that
+// name such an object wait.
 //
 // What an object is is asked of its owner only when somebody here needs it, and a larger value is
 // brought here once (Copies). A call of another's actor is made by that one, as if a worker of its
@@ -88,13 +93,21 @@ class ForeignObjects {
     Life life;                // it is or was this one,
     bool orphan = false;      // which is gone.
     std::uint32_t owed = 0;   // References that the owner counts for this node.
-    std::uint32_t asked = 0;  // kRefer without an answer; the object is held meanwhile.
+    std::uint32_t asked = 0;  // kReferred that are to come; the object is held meanwhile.
     bool wanted = false;      // The owner was asked what it is, and has not said,
     bool fetching = false;    // likewise for the value.
     bool rests = false;       // The owner keeps it for lineage alone.
     std::uint64_t copy = 0;   // What the owner calls the value that is here; 0: it knows of none.
     std::vector<Object*> brought_by;   // Kept, each held, until the owner knows,
     std::vector<ForeignCall> waiting;  // and calls that wait for that.
+    // Whom to tell of which of this node's values then.
+    std::vector<std::pair<PeerIndex, ObjectId>> untold;
+  };
+  // A call of another's actor. What it refers to is held until it is made.
+  struct Call {
+    TaskId task;
+    Payload bytes;
+    std::vector<Object*> references;
   };
 
   Record* Find(const Object& object);
@@ -115,6 +128,9 @@ class ForeignObjects {
   void ValueCame(Peer& owner, const PeerMessage& message);
   void MakeResult(const Peer& owner, ProcessIndex process, const Worker* worker,
                   const TaskSpec& spec, std::uint32_t index);
+  bool MayBeTold(std::span<Object* const> objects) const;
+  void MakeCalls(PeerIndex owner);
+  void MakeCall(PeerIndex owner, const Call& call);
   void LetGo(const ForeignCall& call);
 
   // ---- The owner.
@@ -125,7 +141,7 @@ class ForeignObjects {
   void TellWhenReady(Peer& peer, Object& object);
   void TellValue(Peer& peer, Object& object);
   void BringTo(Peer& peer, Object& object);
-  void MakeCall(Peer& peer, const PeerMessage& message);
+  void CallCame(Peer& peer, const PeerMessage& message);
   void Answered(const ForeignCall& call);
 
   NodeParts& node_;
@@ -133,6 +149,7 @@ class ForeignObjects {
   std::map<PeerIndex, Objects> of_owner_;
   std::map<Life, Objects> of_stranger_;  // Whose owners were not met yet.
   std::set<Life> over_;
+  std::map<PeerIndex, std::deque<Call>> calls_;  // To be made, in order.
   // Calls that were made of others' actors: what they refer to is held until those know.
   std::map<ForeignCall, std::vector<Object*>> made_;
   std::map<ForeignCall, std::uint32_t> unanswered_;  // Of others: registrations that are missing.

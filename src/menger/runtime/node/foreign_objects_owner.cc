@@ -15,7 +15,7 @@ void ForeignObjects::Receive(Peer& peer, const PeerMessage& message) {
     case PeerMessage::Kind::kValue:
       return ValueCame(peer, message);
     case PeerMessage::Kind::kCall:
-      return MakeCall(peer, message);
+      return CallCame(peer, message);
     case PeerMessage::Kind::kCalled:
       return LetGo({peer.index, TaskId{message.object}});
     case PeerMessage::Kind::kRefer:
@@ -116,6 +116,12 @@ void ForeignObjects::TellWhenReady(Peer& peer, Object& object) {
 }
 
 void ForeignObjects::TellValue(Peer& peer, Object& object) {
+  for (const Object* const inner : object.contained) {
+    Record* const record = Find(*inner);
+    if (record == nullptr || record->asked == 0) continue;
+    record->untold.emplace_back(peer.index, object.id);
+    return;
+  }
   ObjectValue value = object.value;
   const bool small =
       value.kind == ObjectValue::Kind::kInline || value.kind == ObjectValue::Kind::kError;
@@ -140,7 +146,7 @@ void ForeignObjects::BringTo(Peer& peer, Object& object) {
 
 // ---- Calls.
 
-void ForeignObjects::MakeCall(Peer& peer, const PeerMessage& message) {
+void ForeignObjects::CallCame(Peer& peer, const PeerMessage& message) {
   SpecPointer spec = TaskSpec::Copy(message.call.bytes());
   const SpecHeader header = spec->header();
   const ForeignCall call(peer.index, header.task);
@@ -155,9 +161,10 @@ void ForeignObjects::MakeCall(Peer& peer, const PeerMessage& message) {
   }
   node_.calls.Submit(peer.process, std::move(spec), nullptr);
   for (std::uint32_t i = 0; i < header.results; ++i) {
-    if (Object* const result = node_.objects.Find(ResultOf(header.task, i))) {
-      TellWhenReady(peer, *result);
-    }
+    const ObjectId id = ResultOf(header.task, i);
+    node_.peers.Tell(peer.index,
+                     {.kind = PeerMessage::Kind::kReferred, .clean = true, .object = id});
+    if (Object* const result = node_.objects.Find(id)) TellWhenReady(peer, *result);
   }
   if (missing > 0) unanswered_[call] = missing;
   for (Object* const object : references) node_.objects.Release(*object);

@@ -279,6 +279,46 @@ TEST_F(ForeignObjectsTest, ACallOfAnothersActorIsMadeThere) {
   ExpectNothingLeft();
 }
 
+TEST_F(ForeignObjectsTest, NobodyIsToldOfWhatACallGivesBeforeTheCallHasCome) {
+  const Call of_a = a().Construct({.parent = a().root});
+  const Call of_c = c().Construct({.parent = c().root});
+  a().FinishAll();
+  c().FinishAll();
+  Refer(1, a().Name(of_a.result()));
+  Refer(1, c().Name(of_c.result()));
+  DeliverAll();
+  const Call first =
+      b().CallOf({}, {.kind = CallKind::kMethod, .actor = of_a.actor, .home = of_a.result()});
+  const Call second = b().CallOf(
+      {first.result()}, {.kind = CallKind::kMethod, .actor = of_c.actor, .home = of_c.result()});
+  const Call third =
+      b().CallOf({}, {.kind = CallKind::kMethod, .actor = of_c.actor, .home = of_c.result()});
+  EXPECT_EQ(Deliver(1, 2), 0);
+  Deliver(1, 0);
+  Deliver(0, 1);
+  EXPECT_EQ(Deliver(1, 2), 2);  // Both, in order.
+  DeliverAll();
+  a().FinishAll();
+  DeliverAll();
+  std::vector<TaskId> done;
+  for (auto running = c().Begin(); running.lease != 0; running = c().Begin()) {
+    done.push_back(running.task);
+    c().Finish(running);
+  }
+  EXPECT_EQ(done, (std::vector<TaskId>{second.task, third.task}));
+  // So with values.
+  const Call late =
+      b().CallOf({}, {.kind = CallKind::kMethod, .actor = of_a.actor, .home = of_a.result()});
+  const ObjectId outer = b().Put(World::Small(), {late.result()});
+  Refer(2, b().Name(outer));
+  c().Get(outer);
+  Deliver(2, 1);
+  Deliver(1, 2);
+  EXPECT_EQ(c().State(outer), "");
+  DeliverAll();
+  EXPECT_EQ(c().State(outer), "value");
+}
+
 TEST_F(ForeignObjectsTest, AnOwnersEndIsAnErrorForWhatIsNotHere) {
   const ObjectId here = a().Put(World::Small());
   const ObjectId far = a().Put(World::Large(64));

@@ -161,7 +161,8 @@ class NodeMachine {
     return parts_.foreign.Refer(process, name);
   }
   ForeignName NameOf(const Object& object) const { return parts_.foreign.NameOf(object); }
-  // Its owner knows that this node refers to it: whoever named it need not hold it any longer.
+  // Its owner knows that this node refers to it: whoever named it need not hold it any longer, and
+  // others may be told of it.
   bool IsRegistered(const Object& object) const { return parts_.foreign.IsRegistered(object); }
   // A borrowed worker gives back a call that it had not begun.
   void Returned(Worker& worker, LeaseNumber lease) { parts_.calls.Returned(worker, lease); }

@@ -252,6 +252,7 @@ void SimulatedNode::DriverGive() {
   auto to = neighbours_.begin();
   std::advance(to, Draw(static_cast<int>(neighbours_.size())));
   Object& object = *machine_.objects().Find(held.reference.object);
+  if (!machine_.IsRegistered(object)) return;
   machine_.objects().AddReferrer(kDriver, object);
   given_.push_back({to->second.peer, object.id});
   ++counts_.given;
