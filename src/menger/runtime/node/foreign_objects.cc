@@ -353,7 +353,9 @@ void ForeignObjects::Cancel(Object& object, bool force) {
 // ---- Lives of nodes.
 
 bool ForeignObjects::IsOver(const Life& life) const {
-  return over_.contains(life) || std::ranges::any_of(node_.peers.all(), [&life](const auto& entry) {
+  const bool own = life.first == node_.options.node && life.second < node_.options.epoch;
+  return own || over_.contains(life) ||
+         std::ranges::any_of(node_.peers.all(), [&life](const auto& entry) {
            return entry.second->node == life.first && entry.second->epoch > life.second;
          });
 }

@@ -256,6 +256,7 @@ bool SimulatedCluster::LetTimePass() {
   now_ += kTickNanoseconds;
   const bool learned =
       membership_ != nullptr && Learn(membership_->settled() ? 1 : std::max(haste_, kLease / 10));
+  if (membership_ != nullptr && membership_->settled()) TellWhoIsOver();
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;
     node->Settle(now_);
@@ -264,6 +265,19 @@ bool SimulatedCluster::LetTimePass() {
   }
   Exchange();
   return learned;
+}
+
+// Once all have read who is there, whoever is not is over.
+void SimulatedCluster::TellWhoIsOver() {
+  if (std::exchange(told_deaths_, counts_.node_deaths) == counts_.node_deaths) return;
+  for (const auto& node : nodes_) {
+    if (node == nullptr) continue;
+    for (int number = 0; number < static_cast<int>(nodes_.size()); ++number) {
+      const auto at = static_cast<std::size_t>(number);
+      const std::uint64_t last = nodes_[at] == nullptr ? epochs_[at] : epochs_[at] - 1;
+      for (std::uint64_t life = 1; life <= last; ++life) node->HearOfDeath(number, life);
+    }
+  }
 }
 
 void SimulatedCluster::FailStuck() const {

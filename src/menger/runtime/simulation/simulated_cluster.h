@@ -52,6 +52,7 @@ class SimulatedCluster {
   void Exchange();             // What the nodes have to send goes out.
   void Settle();
   bool LetTimePass();  // False if nothing came of it.
+  void TellWhoIsOver();
   [[noreturn]] void FailStuck() const;
 
   int Draw(int bound) { return static_cast<int>(random_.Integers(0, bound)); }
@@ -72,6 +73,7 @@ class SimulatedCluster {
   int fail_overs_ = 0;   // Of the store, still allowed.
   int node_deaths_ = 0;  // Still allowed,
   int births_ = 0;       // likewise.
+  std::uint64_t told_deaths_ = 0;  // Of which all know, whether or not they ever met who died.
   std::int64_t now_ = 0;
 };
 
