@@ -11,22 +11,12 @@ static_assert(WorkerChannel::kLeasePlaces >= kLeasesMax);
 constexpr std::chrono::seconds kLastWords{5};   // For what a program does before it exits.
 constexpr std::size_t kWaitingMax = 1'000'000;  // Messages for a worker that does not read.
 
-template <typename T>
-std::vector<std::byte> Message(const T& head, std::span<const std::byte> tail = {}) {
-  std::vector<std::byte> message(MessagePart(sizeof(head)) + MessagePart(tail.size()));
-  MessageWriter writer(message);
-  writer.Add(head);
-  writer.AddBytes(tail);
-  return message;
-}
-
 }  // namespace
 
 ProcessWorker::ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index,
                              WorkerChannel channel, FileDescriptor control)
-    : owner_(owner),
-      machine_(machine),
-      index_(index),
+    : WorkerTalk(machine, index),
+      owner_(owner),
       control_(std::move(control)),
       channel_(std::move(channel)),
       out_(channel_.to_worker()),
@@ -96,22 +86,12 @@ void ProcessWorker::Dismiss(std::string_view why) {
   owner_.KillWorker(index_, why, kLastWords);
 }
 
-void ProcessWorker::Ready(std::uint64_t request, Object& object) {
-  ValueMessage message{.request = request, .object = object.id};
-  const bool with_value = request % 2 == 1;
-  if (!with_value) return Send(Message(message));
-  message.value = HeaderOf(object.value);
+ValueHeader ProcessWorker::Show(Object& object) {
   if (object.value.kind == ObjectValue::Kind::kShared) {
     machine_.objects().Pin(index_, object);
     owner_.SendSegment(index_, object.value.extent.segment);
   }
-  Send(Message(message, object.value.payload.bytes()));
-}
-
-void ProcessWorker::Refuse(std::uint64_t request, const Object& object, const Payload& error) {
-  const ValueMessage message{
-      .request = request, .object = object.id, .value = HeaderOf(ObjectValue::Failed(error))};
-  Send(Message(message, error.bytes()));
+  return HeaderOf(object.value);
 }
 
 void ProcessWorker::Grant(std::uint64_t request, const SharedExtent* extent,
@@ -148,23 +128,23 @@ void ProcessWorker::SendWaiting() {
 }
 
 // Calls that it has not begun fill the ring, and those that it does may wait for these messages.
-void ProcessWorker::MakeRoom(NodeMachine& machine) {
+void ProcessWorker::MakeRoom() {
   SendWaiting();
   if (worker_ == nullptr) return;
-  if (waiting_.empty()) return machine.HasRoomAgain(*worker_);
-  machine.TakeBackCalls(*worker_);
+  if (waiting_.empty()) return machine_.HasRoomAgain(*worker_);
+  machine_.TakeBackCalls(*worker_);
   announce_ = true;
 }
 
 // ---- From the worker.
 
-bool ProcessWorker::Drain(NodeMachine& machine) {
+bool ProcessWorker::Drain(NodeMachine&) {
   if (ended_) return false;
-  if (!waiting_.empty()) MakeRoom(machine);
+  if (!waiting_.empty()) MakeRoom();
   bool any = false;
   while (const RingEntry entry = in_.Next()) {
     any = true;
-    Handle(machine, entry.bytes);
+    Handle(entry.bytes);
     if (ended_) return true;
   }
   if (any) in_.Release();
@@ -190,247 +170,27 @@ void ProcessWorker::Rest() {
   });
 }
 
-void ProcessWorker::Handle(NodeMachine& machine, std::span<const std::byte> bytes) {
-  MessageReader reader(bytes);
-  ToNode kind;
-  if (bytes.size() < sizeof(kind)) throw DataLoss("a message of {} bytes", bytes.size());
-  std::memcpy(&kind, bytes.data(), sizeof(kind));
-  if (kind == ToNode::kSubmit) {
-    reader.Take<ReferenceMessage>();
-    SpecPointer spec = TaskSpec::Copy(reader.rest());
-    if (!FitsMessage(*spec)) throw DataLoss("a call of {} bytes", spec->bytes().size());
-    return machine.Submit(index_, std::move(spec));
-  }
-  if (worker_ == nullptr && kind != ToNode::kHello) {
-    throw DataLoss("a message of kind {} before the first", static_cast<int>(kind));
-  }
-  switch (kind) {
-    case ToNode::kHello:
-      if (worker_ == nullptr) owner_.Connected(index_);
-      return;
-    case ToNode::kFinished:
-      return HandleFinished(machine, reader);
-    case ToNode::kFailed: {
-      const auto message = reader.Take<FinishedMessage>();
-      machine.Failed(*worker_, message.lease, DecodeFailure(Payload::Copy(reader.rest())),
-                     message.nanoseconds, message.ended_at);
-      return;
-    }
-    case ToNode::kPut: {
-      const auto message = reader.Take<ReferenceMessage>();
-      std::vector<ObjectId> contained;
-      ObjectValue value = TakeResult(reader, contained);
-      return machine.Put(index_, message.object, std::move(value), contained);
-    }
-    case ToNode::kAdopt:
-    case ToNode::kForget:
-    case ToNode::kUnpin:
-      return HandleReference(machine, kind, reader.Take<ReferenceMessage>().object);
-    case ToNode::kWatch:
-    case ToNode::kUnwatch:
-    case ToNode::kBlock:
-      return HandleWaiting(machine, kind, reader);
-    case ToNode::kRecord: {
-      const auto message = reader.Take<RecordMessage>();
-      return machine.Record(*worker_, message.lease, reader.TakeBytes(message.bytes));
-    }
-    case ToNode::kUnblock:
-      return machine.Unblock(*worker_);
-    case ToNode::kLeave:
-      return machine.WorkerLeaves(*worker_);
-    case ToNode::kAllocate:
-      return HandleAllocate(reader);
-    case ToNode::kReturn:
-      return HandleReturn(reader);
-    case ToNode::kCancel:
-    case ToNode::kKillActor:
-      return HandleEnding(machine, kind, reader);
-    case ToNode::kFindActor:
-      return HandleFind(machine, reader);
-    case ToNode::kYield:
-      return HandleYield(machine, reader);
-    case ToNode::kTake: {
-      const auto message = reader.Take<TakeMessage>();
-      return machine.Take(index_, message.stream, message.count);
-    }
-    case ToNode::kPart:
-      return HandlePart(machine, reader);
-    case ToNode::kSubmit:
-      return;
-  }
-  throw DataLoss("a message of unknown kind {}", static_cast<std::uint32_t>(kind));
-}
+// ---- Of the machine that both live on.
 
-void ProcessWorker::HandleReturn(MessageReader& reader) {
-  const auto message = reader.Take<ReturnMessage>();
-  if (owner_.ReturnExtent(index_, message.extent)) return;
-  throw DataLoss("{} bytes at {} of segment {} are not the worker's to return",
-                 message.extent.bytes, message.extent.offset, message.extent.segment);
-}
-
-void ProcessWorker::HandleEnding(NodeMachine& machine, ToNode kind, MessageReader& reader) {
-  if (kind == ToNode::kCancel) {
-    const auto message = reader.Take<CancelMessage>();
-    if (Object* const object = machine.objects().Find(message.object)) {
-      machine.Cancel(*object, message.force != 0, message.recursive != 0);
-    }
+void ProcessWorker::HandleHere(ToNode kind, MessageReader& reader) {
+  if (kind == ToNode::kHello) {
+    if (worker_ == nullptr) owner_.Connected(index_);
+  } else if (kind == ToNode::kAllocate) {
+    const auto message = reader.Take<AllocateMessage>();
+    owner_.RequestExtent(index_, message.request, message.bytes);
   } else {
-    const auto message = reader.Take<KillMessage>();
-    if (Actor* const actor = machine.FindActor(message.actor)) {
-      const bool itself = worker_ != nullptr && worker_->actor == actor;
-      machine.KillActor(*actor, message.may_restart != 0,
-                        itself ? "the actor ended itself, as by exit_actor()"
-                               : "the actor was killed by its user");
-    }
+    const auto message = reader.Take<ReturnMessage>();
+    if (owner_.ReturnExtent(index_, message.extent)) return;
+    throw DataLoss("{} bytes at {} of segment {} are not the worker's to return",
+                   message.extent.bytes, message.extent.offset, message.extent.segment);
   }
 }
 
-void ProcessWorker::HandleYield(NodeMachine& machine, MessageReader& reader) {
-  const auto message = reader.Take<YieldMessage>();
-  TaskResult item;
-  item.value = TakeResult(reader, item.contained);
-  machine.Yield(*worker_, message.lease, message.index, std::move(item));
-}
-
-void ProcessWorker::HandlePart(NodeMachine& machine, MessageReader& reader) {
-  const auto message = reader.Take<PartMessage>();
-  const std::span<const std::byte> part = reader.rest();
-  if (parts_.size() + part.size() > kPartsBytesMax) {
-    throw DataLoss("a message of more than {} bytes", kPartsBytesMax);
-  }
-  parts_.insert(parts_.end(), part.begin(), part.end());
-  if (message.last == 0) return;
-  const std::vector<std::byte> whole = std::exchange(parts_, {});
-  ToNode kind = ToNode::kPart;
-  if (whole.size() >= sizeof(kind)) std::memcpy(&kind, whole.data(), sizeof(kind));
-  if (kind == ToNode::kPart) throw DataLoss("a message in parts has no kind");
-  Handle(machine, whole);
-}
-
-ObjectValue ProcessWorker::TakeResult(MessageReader& reader, std::vector<ObjectId>& contained) {
-  ObjectValue value = ReadResult(reader, contained);
-  if (value.kind == ObjectValue::Kind::kShared) CheckPublished(value.extent);
-  return value;
-}
-
-void ProcessWorker::CheckPublished(const SharedExtent& extent) {
-  if (owner_.PublishExtent(index_, extent)) return;
+void ProcessWorker::Check(ObjectValue& value) {
+  const SharedExtent& extent = value.extent;
+  if (value.kind != ObjectValue::Kind::kShared || owner_.PublishExtent(index_, extent)) return;
   throw DataLoss("a value at {} of segment {}, {} bytes: not where the worker may write",
                  extent.offset, extent.segment, extent.bytes);
-}
-
-void ProcessWorker::HandleFinished(NodeMachine& machine, MessageReader& reader) {
-  const auto message = reader.Take<FinishedMessage>();
-  if (message.results > 65535) throw DataLoss("a call with {} results", message.results);
-  std::vector<TaskResult> results(message.results);
-  for (TaskResult& result : results) result.value = TakeResult(reader, result.contained);
-  machine.Finished(*worker_, message.lease, results, message.nanoseconds, message.ended_at);
-}
-
-void ProcessWorker::HandleReference(NodeMachine& machine, ToNode kind, ObjectId id) {
-  ObjectTable& objects = machine.objects();
-  if (kind == ToNode::kAdopt) return objects.AddReferrer(index_, objects.FindOrMake(id));
-  Object* const object = objects.Find(id);
-  if (object == nullptr) return;
-  if (kind == ToNode::kForget) {
-    objects.DropReferrer(index_, *object);
-  } else {
-    objects.Unpin(index_, *object);
-  }
-}
-
-void ProcessWorker::HandleWaiting(NodeMachine& machine, ToNode kind, MessageReader& reader) {
-  if (kind == ToNode::kBlock) return HandleBlock(machine, reader);
-  HandleWatch(machine, reader, /*begin=*/kind == ToNode::kWatch);
-}
-
-void ProcessWorker::HandleWatch(NodeMachine& machine, MessageReader& reader, bool begin) {
-  const auto message = reader.Take<WatchMessage>();
-  const std::vector<ObjectId> ids = reader.TakeIds(message.objects);
-  const Watch watch{index_, message.request};
-  const bool with_value = message.request % 2 == 1;
-  if (begin && !with_value) return HandleWait(machine, message, ids);
-  std::vector<Object*> awaited;
-  for (const ObjectId& id : ids) {
-    Object& object = machine.objects().FindOrMake(id);
-    if (!begin) {
-      machine.Unwatch(watch, object);
-    } else if (machine.WatchObject(watch, object, with_value)) {
-      Ready(message.request, object);
-    } else {
-      awaited.push_back(&object);
-    }
-  }
-  if (!awaited.empty() && message.call_waits != 0) {
-    machine.Block(*worker_, awaited, message.timed != 0);
-  }
-}
-
-// A thread of the call has waited for them for a while, and the call does nothing else.
-void ProcessWorker::HandleBlock(NodeMachine& machine, MessageReader& reader) {
-  const auto message = reader.Take<WatchMessage>();
-  std::vector<Object*> awaited;
-  for (const ObjectId& id : reader.TakeIds(message.objects)) {
-    Object* const object = machine.objects().Find(id);
-    if (object != nullptr && object->state == Object::State::kPending) awaited.push_back(object);
-  }
-  if (!awaited.empty()) machine.Block(*worker_, awaited, message.timed != 0);
-}
-
-// Says which are ready, and of the others when they are, if that is not enough.
-void ProcessWorker::HandleWait(NodeMachine& machine, const WatchMessage& message,
-                               std::span<const ObjectId> ids) {
-  std::vector<std::byte> ready(ids.size());
-  std::uint64_t found = 0;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const Object* const object = machine.objects().Find(ids[i]);
-    if (object == nullptr || object->state != Object::State::kReady) continue;
-    ready[i] = std::byte{1};
-    ++found;
-  }
-  std::span<const std::byte> rest(ready);
-  do {
-    const auto piece = rest.first(std::min(rest.size(), kReadyBytesMax));
-    rest = rest.subspan(piece.size());
-    Send(Message(ReadyMessage{.last = rest.empty() ? 1U : 0U, .request = message.request}, piece));
-  } while (!rest.empty());
-  if (found >= message.wanted) return;
-  const Watch watch{index_, message.request};
-  std::vector<Object*> awaited;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ready[i] == std::byte{1}) continue;
-    Object& object = machine.objects().FindOrMake(ids[i]);
-    if (machine.WatchObject(watch, object)) {
-      Ready(message.request, object);  // It was lost for good.
-    } else {
-      awaited.push_back(&object);
-    }
-  }
-  if (!awaited.empty() && message.call_waits != 0) {
-    machine.Block(*worker_, awaited, message.timed != 0);
-  }
-}
-
-void ProcessWorker::HandleFind(NodeMachine& machine, MessageReader& reader) {
-  const auto message = reader.Take<FindMessage>();
-  const std::span<const std::byte> bytes = reader.rest();
-  const std::string name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  NamedMessage answer{.request = message.request};
-  // A message is padded at its end.
-  if (const Actor* const actor = machine.FindActor(std::string_view(name.c_str()))) {
-    answer.found = 1;
-    answer.actor = actor->id;
-    answer.object = actor->object->id;
-    answer.actor_class = actor->construction->header().callee;
-    answer.construction = actor->construction->header().function;
-    machine.objects().AddReferrer(index_, *actor->object);
-  }
-  Send(Message(answer));
-}
-
-void ProcessWorker::HandleAllocate(MessageReader& reader) {
-  const auto message = reader.Take<AllocateMessage>();
-  owner_.RequestExtent(index_, message.request, message.bytes);
 }
 
 }  // namespace menger

@@ -12,7 +12,7 @@
 #include "menger/base/sharing/ring.h"
 #include "menger/runtime/channel/worker_channel.h"
 #include "menger/runtime/channel/worker_messages.h"
-#include "menger/runtime/driver/worker_host.h"
+#include "menger/runtime/driver/worker_talk.h"
 
 namespace menger {
 
@@ -42,17 +42,13 @@ class WorkerOwner {
   ~WorkerOwner() = default;
 };
 
-// The node's end of a worker process: writes calls and answers into its ring, and tells the machine
-// what the process says, of which nothing is believed unchecked: DataLoss means that the process
-// broke the protocol and must be ended.
-class ProcessWorker final : public WorkerHost {
+// The node's end of a worker process on its machine: writes calls and answers into its ring, reads
+// what it says out of the other, and gives it memory for its values.
+class ProcessWorker final : public WorkerTalk {
  public:
   ProcessWorker(WorkerOwner& owner, NodeMachine& machine, WorkerIndex index, WorkerChannel channel,
                 FileDescriptor control);
 
-  WorkerIndex index() const { return index_; }
-  Worker* worker() const { return worker_; }
-  void set_worker(Worker* worker) { worker_ = worker; }  // Once it is connected.
   const FileDescriptor& control() const { return control_; }
   bool ended() const { return ended_; }  // Its end was wished for.
   WorkerChannel& channel() { return channel_; }
@@ -63,8 +59,6 @@ class ProcessWorker final : public WorkerHost {
   void Interrupt(const Task& task) override;
   void End(std::string_view why) override;
   void Dismiss(std::string_view why) override;
-  void Ready(std::uint64_t request, Object& object) override;
-  void Refuse(std::uint64_t request, const Object& object, const Payload& error) override;
   bool Drain(NodeMachine& machine) override;
   // Its owner shall look after it (WorkerOwner::Attend): Drain whenever it works, then Settle.
   void Attend();
@@ -79,41 +73,24 @@ class ProcessWorker final : public WorkerHost {
  private:
   static constexpr std::size_t kPlaces = 1024;  // More than calls can be outstanding.
 
-  void Handle(NodeMachine& machine, std::span<const std::byte> bytes);
-  void HandleFinished(NodeMachine& machine, MessageReader& reader);
-  void HandleWatch(NodeMachine& machine, MessageReader& reader, bool begin);
-  void HandleWaiting(NodeMachine& machine, ToNode kind, MessageReader& reader);
-  void HandleBlock(NodeMachine& machine, MessageReader& reader);
-  void HandleWait(NodeMachine& machine, const WatchMessage& message, std::span<const ObjectId> ids);
-  void HandleFind(NodeMachine& machine, MessageReader& reader);
-  void HandleAllocate(MessageReader& reader);
-  void HandleReference(NodeMachine& machine, ToNode kind, ObjectId id);
-  void CheckPublished(const SharedExtent& extent);
-  ObjectValue TakeResult(MessageReader& reader, std::vector<ObjectId>& contained);
-  void HandleReturn(MessageReader& reader);
-  void HandleEnding(NodeMachine& machine, ToNode kind, MessageReader& reader);
-  void HandleYield(NodeMachine& machine, MessageReader& reader);
-  void HandlePart(NodeMachine& machine, MessageReader& reader);
+  void Send(std::vector<std::byte> message) override;  // Waits here while the ring is full.
+  ValueHeader Show(Object& object) override;
+  void Check(ObjectValue& value) override;
+  void HandleHere(ToNode kind, MessageReader& reader) override;
   // What the worker can make fail by what it writes into the ring: nothing that it may, so that is
   // its end.
   template <typename Step>
   bool Try(const Step& step);
-  // A message that must arrive: waits here while the ring is full.
-  void Send(std::vector<std::byte> message);
   void SendWaiting();
-  void MakeRoom(NodeMachine& machine);
+  void MakeRoom();
 
   WorkerOwner& owner_;
-  NodeMachine& machine_;
-  const WorkerIndex index_;
-  Worker* worker_ = nullptr;
   FileDescriptor control_;
   WorkerChannel channel_;
   RingWriter out_;
   RingReader in_;
   std::array<RingPosition, kPlaces> positions_{};  // By lease.
   std::deque<std::vector<std::byte>> waiting_;
-  std::vector<std::byte> parts_;  // Of a message that is not complete yet.
   bool announce_ = false;
   bool attended_ = false;  // The owner knows.
   bool ended_ = false;
