@@ -29,6 +29,9 @@ ValueHeader HeaderOf(const ObjectValue& value) {
   if (value.kind == ObjectValue::Kind::kShared) {
     return {value.kind, value.extent.segment, value.extent.offset, value.extent.bytes};
   }
+  if (value.kind == ObjectValue::Kind::kRemote) {
+    return {.kind = value.kind, .offset = value.kept, .bytes = value.extent.bytes};
+  }
   return {.kind = value.kind, .bytes = value.payload.size()};
 }
 
@@ -41,7 +44,7 @@ void WriteResult(MessageWriter& writer, const ObjectValue& value,
                  std::span<const ObjectId> contained) {
   writer.Add(ResultMessage{HeaderOf(value), contained.size()});
   writer.AddBytes(std::as_bytes(contained));
-  if (value.kind != ObjectValue::Kind::kShared) writer.AddBytes(value.payload.bytes());
+  writer.AddBytes(value.payload.bytes());
 }
 
 ObjectValue ReadResult(MessageReader& reader, std::vector<ObjectId>& contained) {
@@ -53,6 +56,8 @@ ObjectValue ReadResult(MessageReader& reader, std::vector<ObjectId>& contained) 
       return ObjectValue::Inline(Payload::Copy(reader.TakeBytes(value.bytes)));
     case ObjectValue::Kind::kShared:
       return ObjectValue::Shared({value.segment, value.offset, value.bytes});
+    case ObjectValue::Kind::kRemote:
+      return ObjectValue::Remote(0, value.offset, value.bytes);
     default:
       throw DataLoss("a result of kind {}", static_cast<int>(value.kind));
   }
@@ -91,8 +96,9 @@ void WriteCall(std::span<std::byte> out, CallMessage head, const TaskSpec& spec,
   writer.AddBytes(spec.bytes());
   writer.AddBytes(records);
   for (const ObjectValue* const value : values) {
-    if (value == nullptr || value->kind == ObjectValue::Kind::kShared) continue;
-    writer.AddBytes(value->payload.bytes());
+    if (value != nullptr && TailBytes(HeaderOf(*value)) > 0) {
+      writer.AddBytes(value->payload.bytes());
+    }
   }
 }
 

@@ -58,10 +58,11 @@ inline constexpr std::size_t kPartsBytesMax = std::size_t{256} << 20;
 
 // How a value goes along: inline after the message (aligned to 16), or in shared memory.
 struct ValueHeader {
-  // kInline, kShared or kError; kNone: of an argument that must be asked for.
+  // kInline, kShared or kError; kNone: of an argument that must be asked for. kRemote: between
+  // nodes, of what lies where the worker lives.
   ObjectValue::Kind kind = ObjectValue::Kind::kNone;
   std::uint32_t segment = 0;  // kShared.
-  std::uint64_t offset = 0;   // kShared.
+  std::uint64_t offset = 0;   // kShared; of kRemote what it is called there.
   std::uint64_t bytes = 0;
 };
 
@@ -258,7 +259,9 @@ class MessageReader {
 
 // What follows a ValueHeader in the message itself.
 inline std::size_t TailBytes(const ValueHeader& value) {
-  return value.kind == ObjectValue::Kind::kShared ? 0 : static_cast<std::size_t>(value.bytes);
+  const bool lies =
+      value.kind == ObjectValue::Kind::kShared || value.kind == ObjectValue::Kind::kRemote;
+  return lies ? 0 : static_cast<std::size_t>(value.bytes);
 }
 ValueHeader HeaderOf(const ObjectValue& value);
 
@@ -267,7 +270,7 @@ ValueHeader HeaderOf(const ObjectValue& value);
 std::size_t ResultBytes(const ObjectValue& value, std::size_t contained);
 void WriteResult(MessageWriter& writer, const ObjectValue& value,
                  std::span<const ObjectId> contained);
-// An inline value is copied; one in shared memory is as the worker says: to be checked.
+// An inline value is copied; one that lies elsewhere is as the worker says: to be checked.
 ObjectValue ReadResult(MessageReader& reader, std::vector<ObjectId>& contained);
 
 // Whether a call without the values of its references fits a message.

@@ -28,7 +28,8 @@ constexpr std::chrono::nanoseconds kLookAtAll{100'000'000};
 constexpr std::chrono::nanoseconds kLookAtAllMost{10'000'000'000};
 constexpr std::chrono::hours kForever{24 * 365};
 
-NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
+NodeMachineOptions MachineOptions(const RuntimeOptions& options,
+                                  const std::optional<LocalNode::Membership>& membership) {
   NodeMachineOptions machine;
   machine.workers = options.workers > 0 ? options.workers : AvailableCpus();
   machine.pool_max = options.workers_max;
@@ -36,6 +37,10 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options) {
   machine.resources = options.resources;
   if (machine.resources.Get("cpu") == 0) machine.resources.Set("cpu", machine.workers);
   machine.job = options.job;
+  if (membership) {
+    machine.node = membership->own.node;
+    machine.epoch = membership->own.epoch;
+  }
   return machine;
 }
 
@@ -56,11 +61,11 @@ void LocalNode::AddDriverSegment() {
   }
 }
 
-LocalNode::LocalNode(const RuntimeOptions& options)
+LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Membership> membership)
     : Client(RootTask(options.job), RootTask(options.job)),
       options_(options),
       control_(options.job, options.control_folder),
-      machine_(MachineOptions(options), *this),
+      machine_(MachineOptions(options, membership), *this),
       store_(StoreBytes(options)),
       losses_([this](std::string_view line) { Warn(line); }),
       bell_memory_(AllocateSharedMemory("menger-bell", sizeof(NodeBell))),
@@ -69,13 +74,21 @@ LocalNode::LocalNode(const RuntimeOptions& options)
                            .bytes_max = options.spill_bytes_max,
                            .segment = kDriverSegment},
           store_, machine_, [this] { bell().Ring(); },
-          [this](Object& object, const Payload& error) { Refuse(object, error); })) {
+          [this](Object& object, const Payload& error) { Refuse(object, error); })),
+      membership_(std::move(membership)) {
   if (options.isolation == Isolation::kThread) {
     team_ = std::make_unique<ThreadTeam>(*this, machine_);
   } else {
     AddDriverSegment();
-    team_ = std::make_unique<ProcessTeam>(options, machine_, store_, *spiller_, shared_bell().flags,
-                                          bell_memory_->descriptor(), [this] { bell().Ring(); });
+    auto team =
+        std::make_unique<ProcessTeam>(options, machine_, store_, *spiller_, shared_bell().flags,
+                                      bell_memory_->descriptor(), [this] { bell().Ring(); });
+    if (membership_) {
+      neighbours_ = std::make_unique<Neighbours>(
+          membership_->own, machine_, store_,
+          [processes = team.get()](WorkerIndex index) { return processes->FindHost(index); });
+    }
+    team_ = std::move(team);
   }
   {
     const std::lock_guard lock(node_mutex_);
@@ -213,8 +226,48 @@ void LocalNode::WorkLocked(bool all) {
 void LocalNode::RunMachine() {
   machine_.Run();
   while (spiller_->has_work() && spiller_->Work()) machine_.Run();
+  if (neighbours_ != nullptr) ServeNeighbours();
   team_->Announce();
   LookAround();
+}
+
+// ---- Other nodes.
+
+void LocalNode::ServeNeighbours() {
+  for (bool any = true; any;) {
+    any = neighbours_->Work() || !asks_again_.empty();
+    for (const auto& [watch, id] : std::exchange(asks_again_, {})) {
+      Object* const object = machine_.objects().Find(id);
+      if (object == nullptr) continue;
+      if (machine_.WatchObject(watch, *object, /*with_value=*/true)) Ready(watch, *object);
+    }
+    if (any) machine_.Run();
+  }
+  std::vector<Neighbours::Flying> packets = neighbours_->TakeOutgoing(MonotonicNanoseconds());
+  if (!packets.empty()) membership_->post(std::move(packets));
+}
+
+void LocalNode::TellNeighbours(FunctionRef<void(Neighbours&)> tell) {
+  const std::lock_guard lock(node_mutex_);
+  if (stopping()) return;
+  machine_.SetTime(MonotonicNanoseconds());
+  ++news_;
+  tell(*neighbours_);
+  RunMachine();
+}
+
+void LocalNode::Meet(const NodeLife& node, const Resources& total) {
+  TellNeighbours([&](Neighbours& neighbours) { neighbours.Meet(node, total); });
+}
+
+void LocalNode::HearOfEnd(const NodeLife& node, const std::string& why) {
+  TellNeighbours([&](Neighbours& neighbours) { neighbours.HearOfEnd(node, why); });
+}
+
+void LocalNode::Arrive(std::vector<Neighbours::Flying> packets) {
+  TellNeighbours([&](Neighbours& neighbours) {
+    for (Neighbours::Flying& packet : packets) neighbours.Arrive(std::move(packet));
+  });
 }
 
 void LocalNode::LookAround() {

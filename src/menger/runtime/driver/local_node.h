@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "menger/runtime/channel/doorbell.h"
 #include "menger/runtime/channel/worker_flags.h"
 #include "menger/runtime/control/control_state.h"
+#include "menger/runtime/driver/neighbours.h"
 #include "menger/runtime/driver/spiller.h"
 #include "menger/runtime/driver/worker_host.h"
 #include "menger/runtime/driver/worker_team.h"
@@ -45,8 +47,14 @@ class ThreadWorker;
 // Lock order: getting_, node_mutex_, queue_mutex_.
 class LocalNode final : public Client, private NodeEffects {
  public:
+  // How it is one node among others: as which, and who takes its packets to them. That is called
+  // under the lock: it waits for nothing.
+  struct Membership {
+    NodeLife own;
+    std::function<void(std::vector<Neighbours::Flying>)> post;
+  };
   // Made by new, and deletes itself after End.
-  explicit LocalNode(const RuntimeOptions& options);
+  explicit LocalNode(const RuntimeOptions& options, std::optional<Membership> membership = {});
   // Ends all workers; from now on whatever is asked for throws FailedPrecondition. Once.
   void End();
 
@@ -74,6 +82,11 @@ class LocalNode final : public Client, private NodeEffects {
   void CheckOpen() const override;
 
   // ---- For the threads that do calls.
+
+  // ---- Other nodes. Any thread.
+  void Meet(const NodeLife& node, const Resources& total);
+  void HearOfEnd(const NodeLife& node, const std::string& why);
+  void Arrive(std::vector<Neighbours::Flying> packets);
 
   // Does what is to be done; for whoever does not hold the lock.
   void Work();
@@ -159,6 +172,14 @@ class LocalNode final : public Client, private NodeEffects {
   void Warn(std::string_view text) override;
   void WorkerLost(const Worker& worker, const Task* ran, std::size_t begun,
                   const TaskFailure& cause) override;
+  void TellPeer(const Peer& peer, const PeerMessage& message) override {
+    neighbours_->Tell(peer, message);
+  }
+  void Pull(const PullOrder& order) override { neighbours_->Pull(order); }
+  void Lent(Worker& worker, const Peer&) override { neighbours_->Lent(worker); }
+  std::vector<LeaseNumber> BegunBy(const Worker& worker) override {
+    return neighbours_->BegunBy(worker);
+  }
   std::string NameOfFunction(FunctionId function) override;
   void ActorChanged(const Actor& actor) override { control_.ActorChanged(actor.id); }
   void SharedReady(const Object& object) override {
@@ -176,6 +197,8 @@ class LocalNode final : public Client, private NodeEffects {
   void WorkLocked(bool all = false);
   void DeliverMessages();
   void RunMachine();
+  void ServeNeighbours();
+  void TellNeighbours(FunctionRef<void(Neighbours&)> tell);
   SharedExtent AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lock);
   PinnedBytes Fetch(Object& object);
   static bool IsThere(const Object& object, const Waiter& waiter);
@@ -229,10 +252,14 @@ class LocalNode final : public Client, private NodeEffects {
   std::map<WorkerIndex, Waiter*> waiting_threads_;  // Those whose calls wait. Likewise.
   std::vector<ActorId> ended_actors_;  // Of threads, not destroyed yet. Guarded by node_mutex_.
   std::atomic<bool> stopping_{false};
-  std::unique_ptr<SharedMemory> bell_memory_;      // What worker processes ring.
-  std::unique_ptr<Spiller> spiller_;               // Guarded by node_mutex_.
-  std::mutex getting_;                             // Of the thread that listens to the bell.
-  std::unique_ptr<TeamOfWorkers> team_;            // Guarded by node_mutex_.
+  std::unique_ptr<SharedMemory> bell_memory_;  // What worker processes ring.
+  std::unique_ptr<Spiller> spiller_;           // Guarded by node_mutex_.
+  std::mutex getting_;                         // Of the thread that listens to the bell.
+  std::unique_ptr<TeamOfWorkers> team_;        // Guarded by node_mutex_.
+  const std::optional<Membership> membership_;
+  std::unique_ptr<Neighbours> neighbours_;  // Guarded by node_mutex_. None where it is alone.
+  // Of values that came, and lie elsewhere. Likewise.
+  std::vector<std::pair<Watch, ObjectId>> asks_again_;
   std::int64_t gathered_at_ = 0;                   // The caretaker's.
   std::int64_t looked_at_all_at_ = 0;              // Likewise,
   std::chrono::nanoseconds look_at_all_pause_{0};  // and the pause until the next time.

@@ -244,6 +244,13 @@ void LocalNode::AwaitWaiter(Waiter& waiter, const Deadline& deadline,
 }
 
 void LocalNode::Ready(const Watch& watch, Object& object) {
+  const bool with_value = watch.process != kDriver
+                              ? watch.request % 2 == 1
+                              : reinterpret_cast<const Waiter*>(watch.request)->reads;
+  if (with_value && !machine_.IsThere(object, watch.process)) {
+    asks_again_.emplace_back(watch, object.id);
+    return;
+  }
   if (watch.process != kDriver) {
     if (Worker* const worker = machine_.FindWorker(watch.process)) {
       worker->host->Ready(watch.request, object);

@@ -36,6 +36,12 @@ class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
               Spiller& spiller, WorkerFlags& flags, int bell_descriptor,
               std::function<void()> wake);
 
+  // Null for one that is gone.
+  ProcessWorker* FindHost(WorkerIndex index) {
+    const auto found = members_.find(index);
+    return found != members_.end() ? found->second.host.get() : nullptr;
+  }
+
   void StartWorker() override;
   bool Drain(bool all) override;
   void Announce() override;

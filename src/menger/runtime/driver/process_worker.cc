@@ -36,6 +36,7 @@ bool ProcessWorker::Try(const Step& step) {
 
 bool ProcessWorker::Offer(const Task& task) {
   if (!waiting_.empty() || ended_) return false;
+  loan_.reset();
   std::vector<const ObjectValue*> values(task.references);
   std::size_t bytes = CallBytes(*task.spec, values, task.records);
   for (std::size_t i = 0; i < task.references; ++i) {
@@ -65,12 +66,44 @@ bool ProcessWorker::Recall(const Task& task) {
   return Try([&] { return out_.TryRecall(positions_[task.lease % kPlaces]); });
 }
 
-void ProcessWorker::Announce() { channel_.worker_bell().Advance(); }
+// ---- While it is lent.
 
-void ProcessWorker::Interrupt(const Task& task) {
-  channel_.interrupted(task.lease).store(task.lease, std::memory_order_release);
+void ProcessWorker::Lend(std::unique_ptr<LentWorker> loan) { loan_ = std::move(loan); }
+
+bool ProcessWorker::IsForAnother(ToNode kind, std::span<const std::byte> message) {
+  const bool here = kind == ToNode::kHello || kind == ToNode::kAllocate ||
+                    kind == ToNode::kReturn || kind == ToNode::kPart;
+  if (loan_ == nullptr || here) return false;
+  loan_->Say(kind, message);
+  return true;
+}
+
+void ProcessWorker::Ready(std::uint64_t request, Object& object) {
+  if (loan_ != nullptr) return loan_->Ready(request, object);
+  WorkerTalk::Ready(request, object);
+}
+
+void ProcessWorker::PassCall(LeaseNumber lease, std::vector<std::byte> message) {
+  Enqueue({std::move(message), lease});
+}
+
+bool ProcessWorker::TakeBack(LeaseNumber lease) {
+  const auto waiting = std::ranges::find(waiting_, lease, &Waiting::lease);
+  if (waiting != waiting_.end()) {
+    waiting_.erase(waiting);
+    return true;
+  }
+  return Try([&] { return out_.TryRecall(positions_[lease % kPlaces]); });
+}
+
+void ProcessWorker::InterruptCall(LeaseNumber lease) {
+  channel_.interrupted(lease).store(lease, std::memory_order_release);
   Announce();  // It may wait.
 }
+
+void ProcessWorker::Announce() { channel_.worker_bell().Advance(); }
+
+void ProcessWorker::Interrupt(const Task& task) { InterruptCall(task.lease); }
 
 void ProcessWorker::End(std::string_view why) {
   ended_ = true;
@@ -103,9 +136,9 @@ void ProcessWorker::Grant(std::uint64_t request, const SharedExtent* extent,
   Send(Message(answer));
 }
 
-void ProcessWorker::Send(std::vector<std::byte> message) {
+void ProcessWorker::Enqueue(Waiting waiting) {
   if (ended_) return;
-  waiting_.push_back(std::move(message));
+  waiting_.push_back(std::move(waiting));
   SendWaiting();
   Attend();
   if (waiting_.size() > kWaitingMax) {
@@ -115,10 +148,12 @@ void ProcessWorker::Send(std::vector<std::byte> message) {
 
 void ProcessWorker::SendWaiting() {
   const auto send_first = [this] {
-    const std::vector<std::byte>& message = waiting_.front();
-    const std::span<std::byte> out = out_.Reserve(message.size());
+    const auto& [message, lease] = waiting_.front();
+    const auto kind = lease != 0 ? RingEntryKind::kClaimable : RingEntryKind::kPlain;
+    const std::span<std::byte> out = out_.Reserve(message.size(), kind);
     if (out.data() == nullptr) return false;
     std::memcpy(out.data(), message.data(), message.size());
+    if (lease != 0) positions_[lease % kPlaces] = out_.last();
     out_.Publish();
     waiting_.pop_front();
     return announce_ = true;
@@ -132,7 +167,11 @@ void ProcessWorker::MakeRoom() {
   SendWaiting();
   if (worker_ == nullptr) return;
   if (waiting_.empty()) return machine_.HasRoomAgain(*worker_);
-  machine_.TakeBackCalls(*worker_);
+  if (loan_ != nullptr) {
+    loan_->GiveBackCalls();
+  } else {
+    machine_.TakeBackCalls(*worker_);
+  }
   announce_ = true;
 }
 

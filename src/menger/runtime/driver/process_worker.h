@@ -12,6 +12,7 @@
 #include "menger/base/sharing/ring.h"
 #include "menger/runtime/channel/worker_channel.h"
 #include "menger/runtime/channel/worker_messages.h"
+#include "menger/runtime/driver/lent_worker.h"
 #include "menger/runtime/driver/worker_talk.h"
 
 namespace menger {
@@ -59,6 +60,7 @@ class ProcessWorker final : public WorkerTalk {
   void Interrupt(const Task& task) override;
   void End(std::string_view why) override;
   void Dismiss(std::string_view why) override;
+  void Ready(std::uint64_t request, Object& object) override;
   bool Drain(NodeMachine& machine) override;
   // Its owner shall look after it (WorkerOwner::Attend): Drain whenever it works, then Settle.
   void Attend();
@@ -67,13 +69,34 @@ class ProcessWorker final : public WorkerTalk {
   bool Settle(bool more);
   // Gives memory back that the way to an idle worker took in busier times.
   void Rest();
+  // Another node has it from now on: what it says is for that one, until it is offered a call of
+  // this node's again.
+  void Lend(std::unique_ptr<LentWorker> loan);
+  LentWorker* loan() { return loan_.get(); }
+
+  // ---- For its loan.
+  void Pass(std::vector<std::byte> message) { Send(std::move(message)); }
+  void PassCall(LeaseNumber lease, std::vector<std::byte> message);
+  // True if it had not begun the call, and will not.
+  bool TakeBack(LeaseNumber lease);
+  void InterruptCall(LeaseNumber lease);
+  void MapSegment(std::uint32_t segment) { owner_.SendSegment(index_, segment); }
+  void CheckValue(ObjectValue& value) { Check(value); }
+
   // Room for a value, or why there is none.
   void Grant(std::uint64_t request, const SharedExtent* extent, const TaskFailure* refusal);
 
  private:
   static constexpr std::size_t kPlaces = 1024;  // More than calls can be outstanding.
 
-  void Send(std::vector<std::byte> message) override;  // Waits here while the ring is full.
+  // A message that waits here while the ring is full.
+  struct Waiting {
+    std::vector<std::byte> message;
+    LeaseNumber lease = 0;  // Of a call, which can be taken back.
+  };
+  void Send(std::vector<std::byte> message) override { Enqueue({std::move(message), 0}); }
+  void Enqueue(Waiting waiting);
+  bool IsForAnother(ToNode kind, std::span<const std::byte> message) override;
   ValueHeader Show(Object& object) override;
   void Check(ObjectValue& value) override;
   void HandleHere(ToNode kind, MessageReader& reader) override;
@@ -90,7 +113,8 @@ class ProcessWorker final : public WorkerTalk {
   RingWriter out_;
   RingReader in_;
   std::array<RingPosition, kPlaces> positions_{};  // By lease.
-  std::deque<std::vector<std::byte>> waiting_;
+  std::deque<Waiting> waiting_;
+  std::unique_ptr<LentWorker> loan_;
   bool announce_ = false;
   bool attended_ = false;  // The owner knows.
   bool ended_ = false;

@@ -30,6 +30,7 @@ void WorkerTalk::Handle(std::span<const std::byte> bytes) {
   ToNode kind;
   if (bytes.size() < sizeof(kind)) throw DataLoss("a message of {} bytes", bytes.size());
   std::memcpy(&kind, bytes.data(), sizeof(kind));
+  if (IsForAnother(kind, bytes)) return;
   if (kind == ToNode::kSubmit) return HandleSubmit(reader);
   if (worker_ == nullptr && kind != ToNode::kHello) {
     throw DataLoss("a message of kind {} before the first", static_cast<int>(kind));

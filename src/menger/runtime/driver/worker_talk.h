@@ -50,6 +50,8 @@ class WorkerTalk : public WorkerHost {
   virtual ValueHeader Show(Object& object) = 0;
   // A value that the worker has made: throws DataLoss where it cannot lie there.
   virtual void Check(ObjectValue& value) = 0;
+  // True for a whole message that is another's affair.
+  virtual bool IsForAnother(ToNode, std::span<const std::byte>) { return false; }
   // Of the machine that the worker lives on: kHello, kAllocate, kReturn.
   virtual void HandleHere(ToNode kind, MessageReader& reader) = 0;
 

@@ -1,0 +1,307 @@
+#include "menger/runtime/driver/neighbours.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "menger/runtime/driver/process_worker.h"
+
+namespace menger {
+namespace {
+
+constexpr std::int64_t kResendNanoseconds = 200'000'000;  // A stream loses nothing while it lives.
+constexpr std::uint64_t kBulkWindowBytes = std::uint64_t{16} << 20;
+constexpr std::size_t kPartBytes = std::size_t{1} << 20;
+
+bool IsSame(const NodeLife& a, const NodeLife& b) { return a.node == b.node && a.epoch == b.epoch; }
+
+}  // namespace
+
+// ---- Who is there.
+
+void Neighbours::Meet(const NodeLife& node, const Resources& total) {
+  if (Find(node) != nullptr) return;
+  Peer& peer = machine_.AddPeer(node.node, node.epoch, total);
+  // An earlier life of it is over with that.
+  std::erase_if(neighbours_,
+                [this](const auto& entry) { return machine_.FindPeer(entry.first) == nullptr; });
+  neighbours_.emplace(
+      peer.index,
+      Neighbour{.life = node,
+                .peer = peer.index,
+                .control = Link(own_.epoch, node.epoch, kResendNanoseconds),
+                .bulk = Link(own_.epoch, node.epoch, kResendNanoseconds, kBulkWindowBytes)});
+}
+
+void Neighbours::HearOfEnd(const NodeLife& node, const std::string& why) {
+  Neighbour* const found = Find(node);
+  if (found == nullptr) return machine_.NodeIsOver(node.node, node.epoch);
+  const PeerIndex index = found->peer;
+  // Its workers' hosts are asked until the machine has done with them.
+  const auto gone = neighbours_.extract(index);
+  machine_.PeerDied(*machine_.FindPeer(index),
+                    {.kind = FailureKind::kNodeDied, .code = ErrorCode::kUnavailable, .text = why});
+  const std::vector<Coming> coming = std::exchange(coming_, {});
+  for (const Coming& one : coming) {
+    const bool orphan = IsSame(one.owner, node);
+    if (orphan || one.source == index) {
+      EndComing(one, /*arrived=*/false);
+    } else {
+      coming_.push_back(one);
+    }
+  }
+}
+
+Neighbours::Neighbour* Neighbours::Find(PeerIndex peer) {
+  const auto found = neighbours_.find(peer);
+  return found != neighbours_.end() ? &found->second : nullptr;
+}
+
+Neighbours::Neighbour* Neighbours::Find(const NodeLife& life) {
+  const auto found = std::ranges::find_if(
+      neighbours_, [&life](const auto& entry) { return IsSame(entry.second.life, life); });
+  return found != neighbours_.end() ? &found->second : nullptr;
+}
+
+PeerIndex Neighbours::PeerOf(const NodeLife& life) {
+  const Neighbour* const found = Find(life);
+  return found != nullptr ? found->peer : 0;
+}
+
+// ---- Letters.
+
+void Neighbours::Send(PeerIndex to, NodeLetter letter) {
+  const std::uint64_t bytes = letter.bytes.size();
+  if (Neighbour* const neighbour = Find(to)) neighbour->control.Send(std::move(letter), bytes);
+}
+
+void Neighbours::SendBulk(PeerIndex to, NodeLetter letter) {
+  const std::uint64_t bytes = letter.bytes.size();
+  if (Neighbour* const neighbour = Find(to)) neighbour->bulk.Send(std::move(letter), bytes);
+}
+
+std::vector<Neighbours::Flying> Neighbours::TakeOutgoing(std::int64_t now) {
+  std::vector<Flying> outgoing;
+  for (auto& [index, neighbour] : neighbours_) {
+    ForgetReturned(neighbour);
+    for (const PeerLane lane : {PeerLane::kControl, PeerLane::kBulk}) {
+      Link& link = lane == PeerLane::kControl ? neighbour.control : neighbour.bulk;
+      for (Link::Packet& packet : link.Outgoing(now)) {
+        outgoing.push_back({neighbour.life, lane, std::move(packet)});
+      }
+    }
+  }
+  return outgoing;
+}
+
+void Neighbours::Arrive(Flying flying) {
+  Neighbour* const from = Find(flying.node);
+  if (from == nullptr) return;
+  std::vector<NodeLetter> letters;
+  Link& link = flying.lane == PeerLane::kControl ? from->control : from->bulk;
+  link.Arrived(std::move(flying.packet), letters);
+  for (NodeLetter& letter : letters) Take(*from, letter);
+}
+
+void Neighbours::Take(Neighbour& from, NodeLetter& letter) {
+  switch (letter.kind) {
+    case NodeLetter::Kind::kMessage:
+      return TakeMessage(from, letter.message);
+    case NodeLetter::Kind::kToWorker:
+    case NodeLetter::Kind::kRecall:
+    case NodeLetter::Kind::kInterrupt:
+      return TakeForWorker(from, letter);
+    case NodeLetter::Kind::kFromWorker:
+    case NodeLetter::Kind::kReturned:
+      return TakeFromWorker(from, letter);
+    case NodeLetter::Kind::kSend:
+      return SendValue(from, letter);
+    case NodeLetter::Kind::kPart:
+    case NodeLetter::Kind::kNone:
+      return TakePart(letter);
+  }
+}
+
+void Neighbours::Tell(const Peer& peer, const PeerMessage& message) {
+  Send(peer.index, {.message = message});
+}
+
+void Neighbours::TakeMessage(Neighbour& from, const PeerMessage& message) {
+  Peer& peer = *machine_.FindPeer(from.peer);
+  machine_.Receive(peer, message);
+  if (message.kind != PeerMessage::Kind::kLend) return;
+  Worker* const worker = NodeMachine::FindBorrowed(peer, message.loan);
+  if (worker == nullptr || worker->host != nullptr) return;
+  auto host = std::make_unique<BorrowedWorker>(machine_, *worker, static_cast<LetterBox&>(*this));
+  worker->host = host.get();
+  from.borrowed.insert_or_assign(message.loan, std::move(host));
+}
+
+// Hosts of workers that were given back, or are gone.
+void Neighbours::ForgetReturned(Neighbour& from) {
+  const Peer& peer = *machine_.FindPeer(from.peer);
+  std::erase_if(from.borrowed, [&peer](const auto& entry) {
+    return NodeMachine::FindBorrowed(peer, entry.first) == nullptr;
+  });
+}
+
+// ---- Workers.
+
+void Neighbours::Lent(Worker& worker) {
+  ProcessWorker* const process = find_process_(worker.index);
+  if (process == nullptr) return;
+  process->Lend(
+      std::make_unique<LentWorker>(*process, machine_, worker, static_cast<LetterBox&>(*this)));
+}
+
+std::vector<LeaseNumber> Neighbours::BegunBy(const Worker& worker) {
+  ProcessWorker* const process = find_process_(worker.index);
+  if (process == nullptr || process->loan() == nullptr) return {};
+  return process->loan()->Begun();
+}
+
+void Neighbours::TakeForWorker(Neighbour& from, NodeLetter& letter) {
+  const Peer& peer = *machine_.FindPeer(from.peer);
+  const auto lent = peer.lent.find(letter.loan);
+  if (lent == peer.lent.end()) return;
+  ProcessWorker* const process = find_process_(lent->second->index);
+  LentWorker* const loan = process != nullptr ? process->loan() : nullptr;
+  if (loan == nullptr) return;
+  if (letter.kind == NodeLetter::Kind::kToWorker) return loan->Tell(std::move(letter.bytes));
+  if (letter.kind == NodeLetter::Kind::kRecall) return loan->Recall(letter.lease);
+  loan->Interrupt(letter.lease);
+}
+
+void Neighbours::TakeFromWorker(Neighbour& from, const NodeLetter& letter) {
+  const Peer& peer = *machine_.FindPeer(from.peer);
+  Worker* const worker = NodeMachine::FindBorrowed(peer, letter.loan);
+  if (worker == nullptr) return DropValuesOf(from, letter.bytes);
+  if (letter.kind == NodeLetter::Kind::kReturned) return machine_.Returned(*worker, letter.lease);
+  from.borrowed.at(letter.loan)->Take(letter.bytes);
+}
+
+// Of a worker that is gone: nobody wants what it has made.
+void Neighbours::DropValuesOf(Neighbour& from, std::span<const std::byte> message) {
+  ToNode kind;
+  if (message.size() < sizeof(kind)) return;
+  std::memcpy(&kind, message.data(), sizeof(kind));
+  MessageReader reader(message);
+  std::uint32_t values = 1;
+  if (kind == ToNode::kFinished) {
+    values = reader.Take<FinishedMessage>().results;
+  } else if (kind == ToNode::kPut) {
+    reader.Take<ReferenceMessage>();
+  } else if (kind == ToNode::kYield) {
+    reader.Take<YieldMessage>();
+  } else {
+    return;
+  }
+  for (; values > 0; --values) {
+    std::vector<ObjectId> contained;
+    const ObjectValue value = ReadResult(reader, contained);
+    if (value.kind != ObjectValue::Kind::kRemote) continue;
+    Tell(*machine_.FindPeer(from.peer), {.kind = PeerMessage::Kind::kDrop, .kept = value.kept});
+  }
+}
+
+// ---- Values.
+
+void Neighbours::Pull(const PullOrder& order) {
+  Coming coming{.owner = own_, .pull = order.pull, .name = order.name};
+  if (order.owner != nullptr) coming.owner = {order.owner->node, order.owner->epoch};
+  if (order.here) {
+    here_already_.push_back(coming);
+    return;
+  }
+  const Peer& source = order.source != nullptr ? *order.source : *order.owner;
+  coming.source = source.index;
+  coming_.push_back(coming);
+  Send(source.index, {.kind = NodeLetter::Kind::kSend,
+                      .owner = coming.owner.node,
+                      .epoch = coming.owner.epoch,
+                      .pull = order.pull,
+                      .name = order.name});
+}
+
+Object* Neighbours::FindValue(const NodeLife& owner, std::uint64_t pull, std::uint64_t name) {
+  Object* object = nullptr;
+  if (IsSame(owner, own_)) {
+    object = machine_.FindPull(pull);
+  } else if (const Peer* const peer = machine_.FindPeer(PeerOf(owner))) {
+    object = machine_.FindKept(*peer, name);
+  }
+  const bool here = object != nullptr && object->value.kind == ObjectValue::Kind::kShared;
+  return here ? object : nullptr;
+}
+
+void Neighbours::SendValue(Neighbour& to, const NodeLetter& wish) {
+  NodeLetter letter = wish;
+  letter.kind = NodeLetter::Kind::kNone;
+  const Object* const object = FindValue({wish.owner, wish.epoch}, wish.pull, wish.name);
+  if (object == nullptr) return SendBulk(to.peer, std::move(letter));
+  letter.kind = NodeLetter::Kind::kPart;
+  std::span<const std::byte> rest = store_.Read(object->value.extent);
+  letter.total = rest.size();
+  do {
+    const auto part = rest.first(std::min(rest.size(), kPartBytes));
+    rest = rest.subspan(part.size());
+    letter.bytes.assign(part.begin(), part.end());
+    SendBulk(to.peer, letter);
+  } while (!rest.empty());
+}
+
+void Neighbours::TakePart(const NodeLetter& letter) {
+  const NodeLife owner{letter.owner, letter.epoch};
+  const auto coming = std::ranges::find_if(coming_, [&](const Coming& one) {
+    return IsSame(one.owner, owner) && one.pull == letter.pull;
+  });
+  if (coming == coming_.end()) return;
+  if (!coming->extent && letter.kind == NodeLetter::Kind::kPart) {
+    SharedExtent extent;
+    if (store_.Allocate(segment_, letter.total, extent)) coming->extent = extent;
+  }
+  const bool fits = coming->extent && coming->filled + letter.bytes.size() <= letter.total &&
+                    letter.total == coming->extent->bytes;
+  if (letter.kind == NodeLetter::Kind::kNone || !fits) {
+    const Coming failed = *coming;
+    coming_.erase(coming);
+    return EndComing(failed, /*arrived=*/false);
+  }
+  std::ranges::copy(letter.bytes, store_.Write(*coming->extent).begin() +
+                                      static_cast<std::ptrdiff_t>(coming->filled));
+  coming->filled += letter.bytes.size();
+  if (coming->filled < letter.total) return;
+  const Coming arrived = *coming;
+  coming_.erase(coming);
+  EndComing(arrived, /*arrived=*/true);
+}
+
+void Neighbours::EndComing(const Coming& coming, bool arrived) {
+  Peer* const owner = machine_.FindPeer(PeerOf(coming.owner));
+  const bool wanted = owner != nullptr || IsSame(coming.owner, own_);
+  if (arrived && wanted) {
+    return machine_.Pulled(owner, coming.pull, ObjectValue::Shared(*coming.extent));
+  }
+  if (coming.extent) store_.Free(*coming.extent);
+  if (wanted) machine_.NotPulled(owner, coming.pull);
+}
+
+bool Neighbours::Work() {
+  const std::vector<Coming> copies = std::exchange(here_already_, {});
+  for (const Coming& copy : copies) CopyHere(copy);
+  return !copies.empty();
+}
+
+void Neighbours::CopyHere(Coming coming) {
+  const Object* const object = FindValue(coming.owner, coming.pull, coming.name);
+  SharedExtent extent;
+  const bool room =
+      object != nullptr && store_.Allocate(segment_, object->value.extent.bytes, extent);
+  if (room) {
+    coming.extent = extent;
+    std::ranges::copy(store_.Read(object->value.extent), store_.Write(extent).begin());
+  }
+  EndComing(coming, room);
+}
+
+}  // namespace menger

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "menger/runtime/driver/borrowed_worker.h"
+#include "menger/runtime/driver/letter_box.h"
+#include "menger/runtime/memory/value_store.h"
+#include "menger/runtime/net/handshake.h"
+#include "menger/runtime/node/node_machine.h"
+#include "menger/runtime/node/peer_link.h"
+
+namespace menger {
+
+class ProcessWorker;
+
+// Other nodes, as a node of processes sees them: what its machine tells them goes into letters over
+// links, what they say is told to the machine; its lent workers and those that it has borrowed; and
+// values that are brought from node to node. How packets travel is another's affair.
+//
+// All is called under the node's lock.
+class Neighbours final : private LetterBox {
+ public:
+  using Link = PeerLink<NodeLetter>;
+  // To or from another node.
+  struct Flying {
+    NodeLife node;
+    PeerLane lane = PeerLane::kControl;
+    Link::Packet packet;
+  };
+  // Of this node's workers: the process of one, or null.
+  using FindProcess = std::function<ProcessWorker*(WorkerIndex)>;
+
+  Neighbours(NodeLife own, NodeMachine& machine, ValueStore& store, FindProcess find_process)
+      : own_(own),
+        machine_(machine),
+        store_(store),
+        find_process_(std::move(find_process)),
+        segment_(store.AddSegment()) {}
+
+  const NodeLife& own() const { return own_; }
+
+  // ---- Who is there.
+  void Meet(const NodeLife& node, const Resources& total);
+  // It is gone, or was before it was met.
+  void HearOfEnd(const NodeLife& node, const std::string& why);
+
+  // ---- What travels. A packet that is none of a neighbour is ignored; a letter that it may not
+  // write ends the neighbour's life here: DataLoss.
+  void Arrive(Flying flying);
+  std::vector<Flying> TakeOutgoing(std::int64_t now);
+
+  // ---- As NodeEffects.
+  void Tell(const Peer& peer, const PeerMessage& message);
+  void Pull(const PullOrder& order);
+  void Lent(Worker& worker);
+  std::vector<LeaseNumber> BegunBy(const Worker& worker);
+
+  // What could not be done from within the machine. True if it was told something.
+  bool Work();
+
+ private:
+  struct Neighbour {
+    NodeLife life;
+    PeerIndex peer = 0;
+    Link control;
+    Link bulk;
+    std::map<LoanNumber, std::unique_ptr<BorrowedWorker>> borrowed;
+  };
+  // A value on its way here: whose, and as which pull of its owner.
+  struct Coming {
+    NodeLife owner;
+    std::uint64_t pull = 0;
+    PeerIndex source = 0;  // 0: this node.
+    std::uint64_t name = 0;
+    std::optional<SharedExtent> extent;
+    std::uint64_t filled = 0;
+  };
+
+  void Send(PeerIndex to, NodeLetter letter) override;
+  void SendBulk(PeerIndex to, NodeLetter letter);
+  Neighbour* Find(PeerIndex peer);
+  Neighbour* Find(const NodeLife& life);
+  PeerIndex PeerOf(const NodeLife& life);  // 0: this node, or none that is there.
+
+  void Take(Neighbour& from, NodeLetter& letter);
+  void TakeMessage(Neighbour& from, const PeerMessage& message);
+  void TakeForWorker(Neighbour& from, NodeLetter& letter);
+  void TakeFromWorker(Neighbour& from, const NodeLetter& letter);
+  void DropValuesOf(Neighbour& from, std::span<const std::byte> message);
+  void ForgetReturned(Neighbour& from);
+
+  Object* FindValue(const NodeLife& owner, std::uint64_t pull, std::uint64_t name);
+  void SendValue(Neighbour& to, const NodeLetter& wish);
+  void TakePart(const NodeLetter& letter);
+  void EndComing(const Coming& coming, bool arrived);
+  void CopyHere(Coming coming);
+
+  const NodeLife own_;
+  NodeMachine& machine_;
+  ValueStore& store_;
+  const FindProcess find_process_;
+  const std::uint32_t segment_;  // Where values come to.
+  std::map<PeerIndex, Neighbour> neighbours_;
+  std::vector<Coming> coming_;
+  std::vector<Coming> here_already_;  // To be copied by Work.
+};
+
+}  // namespace menger

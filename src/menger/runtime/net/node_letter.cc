@@ -1,0 +1,65 @@
+#include "menger/runtime/net/node_letter.h"
+
+#include "menger/runtime/net/peer_codec.h"
+
+namespace menger {
+
+void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
+  const auto& [kind, loan, lease, owner, epoch, pull, name, total, message, bytes] = letter;
+  writer.Add(static_cast<std::uint8_t>(kind));
+  switch (kind) {
+    case NodeLetter::Kind::kMessage:
+      return WriteLetter(writer, message);
+    case NodeLetter::Kind::kToWorker:
+    case NodeLetter::Kind::kFromWorker:
+      writer.Add(loan);
+      return writer.AddBytes(bytes);
+    case NodeLetter::Kind::kRecall:
+    case NodeLetter::Kind::kInterrupt:
+    case NodeLetter::Kind::kReturned:
+      writer.Add(loan);
+      return writer.Add(lease);
+    case NodeLetter::Kind::kSend:
+    case NodeLetter::Kind::kPart:
+    case NodeLetter::Kind::kNone:
+      writer.Add(owner);
+      writer.Add(epoch);
+      writer.Add(pull);
+      writer.Add(name);
+      writer.Add(total);
+      return writer.AddBytes(bytes);
+  }
+}
+
+void ReadLetter(WireReader& reader, NodeLetter& letter) {
+  letter.kind = reader.TakeEnumerator(NodeLetter::Kind::kNone, "letter");
+  const auto take_bytes = [&] {
+    const std::span<const std::byte> bytes = reader.TakeRest();
+    letter.bytes.assign(bytes.begin(), bytes.end());
+  };
+  switch (letter.kind) {
+    case NodeLetter::Kind::kMessage:
+      return ReadLetter(reader, letter.message);
+    case NodeLetter::Kind::kToWorker:
+    case NodeLetter::Kind::kFromWorker:
+      letter.loan = reader.Take<std::uint64_t>("loan");
+      return take_bytes();
+    case NodeLetter::Kind::kRecall:
+    case NodeLetter::Kind::kInterrupt:
+    case NodeLetter::Kind::kReturned:
+      letter.loan = reader.Take<std::uint64_t>("loan");
+      letter.lease = reader.Take<std::uint64_t>("lease");
+      return;
+    case NodeLetter::Kind::kSend:
+    case NodeLetter::Kind::kPart:
+    case NodeLetter::Kind::kNone:
+      static_cast<Id&>(letter.owner) = reader.TakeId("owner");
+      letter.epoch = reader.Take<std::uint64_t>("epoch");
+      letter.pull = reader.Take<std::uint64_t>("pull");
+      letter.name = reader.Take<std::uint64_t>("name");
+      letter.total = reader.Take<std::uint64_t>("total");
+      return take_bytes();
+  }
+}
+
+}  // namespace menger

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "menger/runtime/net/wire_bytes.h"
+#include "menger/runtime/node/peer_message.h"
+
+namespace menger {
+
+// What one node tells another: what their machines do (PeerMessage), what a lent worker and the
+// node that owns its calls say, and values that are pulled.
+//
+// What a worker and its owner say lies in `bytes` as it would in a ring on one machine
+// (worker_messages.h), but for values that lie where the worker lives: these are of the kind
+// kRemote, and `offset` of their ValueHeader is what the lender calls them (NodeMachine::KeepFor).
+struct NodeLetter {
+  enum class Kind : std::uint8_t {
+    kMessage,     // `message`.
+    kToWorker,    // The owner tells the worker of `loan` what `bytes` says.
+    kRecall,      // It would have the call `lease` back, if the worker has not begun it;
+    kInterrupt,   // or the call shall stop.
+    kFromWorker,  // The worker of `loan` says what `bytes` says.
+    kReturned,    // It has not begun the call `lease`, and will not.
+    // The receiver shall send the value that it has as `name`, or knows by `pull` where it is the
+    // owner itself; whose it is say `owner` and `epoch`.
+    kSend,
+    kPart,  // Of a value of `total` bytes these, in order;
+    kNone,  // or there is no such value.
+  };
+  Kind kind = Kind::kMessage;
+  LoanNumber loan = 0;
+  LeaseNumber lease = 0;
+  NodeId owner;
+  std::uint64_t epoch = 0;
+  std::uint64_t pull = 0;
+  std::uint64_t name = 0;
+  std::uint64_t total = 0;
+  PeerMessage message;
+  std::vector<std::byte> bytes;
+};
+
+void WriteLetter(WireWriter& writer, const NodeLetter& letter);
+// Throws InvalidArgument. What `bytes` says is its reader's to check.
+void ReadLetter(WireReader& reader, NodeLetter& letter);
+
+}  // namespace menger
