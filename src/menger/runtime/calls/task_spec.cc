@@ -45,7 +45,7 @@ std::span<const std::byte> TaskSpec::value(const SpecArgument& argument) const {
 
 std::span<const std::byte> TaskSpec::bytes() const { return {base(), header_.bytes}; }
 
-void TaskSpec::Validate(std::span<const std::byte> bytes) {
+void TaskSpec::Validate(std::span<const std::byte> bytes, CallKind last) {
   SpecHeader header;
   if (bytes.size() < sizeof(header)) {
     throw DataLoss("a call of {} bytes; its header alone has {}", bytes.size(), sizeof(header));
@@ -57,7 +57,7 @@ void TaskSpec::Validate(std::span<const std::byte> bytes) {
     throw DataLoss("a call of {} bytes says that it has {}, {} of them before its values",
                    bytes.size(), header.bytes, fixed);
   }
-  if (header.kind > CallKind::kReserve || !header.task.valid()) {
+  if (header.kind > last || !header.task.valid()) {
     throw DataLoss("a call of kind {} with id {}", static_cast<int>(header.kind),
                    ToString(header.task));
   }

@@ -87,8 +87,9 @@ class TaskSpec {
   std::span<const std::byte> value(const SpecArgument& argument) const;
   std::span<const std::byte> bytes() const;
 
-  // Throws DataLoss, naming what is wrong, unless every offset stays inside `bytes`.
-  static void Validate(std::span<const std::byte> bytes);
+  // Throws DataLoss, naming what is wrong, unless every offset stays inside `bytes`. `last`: of the
+  // kinds that it may have; what nodes ask of their own accord no program can.
+  static void Validate(std::span<const std::byte> bytes, CallKind last = CallKind::kReserve);
   static SpecPointer Copy(std::span<const std::byte> bytes);  // Validated.
 
   // Valid bytes, aligned to 16, that outlive the view.

@@ -47,7 +47,7 @@ void LentWorker::TellCall(std::vector<std::byte> message) {
   const std::span<const std::byte> written =
       reader.TakeBytes(std::uint64_t{head.references} * sizeof(ValueHeader));
   if (!headers.empty()) std::memcpy(headers.data(), written.data(), written.size());
-  TaskSpec::Validate(reader.TakeBytes(head.spec_bytes));
+  TaskSpec::Validate(reader.TakeBytes(head.spec_bytes), CallKind::kLoad);
   reader.TakeBytes(head.record_bytes);
   std::vector<ObjectId>& reads = leases_[head.lease];
   const Peer* const peer = machine_.FindPeer(owner_);
