@@ -45,14 +45,14 @@ class TwoNodes {
     far_->Meet(LifeOf(0), Resources(1, 0));
   }
   ~TwoNodes() {
-    near_->End();
-    far_->End();
     {
       const std::lock_guard lock(mutex_);
       ended_ = true;
     }
     changed_.notify_all();
-    wire_.Join();
+    wire_.Join();  // A node that has ended is told nothing any longer.
+    near_->End();
+    far_->End();
   }
   LocalNode& near() { return *near_; }
   LocalNode& far() { return *far_; }
