@@ -151,9 +151,8 @@ void LentWorker::EndLease(LeaseNumber lease) {
 void LentWorker::Say(ToNode kind, std::span<const std::byte> message) {
   switch (kind) {
     case ToNode::kFinished:
-      return SayFinished(message);
     case ToNode::kFailed:
-      return SayFailed(message);
+      return SayEnded(kind, message);
     case ToNode::kPut:
       return SayValue<ReferenceMessage>(message);
     case ToNode::kYield:
@@ -166,24 +165,17 @@ void LentWorker::Say(ToNode kind, std::span<const std::byte> message) {
 }
 
 // Its clock is not the owner's.
-void LentWorker::SayFinished(std::span<const std::byte> message) {
+void LentWorker::SayEnded(ToNode kind, std::span<const std::byte> message) {
   MessageReader reader(message);
   auto head = reader.Take<FinishedMessage>();
   head.ended_at = 0;
   std::vector<std::byte> out;
   Append(out, head);
-  for (std::uint32_t i = 0; i < head.results; ++i) WriteResultFor(reader, out);
-  EndLease(head.lease);
-  SendOn(std::move(out));
-}
-
-void LentWorker::SayFailed(std::span<const std::byte> message) {
-  MessageReader reader(message);
-  auto head = reader.Take<FinishedMessage>();
-  head.ended_at = 0;
-  std::vector<std::byte> out;
-  Append(out, head);
-  out.insert(out.end(), reader.rest().begin(), reader.rest().end());
+  if (kind == ToNode::kFailed) {
+    out.insert(out.end(), reader.rest().begin(), reader.rest().end());
+  } else {
+    for (std::uint32_t i = 0; i < head.results; ++i) WriteResultFor(reader, out);
+  }
   EndLease(head.lease);
   SendOn(std::move(out));
 }

@@ -51,8 +51,7 @@ class LentWorker {
   // Where it is mapped by the worker and stays; none if it is not in memory.
   ValueHeader Lay(Object& kept);
   void EndLease(LeaseNumber lease);
-  void SayFinished(std::span<const std::byte> message);
-  void SayFailed(std::span<const std::byte> message);
+  void SayEnded(ToNode kind, std::span<const std::byte> message);
   // Of a message with one value behind its head.
   template <typename Head>
   void SayValue(std::span<const std::byte> message);
