@@ -20,7 +20,10 @@ bool LooksLikeTls(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-const char* PeerLaneName(PeerLane lane) { return lane == PeerLane::kControl ? "control" : "bulk"; }
+const char* PeerLaneName(PeerLane lane) {
+  constexpr std::array<const char*, 4> kNames = {"control", "bulk", "store", "files"};
+  return kNames.at(static_cast<std::size_t>(lane));
+}
 
 Handshake::Handshake(Options options, const Nonce& nonce)
     : options_(std::move(options)), nonce_(nonce) {
@@ -153,9 +156,10 @@ void Handshake::TakePrologue(std::span<const std::byte> bytes) {
                          peer_version_, options_.version));
   }
   if (accepts()) {
-    if (verdict_or_lane > static_cast<std::uint8_t>(PeerLane::kBulk)) {
+    if (verdict_or_lane > static_cast<std::uint8_t>(kLastPeerLane)) {
       Fail(Verdict::kWrongIdentity,
-           InvalidArgument("it wants lane {}; there are 0 and 1", verdict_or_lane));
+           InvalidArgument("it wants lane {}; there are 0 to {}", verdict_or_lane,
+                           static_cast<int>(kLastPeerLane)));
     }
     options_.lane = static_cast<PeerLane>(verdict_or_lane);
   }

@@ -13,8 +13,15 @@
 
 namespace menger {
 
-// Two nodes have two streams (peer_link.h): values never delay what they tell each other.
-enum class PeerLane : std::uint8_t { kControl, kBulk };
+// What a stream is for. Two nodes have two (peer_link.h): values never delay what they tell each
+// other.
+enum class PeerLane : std::uint8_t {
+  kControl,
+  kBulk,
+  kStore,  // Questions to the control store of the acceptor, also of who is no node yet (epoch 0).
+  kFiles,  // Of the program whose calls the acceptor makes.
+};
+inline constexpr PeerLane kLastPeerLane = PeerLane::kFiles;
 const char* PeerLaneName(PeerLane lane);
 
 // A node in one of its lives.

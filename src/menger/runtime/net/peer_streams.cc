@@ -45,6 +45,10 @@ class PeerStreams::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  void SetEpoch(std::uint64_t epoch) {
+    asio::post(*loop_, [this, epoch] { options_.own.epoch = epoch; });
+  }
+
   std::string Listen(const std::string& address, PeerStreamOwner& owner) {
     const NodeAddress parsed = ParseNodeAddress(address, options_);
     const auto listener =
@@ -128,7 +132,7 @@ class PeerStreams::State {
     for (const auto& session : std::vector(sessions_)) session->Abandon();
   }
 
-  const PeerStreamOptions options_;
+  PeerStreamOptions options_;  // Of them the epoch is the thread's; the others stay.
   std::unique_ptr<TlsContext> tls_;
   // Shared: streams that somebody still holds outlive the service, but not this.
   const std::shared_ptr<asio::io_context> loop_;
@@ -147,6 +151,8 @@ PeerStreams::PeerStreams(PeerStreamOptions options)
     : state_(std::make_unique<State>(std::move(options))) {}
 
 PeerStreams::~PeerStreams() = default;
+
+void PeerStreams::SetEpoch(std::uint64_t epoch) { state_->SetEpoch(epoch); }
 
 std::string PeerStreams::Listen(const std::string& address, PeerStreamOwner& owner) {
   return state_->Listen(address, owner);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,9 @@ class PeerStreams {
   ~PeerStreams();
   PeerStreams(const PeerStreams&) = delete;
   PeerStreams& operator=(const PeerStreams&) = delete;
+
+  // Which life of the node this is, for all streams that begin later.
+  void SetEpoch(std::uint64_t epoch);
 
   // Until the service ends. The address has the port, where 0 was asked for. Throws InvalidArgument
   // as ParseNodeAddress, FailedPrecondition where another process listens, Unavailable where the
