@@ -68,7 +68,8 @@ struct ValueHeader {
 
 // With the first descriptors that a worker is sent: its channel and the node's bell.
 struct WorkerStart {
-  TaskId job;  // Its root.
+  TaskId job;      // Its root.
+  TaskId process;  // As if it were a run: what threads that do no call make is named after that.
   std::uint32_t index = 0;
   std::uint32_t place = 0;  // Of its flag.
 };

@@ -30,6 +30,7 @@ std::string Encode(const NodeRecord& record) {
       {"epoch", record.epoch},
       {"name", record.name},
       {"address", record.address},
+      {"job", record.job},
       {"state", record.state == NodeRecord::State::kUp ? "up" : "draining"},
       {"resources", std::move(resources)}};
   return json.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
@@ -46,6 +47,7 @@ std::optional<NodeRecord> DecodeNodeRecord(std::string_view key, std::string_vie
     json.at("epoch").get_to(record.epoch);
     json.at("name").get_to(record.name);
     json.at("address").get_to(record.address);
+    json.at("job").get_to(record.job);
     const auto state = json.at("state").get<std::string>();
     if (state != "up") record.state = NodeRecord::State::kDraining;
     for (const auto& [name, parts] : json.at("resources").items()) {

@@ -25,6 +25,7 @@ struct NodeRecord {
   std::string name;
   std::string address;
   Resources resources;
+  std::uint64_t job = 0;  // Of a driver, whose calls other nodes do; else 0.
   State state = State::kUp;
 };
 

@@ -29,7 +29,8 @@ constexpr std::chrono::nanoseconds kLookAtAllMost{10'000'000'000};
 constexpr std::chrono::hours kForever{24 * 365};
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options,
-                                  const std::optional<LocalNode::Membership>& membership) {
+                                  const std::optional<LocalNode::Place>& place) {
+  using Role = LocalNode::Place::Role;
   NodeMachineOptions machine;
   machine.workers = options.workers > 0 ? options.workers : AvailableCpus();
   machine.pool_max = options.workers_max;
@@ -37,10 +38,12 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options,
   machine.resources = options.resources;
   if (machine.resources.Get("cpu") == 0) machine.resources.Set("cpu", machine.workers);
   machine.job = options.job;
-  if (membership) {
-    machine.node = membership->own.node;
-    machine.epoch = membership->own.epoch;
-  }
+  if (!place) return machine;
+  machine.node = place->own.node;
+  machine.epoch = place->own.epoch;
+  machine.node_patience = place->node_patience.count();
+  if (place->role != Role::kBoth) machine.workers = 0;
+  if (place->role == Role::kDriver) machine.resources = Resources(0, 0);
   return machine;
 }
 
@@ -61,11 +64,11 @@ void LocalNode::AddDriverSegment() {
   }
 }
 
-LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Membership> membership)
+LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Place> place)
     : Client(RootTask(options.job), RootTask(options.job)),
       options_(options),
       control_(options.job, options.control_folder),
-      machine_(MachineOptions(options, membership), *this),
+      machine_(MachineOptions(options, place), *this),
       store_(StoreBytes(options)),
       losses_([this](std::string_view line) { Warn(line); }),
       bell_memory_(AllocateSharedMemory("menger-bell", sizeof(NodeBell))),
@@ -75,17 +78,18 @@ LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Membership> me
                            .segment = kDriverSegment},
           store_, machine_, [this] { bell().Ring(); },
           [this](Object& object, const Payload& error) { Refuse(object, error); })),
-      membership_(std::move(membership)) {
+      place_(std::move(place)) {
   if (options.isolation == Isolation::kThread) {
     team_ = std::make_unique<ThreadTeam>(*this, machine_);
   } else {
     AddDriverSegment();
-    auto team =
-        std::make_unique<ProcessTeam>(options, machine_, store_, *spiller_, shared_bell().flags,
-                                      bell_memory_->descriptor(), [this] { bell().Ring(); });
-    if (membership_) {
+    const TaskId node = place_ ? ChildTask(TaskId{place_->own.node}, place_->own.epoch) : TaskId{};
+    auto team = std::make_unique<ProcessTeam>(options, node, machine_, store_, *spiller_,
+                                              shared_bell().flags, bell_memory_->descriptor(),
+                                              [this] { bell().Ring(); });
+    if (place_) {
       neighbours_ = std::make_unique<Neighbours>(
-          membership_->own, machine_, store_,
+          place_->own, machine_, store_,
           [processes = team.get()](WorkerIndex index) { return processes->FindHost(index); });
     }
     team_ = std::move(team);
@@ -244,7 +248,7 @@ void LocalNode::ServeNeighbours() {
     if (any) machine_.Run();
   }
   std::vector<Neighbours::Flying> packets = neighbours_->TakeOutgoing(MonotonicNanoseconds());
-  if (!packets.empty()) membership_->post(std::move(packets));
+  if (!packets.empty()) place_->post(std::move(packets));
 }
 
 void LocalNode::TellNeighbours(FunctionRef<void(Neighbours&)> tell) {
@@ -256,18 +260,64 @@ void LocalNode::TellNeighbours(FunctionRef<void(Neighbours&)> tell) {
   RunMachine();
 }
 
-void LocalNode::Meet(const NodeLife& node, const Resources& total) {
-  TellNeighbours([&](Neighbours& neighbours) { neighbours.Meet(node, total); });
+void LocalNode::Meet(const NodeLife& node, const Resources& total, std::uint64_t job) {
+  TellNeighbours([&](Neighbours& neighbours) {
+    Peer* const peer = neighbours.Meet(node, total);
+    if (peer != nullptr && job != 0) machine_.AwaitProgram(*peer);
+  });
+}
+
+void LocalNode::SetProgram(const NodeLife& node, GuestProgram program) {
+  TellNeighbours([&](Neighbours& neighbours) {
+    Peer* const peer = neighbours.FindPeer(node);
+    if (peer == nullptr) return;
+    programs_[peer->index] = ++last_program_;
+    team_->SetProgram(last_program_, std::move(program));
+    machine_.SetProgram(*peer, last_program_);
+  });
+}
+
+void LocalNode::CannotServe(const NodeLife& node, const std::string& why) {
+  TellNeighbours([&](Neighbours& neighbours) {
+    if (Peer* const peer = neighbours.FindPeer(node)) machine_.CannotServe(*peer, why);
+  });
 }
 
 void LocalNode::HearOfEnd(const NodeLife& node, const std::string& why) {
-  TellNeighbours([&](Neighbours& neighbours) { neighbours.HearOfEnd(node, why); });
+  TellNeighbours([&](Neighbours&) { Part(node, why); });
+}
+
+void LocalNode::Part(const NodeLife& node, const std::string& why) {
+  const Peer* const peer = neighbours_->FindPeer(node);
+  const auto program = peer != nullptr ? programs_.find(peer->index) : programs_.end();
+  if (program != programs_.end()) {
+    team_->DropProgram(program->second);
+    programs_.erase(program);
+  }
+  neighbours_->HearOfEnd(node, why);
 }
 
 void LocalNode::Arrive(std::vector<Neighbours::Flying> packets) {
   TellNeighbours([&](Neighbours& neighbours) {
-    for (Neighbours::Flying& packet : packets) neighbours.Arrive(std::move(packet));
+    for (Neighbours::Flying& packet : packets) {
+      const NodeLife from = packet.node;
+      try {
+        neighbours.Arrive(std::move(packet));
+      } catch (const Error& error) {
+        Part(from, error.what());
+        if (place_->parted) place_->parted(from, error);
+        return;
+      }
+    }
   });
+}
+
+void LocalNode::StreamOpened(const NodeLife& node, PeerLane lane) {
+  TellNeighbours([&](Neighbours& neighbours) { neighbours.SendAgain(node, lane); });
+}
+
+void LocalNode::SayFarewell() {
+  TellNeighbours([](Neighbours& neighbours) { neighbours.SayFarewell(); });
 }
 
 void LocalNode::LookAround() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,14 +48,26 @@ class ThreadWorker;
 // Lock order: getting_, node_mutex_, queue_mutex_.
 class LocalNode final : public Client, private NodeEffects {
  public:
-  // How it is one node among others: as which, and who takes its packets to them. That is called
-  // under the lock: it waits for nothing.
-  struct Membership {
+  // How it is one node among others. The functions are called under the lock: they wait for
+  // nothing.
+  struct Place {
+    enum class Role : std::uint8_t {
+      kBoth,    // Its own workers do its driver's calls, or are lent.
+      kDriver,  // It has no workers, and so only what it borrows.
+      kNode,    // It has no driver: its workers run the programs of others (SetProgram).
+    };
     NodeLife own;
+    Role role = Role::kBoth;
+    // As NodeMachineOptions::node_patience.
+    std::chrono::nanoseconds node_patience{0};
+    // Takes packets to others; what it cannot take is sent again after StreamOpened.
     std::function<void(std::vector<Neighbours::Flying>)> post;
+    // That node is none of this one's neighbours any longer: it has said so, or has said what
+    // nobody may. May be empty.
+    std::function<void(const NodeLife& node, const Error& why)> parted;
   };
   // Made by new, and deletes itself after End.
-  explicit LocalNode(const RuntimeOptions& options, std::optional<Membership> membership = {});
+  explicit LocalNode(const RuntimeOptions& options, std::optional<Place> place = {});
   // Ends all workers; from now on whatever is asked for throws FailedPrecondition. Once.
   void End();
 
@@ -84,9 +97,18 @@ class LocalNode final : public Client, private NodeEffects {
   // ---- For the threads that do calls.
 
   // ---- Other nodes. Any thread.
-  void Meet(const NodeLife& node, const Resources& total);
+  // `job`: of a node whose calls' workers run a program of their own, which SetProgram names, or
+  // CannotServe says why it cannot be had; 0: they run what this node's do.
+  void Meet(const NodeLife& node, const Resources& total, std::uint64_t job = 0);
+  void SetProgram(const NodeLife& node, GuestProgram program);
+  void CannotServe(const NodeLife& node, const std::string& why);
   void HearOfEnd(const NodeLife& node, const std::string& why);
+  // Packets of one node.
   void Arrive(std::vector<Neighbours::Flying> packets);
+  // What was posted to it may be lost, and is posted again.
+  void StreamOpened(const NodeLife& node, PeerLane lane);
+  // Before End: the others shall not wait for it.
+  void SayFarewell();
 
   // Does what is to be done; for whoever does not hold the lock.
   void Work();
@@ -162,6 +184,7 @@ class LocalNode final : public Client, private NodeEffects {
   bool Recall(Worker& worker, const Task& task) override { return worker.host->Recall(task); }
   void Announce(Worker& worker) override { worker.host->Announce(); }
   void StartWorker() override { team_->StartWorker(); }
+  void StartGuest(ProgramIndex program) override { team_->StartGuest(program); }
   void Restore(Object& object) override { spiller_->Restore(object); }
   void ActorReleased(ActorId actor) override;
   void Ready(const Watch& watch, Object& object) override;
@@ -199,6 +222,7 @@ class LocalNode final : public Client, private NodeEffects {
   void RunMachine();
   void ServeNeighbours();
   void TellNeighbours(FunctionRef<void(Neighbours&)> tell);
+  void Part(const NodeLife& node, const std::string& why);
   SharedExtent AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lock);
   PinnedBytes Fetch(Object& object);
   static bool IsThere(const Object& object, const Waiter& waiter);
@@ -256,8 +280,10 @@ class LocalNode final : public Client, private NodeEffects {
   std::unique_ptr<Spiller> spiller_;           // Guarded by node_mutex_.
   std::mutex getting_;                         // Of the thread that listens to the bell.
   std::unique_ptr<TeamOfWorkers> team_;        // Guarded by node_mutex_.
-  const std::optional<Membership> membership_;
-  std::unique_ptr<Neighbours> neighbours_;  // Guarded by node_mutex_. None where it is alone.
+  const std::optional<Place> place_;
+  std::unique_ptr<Neighbours> neighbours_;      // Guarded by node_mutex_. None where it is alone.
+  std::map<PeerIndex, ProgramIndex> programs_;  // Likewise.
+  ProgramIndex last_program_ = kOwnProgram;     // Likewise.
   // Of values that came, and lie elsewhere. Likewise.
   std::vector<std::pair<Watch, ObjectId>> asks_again_;
   std::int64_t gathered_at_ = 0;                   // The caretaker's.

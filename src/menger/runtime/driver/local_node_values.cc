@@ -215,6 +215,7 @@ std::unique_lock<LocalNode::Mutex> LocalNode::AwaitObjects(std::span<const Objec
   RunMachine();
   AwaitWaiter(waiter, deadline, lock);
   for (Object* const object : objects) machine_.Unwatch(watch, *object);
+  std::erase_if(asks_again_, [&watch](const auto& asked) { return asked.first == watch; });
   machine_.EndDriverWait(wait);
   if (thread != nullptr) {
     machine_.Unblock(thread->worker());

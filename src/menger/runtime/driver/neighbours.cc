@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "menger/runtime/driver/process_worker.h"
@@ -9,7 +10,8 @@
 namespace menger {
 namespace {
 
-constexpr std::int64_t kResendNanoseconds = 200'000'000;  // A stream loses nothing while it lives.
+// A stream loses nothing while it lives; once it is another SendAgain is called.
+constexpr std::int64_t kNeverResend = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kBulkWindowBytes = std::uint64_t{16} << 20;
 constexpr std::size_t kPartBytes = std::size_t{1} << 20;
 
@@ -19,18 +21,18 @@ bool IsSame(const NodeLife& a, const NodeLife& b) { return a.node == b.node && a
 
 // ---- Who is there.
 
-void Neighbours::Meet(const NodeLife& node, const Resources& total) {
-  if (Find(node) != nullptr) return;
+Peer* Neighbours::Meet(const NodeLife& node, const Resources& total) {
+  if (Find(node) != nullptr) return nullptr;
   Peer& peer = machine_.AddPeer(node.node, node.epoch, total);
   // An earlier life of it is over with that.
   std::erase_if(neighbours_,
                 [this](const auto& entry) { return machine_.FindPeer(entry.first) == nullptr; });
   neighbours_.emplace(
-      peer.index,
-      Neighbour{.life = node,
-                .peer = peer.index,
-                .control = Link(own_.epoch, node.epoch, kResendNanoseconds),
-                .bulk = Link(own_.epoch, node.epoch, kResendNanoseconds, kBulkWindowBytes)});
+      peer.index, Neighbour{.life = node,
+                            .peer = peer.index,
+                            .control = Link(own_.epoch, node.epoch, kNeverResend),
+                            .bulk = Link(own_.epoch, node.epoch, kNeverResend, kBulkWindowBytes)});
+  return &peer;
 }
 
 void Neighbours::HearOfEnd(const NodeLife& node, const std::string& why) {
@@ -50,6 +52,18 @@ void Neighbours::HearOfEnd(const NodeLife& node, const std::string& why) {
       coming_.push_back(one);
     }
   }
+}
+
+void Neighbours::SayFarewell() {
+  for (const auto& [index, neighbour] : neighbours_) {
+    Send(index, {.kind = NodeLetter::Kind::kLeave});
+  }
+}
+
+void Neighbours::SendAgain(const NodeLife& node, PeerLane lane) {
+  Neighbour* const found = Find(node);
+  if (found == nullptr) return;
+  (lane == PeerLane::kControl ? found->control : found->bulk).SendAgain();
 }
 
 Neighbours::Neighbour* Neighbours::Find(PeerIndex peer) {
@@ -119,6 +133,8 @@ void Neighbours::Take(Neighbour& from, NodeLetter& letter) {
     case NodeLetter::Kind::kPart:
     case NodeLetter::Kind::kNone:
       return TakePart(letter);
+    case NodeLetter::Kind::kLeave:
+      throw Unavailable("it has left the cluster");
   }
 }
 

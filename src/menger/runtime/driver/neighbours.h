@@ -47,13 +47,20 @@ class Neighbours final : private LetterBox {
   const NodeLife& own() const { return own_; }
 
   // ---- Who is there.
-  void Meet(const NodeLife& node, const Resources& total);
+  // Null if it was met before.
+  Peer* Meet(const NodeLife& node, const Resources& total);
   // It is gone, or was before it was met.
   void HearOfEnd(const NodeLife& node, const std::string& why);
+  // Null for one that is not there.
+  Peer* FindPeer(const NodeLife& node) { return machine_.FindPeer(PeerOf(node)); }
+  // This one's life is over: the others shall know.
+  void SayFarewell();
 
-  // ---- What travels. A packet that is none of a neighbour is ignored; a letter that it may not
-  // write ends the neighbour's life here: DataLoss.
+  // ---- What travels. A packet that is none of a neighbour's is ignored. Throws DataLoss for a
+  // letter that nobody may write, and Unavailable for a farewell: it is to be told as HearOfEnd.
   void Arrive(Flying flying);
+  // What was under way to it may be lost: it goes once more.
+  void SendAgain(const NodeLife& node, PeerLane lane);
   std::vector<Flying> TakeOutgoing(std::int64_t now);
 
   // ---- As NodeEffects.

@@ -33,10 +33,11 @@ constexpr std::uint64_t kAheadBytesMin = std::uint64_t{256} << 10;
 
 }  // namespace
 
-ProcessTeam::ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, ValueStore& store,
-                         Spiller& spiller, WorkerFlags& flags, int bell_descriptor,
-                         std::function<void()> wake)
+ProcessTeam::ProcessTeam(const RuntimeOptions& options, TaskId node, NodeMachine& machine,
+                         ValueStore& store, Spiller& spiller, WorkerFlags& flags,
+                         int bell_descriptor, std::function<void()> wake)
     : options_(options),
+      node_(node),
       machine_(machine),
       store_(store),
       spiller_(spiller),
@@ -76,19 +77,32 @@ void ProcessTeam::StartDelayed() {
   while (delayed_starts_ > 0 && (failed_starts_ == 0 || next_start_.expired())) {
     --delayed_starts_;
     next_start_ = Deadline::After(kStartPause);
-    Start();
+    Start(kOwnProgram, RootTask(options_.job), options_.worker_program);
   }
 }
 
-void ProcessTeam::Start() {
+void ProcessTeam::SetProgram(ProgramIndex program, GuestProgram what) {
+  guests_.insert_or_assign(program, Guest{.program = std::move(what)});
+}
+
+void ProcessTeam::StartGuest(ProgramIndex program) {
+  const auto found = guests_.find(program);
+  if (found == guests_.end()) return;
+  const GuestProgram& guest = found->second.program;
+  Start(program, RootTask(guest.job), guest.program);
+}
+
+void ProcessTeam::Start(ProgramIndex program, TaskId job, const WorkerProgram& runs) {
   const WorkerIndex index = machine_.NewWorkerIndex();
   try {
     Member& member = members_[index];
+    member.program = program;
+    member.job = job;
     member.place = NewPlace();
     places_[*member.place] = {index, &member};
     WorkerChannel channel(
         AllocateSharedMemory(fmt::format("menger-worker-{}", index), WorkerChannel::kBytes));
-    FileDescriptor control = processes_->Start(static_cast<int>(index), options_.worker_program);
+    FileDescriptor control = processes_->Start(static_cast<int>(index), runs);
     member.host = std::make_unique<ProcessWorker>(static_cast<WorkerOwner&>(*this), machine_, index,
                                                   std::move(channel), std::move(control));
     Hand(member, {.kind = Handing::Kind::kChannel});
@@ -167,9 +181,13 @@ void ProcessTeam::Bury(const Death& death) {
   Member& member = found->second;
   DrainMember(death.index, member);  // Its last words count.
   if (member.host == nullptr || member.host->worker() == nullptr) {
-    CountFailedStart(fmt::format("worker {} {}", death.index, death.end.cause), death.end);
-    // What somebody has killed says nothing of the next: it is simply started again.
-    machine_.StartFailed(WasKilled(death.end) ? "" : death.end.cause);
+    if (member.program != kOwnProgram) {
+      GuestFailed(member.program, death.end);
+    } else {
+      CountFailedStart(fmt::format("worker {} {}", death.index, death.end.cause), death.end);
+      // What somebody has killed says nothing of the next: it is simply started again.
+      machine_.StartFailed(WasKilled(death.end) ? "" : death.end.cause);
+    }
   } else if (Worker* const worker = machine_.FindWorker(death.index)) {
     machine_.WorkerDied(
         *worker,
@@ -203,6 +221,14 @@ void ProcessTeam::CountFailedStart(const std::string& cause, const ChildEnd& end
   }
 }
 
+void ProcessTeam::GuestFailed(ProgramIndex program, const ChildEnd& end) {
+  const auto found = guests_.find(program);
+  if (found == guests_.end()) return;
+  found->second.failed_starts += WasKilled(end) ? kKilledStart : 1;
+  const bool hopeless = found->second.failed_starts >= kFailedStartsMax;
+  machine_.GuestFailed(program, hopeless ? end.cause : "");
+}
+
 // By the watching thread.
 void ProcessTeam::TellLine(int worker, pid_t process, std::string_view text) {
   std::string name = worker < 0 ? "worker" : fmt::format("worker {}", worker);
@@ -231,12 +257,21 @@ void ProcessTeam::NameWorker(WorkerIndex index, std::string_view name) {
 }
 
 void ProcessTeam::Connected(WorkerIndex index) {
-  failed_starts_ = 0;  // Those that waited begin with the next Drain.
   Member& member = members_.at(index);
   processes_->Connected(static_cast<int>(index));
-  Worker& worker = machine_.AddWorker(index);
-  worker.host = member.host.get();
-  member.host->set_worker(&worker);
+  Worker* worker = nullptr;
+  if (member.program == kOwnProgram) {
+    failed_starts_ = 0;  // Those that waited begin with the next Drain.
+    worker = &machine_.AddWorker(index);
+  } else {
+    if (const auto guest = guests_.find(member.program); guest != guests_.end()) {
+      guest->second.failed_starts = 0;
+    }
+    worker = machine_.AddGuest(index, member.program);
+    if (worker == nullptr) return KillWorker(index, "the node whose program it runs is gone", {});
+  }
+  worker->host = member.host.get();
+  member.host->set_worker(worker);
 }
 
 void ProcessTeam::KillWorker(WorkerIndex index, std::string_view why,
@@ -331,8 +366,12 @@ void ProcessTeam::SendWaiting(Member& member) {
 bool ProcessTeam::TrySend(Member& member, const Handing& handing) {
   const FileDescriptor& control = member.host->control();
   if (handing.kind == Handing::Kind::kChannel) {
-    const WorkerStart start{
-        .job = RootTask(options_.job), .index = member.host->index(), .place = *member.place};
+    const WorkerIndex index = member.host->index();
+    const TaskId run = member.program == kOwnProgram ? member.job : node_;
+    const WorkerStart start{.job = member.job,
+                            .process = RunOf(run, index + 1),
+                            .index = index,
+                            .place = *member.place};
     WorkerChannel& channel = member.host->channel();
     const int descriptors[] = {channel.descriptor(), bell_descriptor_};
     if (!TrySendDescriptors(control, std::as_bytes(std::span(&start, 1)), descriptors)) {

@@ -32,7 +32,8 @@ namespace menger {
 class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
  public:
   // `wake` is called on another thread, without the lock, when there is something to drain.
-  ProcessTeam(const RuntimeOptions& options, NodeMachine& machine, ValueStore& store,
+  // `node`: this one, in its life, as if that were a call.
+  ProcessTeam(const RuntimeOptions& options, TaskId node, NodeMachine& machine, ValueStore& store,
               Spiller& spiller, WorkerFlags& flags, int bell_descriptor,
               std::function<void()> wake);
 
@@ -43,6 +44,9 @@ class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
   }
 
   void StartWorker() override;
+  void StartGuest(ProgramIndex program) override;
+  void SetProgram(ProgramIndex program, GuestProgram what) override;
+  void DropProgram(ProgramIndex program) override { guests_.erase(program); }
   bool Drain(bool all) override;
   void Announce() override;
   void Stop() override;
@@ -72,14 +76,22 @@ class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
   void Attend(WorkerIndex index) override { attended_.push_back(index); }
 
   struct Member {
+    ProgramIndex program = kOwnProgram;
+    TaskId job;
     std::optional<std::uint32_t> place;    // Of its flag.
     std::unique_ptr<ProcessWorker> host;   // None if the process could not be started.
     std::optional<std::uint32_t> segment;  // That it writes, once it has needed one.
     std::vector<bool> has_segment;         // By segment: it was sent, or waits to be.
     std::deque<Handing> unsent;            // In order; at most one a segment.
   };
-  void Start();
+  // Another node's program, and the starts that failed one after the other.
+  struct Guest {
+    GuestProgram program;
+    double failed_starts = 0;
+  };
+  void Start(ProgramIndex program, TaskId job, const WorkerProgram& runs);
   void StartDelayed();
+  void GuestFailed(ProgramIndex program, const ChildEnd& end);
   void Bury(const Death& death);
   void CountFailedStart(const std::string& cause, const ChildEnd& end);
   void TellLine(int worker, pid_t process, std::string_view text);
@@ -91,12 +103,14 @@ class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
   bool TrySend(Member& member, const Handing& handing);
 
   const RuntimeOptions options_;
+  const TaskId node_;
   NodeMachine& machine_;
   ValueStore& store_;
   Spiller& spiller_;
   WorkerFlags& flags_;
   const int bell_descriptor_;
   std::map<WorkerIndex, Member> members_;
+  std::map<ProgramIndex, Guest> guests_;
   struct Place {
     WorkerIndex index = 0;
     Member* member = nullptr;

@@ -65,13 +65,12 @@ class TwoNodes {
 
   LocalNode* New(const RuntimeOptions& options, std::uint64_t number) {
     return new LocalNode(
-        options,
-        LocalNode::Membership{.own = LifeOf(number),
-                              .post = [this, number](std::vector<Neighbours::Flying> packets) {
-                                const std::lock_guard lock(mutex_);
-                                parcels_.push_back({number, std::move(packets)});
-                                changed_.notify_all();
-                              }});
+        options, LocalNode::Place{.own = LifeOf(number),
+                                  .post = [this, number](std::vector<Neighbours::Flying> packets) {
+                                    const std::lock_guard lock(mutex_);
+                                    parcels_.push_back({number, std::move(packets)});
+                                    changed_.notify_all();
+                                  }});
   }
   void Carry() {
     std::unique_lock lock(mutex_);

@@ -2,11 +2,19 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
+#include "menger/runtime/calls/worker_program.h"
 #include "menger/runtime/node/node_records.h"
 
 namespace menger {
+
+// What workers run that do the calls of another node's driver, and the number of his job.
+struct GuestProgram {
+  WorkerProgram program;
+  std::uint64_t job = 0;
+};
 
 // The workers of a node; under its lock.
 class TeamOfWorkers {
@@ -15,6 +23,11 @@ class TeamOfWorkers {
 
   // One more worker, now or soon: it is then added to the machine.
   virtual void StartWorker() = 0;
+
+  // One more of the program; where it has been dropped nothing follows.
+  virtual void StartGuest(ProgramIndex) {}
+  virtual void SetProgram(ProgramIndex, GuestProgram) {}
+  virtual void DropProgram(ProgramIndex) {}
 
   // Tells the machine what the workers have reported since, and whether there was anything. `all`:
   // also those are looked at that have not said that they had something.

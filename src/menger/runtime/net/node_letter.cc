@@ -28,11 +28,13 @@ void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
       writer.Add(name);
       writer.Add(total);
       return writer.AddBytes(bytes);
+    case NodeLetter::Kind::kLeave:
+      return;
   }
 }
 
 void ReadLetter(WireReader& reader, NodeLetter& letter) {
-  letter.kind = reader.TakeEnumerator(NodeLetter::Kind::kNone, "letter");
+  letter.kind = reader.TakeEnumerator(NodeLetter::Kind::kLeave, "letter");
   const auto take_bytes = [&] {
     const std::span<const std::byte> bytes = reader.TakeRest();
     letter.bytes.assign(bytes.begin(), bytes.end());
@@ -59,6 +61,8 @@ void ReadLetter(WireReader& reader, NodeLetter& letter) {
       letter.name = reader.Take<std::uint64_t>("name");
       letter.total = reader.Take<std::uint64_t>("total");
       return take_bytes();
+    case NodeLetter::Kind::kLeave:
+      return;
   }
 }
 

@@ -26,8 +26,9 @@ struct NodeLetter {
     // The receiver shall send the value that it has as `name`, or knows by `pull` where it is the
     // owner itself; whose it is say `owner` and `epoch`.
     kSend,
-    kPart,  // Of a value of `total` bytes these, in order;
-    kNone,  // or there is no such value.
+    kPart,   // Of a value of `total` bytes these, in order;
+    kNone,   // or there is no such value.
+    kLeave,  // The sender's life ends with this.
   };
   Kind kind = Kind::kMessage;
   LoanNumber loan = 0;

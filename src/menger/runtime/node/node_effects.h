@@ -24,6 +24,8 @@ struct PullOrder {
 // call of the machine.
 class NodeEffects : public WorkerQueues {
  public:
+  // One more worker with another node's program is wanted; AddGuest or GuestFailed follows.
+  virtual void StartGuest(ProgramIndex) {}
   // A watched object has its value (or error) now. The watch is over.
   virtual void Ready(const Watch& watch, Object& object) = 0;
   // One of this node's that is on the disk is wanted in memory: NodeMachine::Restored or NoRoom

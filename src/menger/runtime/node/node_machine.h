@@ -38,11 +38,18 @@ class NodeMachine {
   // ---- Workers.
   WorkerIndex NewWorkerIndex() { return parts_.workers.NewIndex(); }
   Worker& AddWorker(WorkerIndex index) { return parts_.workers.Add(index); }
+  // One that runs another node's program, which SetProgram has named; null where that node is gone.
+  Worker* AddGuest(WorkerIndex index, ProgramIndex program) {
+    return parts_.guests.Add(index, program);
+  }
   // As many as the pool shall have.
   void StartWorkers() { parts_.scheduler.StartAll(); }
   // A start that was asked for came to nothing: whoever needs it gets that as its error. Without a
   // cause it is tried again.
   void StartFailed(std::string_view cause) { parts_.workers.StartFailed(cause); }
+  void GuestFailed(ProgramIndex program, std::string_view cause) {
+    parts_.guests.StartFailed(program, cause);
+  }
   // Null also for one that is gone.
   Worker* FindWorker(WorkerIndex index) { return parts_.workers.Find(index); }
   // It is gone, as `cause` says: what it ran is run again elsewhere or fails, its actors are made
@@ -144,6 +151,12 @@ class NodeMachine {
   Peer& AddPeer(NodeId node, std::uint64_t epoch, Resources total) {
     return parts_.peers.Add(node, epoch, std::move(total));
   }
+  // Its calls' workers run a program of its own; it is lent none before it is known as what, to no
+  // other node.
+  void AwaitProgram(Peer& peer) { peer.program.reset(); }
+  void SetProgram(Peer& peer, ProgramIndex program) { parts_.guests.SetProgram(peer, program); }
+  // Nor ever.
+  void CannotServe(Peer& peer, std::string_view why) { parts_.guests.CannotServe(peer, why); }
   // Null for one that is gone.
   Peer* FindPeer(PeerIndex index) { return parts_.peers.Find(index); }
   // It is gone, with the workers that it lent and the values that lay there.

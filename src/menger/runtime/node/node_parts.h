@@ -11,6 +11,7 @@
 #include "menger/runtime/node/families.h"
 #include "menger/runtime/node/foreign_objects.h"
 #include "menger/runtime/node/groups.h"
+#include "menger/runtime/node/guests.h"
 #include "menger/runtime/node/lineage.h"
 #include "menger/runtime/node/node_effects.h"
 #include "menger/runtime/node/notes.h"
@@ -42,6 +43,9 @@ struct NodeMachineOptions {
   std::size_t log_bytes_max = std::size_t{16} << 20;
   // Nanoseconds that a call may be expected to wait here before other nodes are asked for workers.
   double wait_here_max = 2e6;
+  // So long calls wait for a node that has what they need, where no node does: it may be about to
+  // join. Nanoseconds; 0: they fail at once.
+  std::int64_t node_patience = 0;
 };
 
 // What has become of calls: submitted + rebuilt = finished + failed + those that are under way.
@@ -67,7 +71,9 @@ struct NodeParts {
                   copies),
         lineage(objects, tasks),
         demand(scheduler, objects, workers.all()),
-        waits(*this) {}
+        waits(*this) {
+    if (options.node_patience > 0) scheduler.AwaitNodes();
+  }
   NodeParts(const NodeParts&) = delete;
   NodeParts& operator=(const NodeParts&) = delete;
 
@@ -88,7 +94,8 @@ struct NodeParts {
   Checkpoints checkpoints{*this};  // Of actors.
   Streams streams{*this};
   Groups groups{*this};  // Of resources that are set aside.
-  Peers peers{*this};    // Other nodes.
+  Peers peers{*this};    // Other nodes,
+  Guests guests{*this};  // and workers with programs of theirs.
   Lineage lineage;       // What can be made again.
   Demand demand;         // Who waits for what,
   Waits waits;           // and what cannot go on.

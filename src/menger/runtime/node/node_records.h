@@ -108,10 +108,11 @@ struct SchedulingClass {
   // It needs what this node never has; what another had, which may be gone.
   bool foreign = false;
   bool was_elsewhere = false;
-  bool gpus = false;             // It needs some; see Scheduler.
-  const Group* group = nullptr;  // Of whose resources they take theirs; null: of the node's.
-  int bundle = -1;               // Of which of its bundles; -1: of any,
-  Resources wish;                // and what, by the usual names.
+  bool gpus = false;               // It needs some; see Scheduler.
+  std::int64_t missing_since = 0;  // No node has had what it needs, and calls wait; 0: no.
+  const Group* group = nullptr;    // Of whose resources they take theirs; null: of the node's.
+  int bundle = -1;                 // Of which of its bundles; -1: of any,
+  Resources wish;                  // and what, by the usual names.
   std::map<Turn, IntrusiveList<Task>, std::greater<>> ready;
   std::size_t ready_count = 0;
   double mean_nanoseconds = FunctionTimes::kUnknown;  // Of its calls; an exponential average.
@@ -193,6 +194,11 @@ using LoanNumber = std::uint64_t;
 // back.
 inline constexpr LeaseNumber kLeasesMax = 1024;
 
+// What a worker process runs: 0 is what this node's own do. Others are those of other nodes, which
+// are lent such workers (guests.h).
+using ProgramIndex = std::uint32_t;
+inline constexpr ProgramIndex kOwnProgram = 0;
+
 // A thread or a process that does calls, as the node sees it.
 struct Worker {
   using State = WorkerState;
@@ -200,6 +206,7 @@ struct Worker {
   StateOf<State> state;
   WorkerHost* host = nullptr;          // How it is reached; not the machine's affair.
   bool thread = false;                 // Of the driver: its references are the driver's.
+  ProgramIndex program = kOwnProgram;  // Another: it is a guest, and dedicated to be lent.
   bool dedicated = false;              // To one actor; or to nobody, since it is spent.
   bool used = false;                   // It has served some class,
   bool gpus = false;                   // or serves one that needs GPUs.
@@ -237,6 +244,12 @@ struct Peer {
   std::uint64_t epoch = 0;   // Which life.
   ProcessIndex process = 0;  // As which it refers to its values that lie here.
   Resources total;
+  // What its calls' workers run, where that is known and to be had here; and who runs it and is not
+  // lent now, who was idle for the longest first.
+  std::optional<ProgramIndex> program = kOwnProgram;
+  std::vector<Worker*> guests;
+  std::uint32_t guests_starting = 0;
+  std::string cannot_serve;  // Why it can do no call of this node; "": it can.
   // Workers that it would have, and those that it was asked for: by the class of calls.
   std::map<std::string, std::uint32_t> wanted;
   std::map<std::string, std::uint32_t> asked;

@@ -43,13 +43,16 @@ class PeerLink {
     letters_.push_back({std::move(letter), bytes});
   }
 
+  // What was sent may be lost: all of it goes out next.
+  void SendAgain() { again_ = owes_ = true; }
+
   // What is to go out now: letters that are new, or that were sent long ago and have not been
   // acknowledged, and what has arrived.
   std::vector<Packet> Outgoing(std::int64_t now) {
     std::vector<Packet> packets;
     const std::size_t count = std::max(sent_, InWindow());
     if (std::exchange(news_, false) || sent_ == 0) sent_at_ = now;
-    const bool again = now - sent_at_ >= resend_after_;
+    const bool again = std::exchange(again_, false) || now - sent_at_ >= resend_after_;
     if (again) sent_at_ = now;
     for (std::size_t i = again ? 0 : sent_; i < count; ++i) {
       packets.push_back(
@@ -119,7 +122,8 @@ class PeerLink {
   std::uint64_t arrived_ = 0;            // All up to that number.
   std::map<std::uint64_t, Sent> early_;  // Overtook one that is missing.
   std::uint64_t early_bytes_ = 0;
-  bool owes_ = false;  // Something has come that was not acknowledged.
+  bool owes_ = false;   // Something has come that was not acknowledged.
+  bool again_ = false;  // SendAgain.
 };
 
 }  // namespace menger

@@ -25,8 +25,9 @@ struct ForeignName {
 // workers say (peer_link.h).
 struct PeerMessage {
   enum class Kind : std::uint8_t {
-    kWant,     // The sender would have `count` more workers for calls of the class `scheduling`.
-    kLend,     // Here is one of them.
+    kWant,    // The sender would have `count` more workers for calls of the class `scheduling`.
+    kCannot,  // The sender can lend none, as `text` says: the receiver's program does not run here.
+    kLend,    // Here is one of them.
     kAskBack,  // The lender needs it itself.
     kKeep,     // The borrower has an actor live in it: it will not be given back, only ended.
     // The borrower does not need it any longer; `clean`: nothing in it refers to an object of his.

@@ -71,7 +71,9 @@ Worker* Peers::FindBorrowed(const Peer& peer, LoanNumber loan) {
 
 void Peers::TellScheduler() {
   std::vector<Resources> elsewhere;
-  for (const auto& [index, peer] : peers_) elsewhere.push_back(peer->total);
+  for (const auto& [index, peer] : peers_) {
+    if (peer->cannot_serve.empty()) elsewhere.push_back(peer->total);
+  }
   node_.scheduler.SetElsewhere(std::move(elsewhere));
 }
 
@@ -84,6 +86,10 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
     case PeerMessage::Kind::kWant:
       peer.wanted[message.scheduling] = std::min(message.count, kWantedMax);
       return;
+    case PeerMessage::Kind::kCannot:
+      peer.cannot_serve = message.text;
+      peer.asked.clear();
+      return TellScheduler();
     case PeerMessage::Kind::kLend:
       return Borrow(peer, message);
     case PeerMessage::Kind::kAskBack:
@@ -179,12 +185,9 @@ SchedulingClass* Peers::FindClass(const std::string& name) {
 }
 
 void Peers::Serve() {
-  if (last_peer_ == 0) return;  // There has never been any.
+  if (last_peer_ == 0 && node_.options.node_patience == 0) return;  // There has never been any.
   for (const auto& scheduling : node_.scheduler.classes()) {
-    if (scheduling->foreign && scheduling->group == nullptr && scheduling->ready_count > 0 &&
-        !node_.scheduler.IsElsewhere(scheduling->need)) {
-      FailForeign(*scheduling);
-    }
+    if (scheduling->ready_count > 0 && IsHopeless(*scheduling)) FailForeign(*scheduling);
   }
   FailForeignActors();
   CountHomeless();
@@ -198,36 +201,57 @@ void Peers::Serve() {
   AskBack();
 }
 
+// Whether calls or actors that wait for this, or begin to, are to do so no longer: no node has it.
+bool Peers::IsHopeless(SchedulingClass& scheduling) {
+  if (!scheduling.foreign || scheduling.group != nullptr) return false;
+  if (node_.scheduler.IsElsewhere(scheduling.need)) {
+    scheduling.missing_since = 0;
+    return false;
+  }
+  if (scheduling.missing_since == 0 && node_.options.node_patience > 0) {
+    scheduling.missing_since = node_.now;
+    node_.effects.Warn(
+        fmt::format("calls wait for a node that has what they need: {}", WhyNobody(scheduling)));
+  }
+  return node_.now - scheduling.missing_since >= node_.options.node_patience;
+}
+
+std::string Peers::WhyNobody(const SchedulingClass& scheduling) const {
+  for (const auto& [index, peer] : peers_) {
+    if (peer->cannot_serve.empty() || !peer->total.Contains(scheduling.need)) continue;
+    return fmt::format("node {} cannot do this program's calls: {}", ToString(peer->node),
+                       peer->cannot_serve);
+  }
+  return fmt::format("{} {}",
+                     scheduling.was_elsewhere ? "the node that had what it needs is gone:"
+                                              : "no node has what it needs:",
+                     scheduling.need.MissingFrom(node_.scheduler.total()));
+}
+
 // Calls that wait for what no node has any longer.
 void Peers::FailForeign(SchedulingClass& scheduling) {
   while (Task* const task = Scheduler::Front(scheduling)) {
-    node_.calls.End(
-        *task,
-        node_.notes.Describe(FailureKind::kNodeDied, ErrorCode::kUnavailable, *task,
-                             fmt::format("the node that had what it needs is gone: {}",
-                                         scheduling.need.MissingFrom(node_.scheduler.total()))),
-        /*force=*/false);
+    node_.calls.End(*task,
+                    node_.notes.Describe(FailureKind::kNodeDied, ErrorCode::kUnavailable, *task,
+                                         WhyNobody(scheduling)),
+                    /*force=*/false);
   }
 }
 
 void Peers::FailForeignActors() {
   std::vector<Actor*> hopeless;
   for (Actor* const actor : node_.actors.waiting()) {
-    const SchedulingClass& scheduling = *actor->construction->scheduling;
-    const bool elsewhere = !scheduling.foreign || scheduling.group != nullptr ||
-                           node_.scheduler.IsElsewhere(scheduling.need);
-    if (actor->worker == nullptr && !elsewhere) hopeless.push_back(actor);
+    if (actor->worker == nullptr && IsHopeless(*actor->construction->scheduling)) {
+      hopeless.push_back(actor);
+    }
   }
   for (Actor* const actor : hopeless) {
     // The end of one may be that of others.
     const auto& left = node_.actors.waiting();
     if (std::ranges::find(left, actor) == left.end()) continue;
     const SchedulingClass& scheduling = *actor->construction->scheduling;
-    node_.actors.Die(
-        *actor,
-        node_.notes.Describe(FailureKind::kActorDied, ErrorCode::kUnavailable, *actor->construction,
-                             fmt::format("the node that had what it needs is gone: {}",
-                                         scheduling.need.MissingFrom(node_.scheduler.total()))));
+    node_.actors.Die(*actor, node_.notes.Describe(FailureKind::kActorDied, ErrorCode::kUnavailable,
+                                                  *actor->construction, WhyNobody(scheduling)));
   }
 }
 
@@ -266,6 +290,7 @@ void Peers::AskFor(Peer& peer) {
 }
 
 bool Peers::MayServe(const Peer& peer, const SchedulingClass& scheduling) {
+  if (!peer.cannot_serve.empty()) return false;
   return scheduling.group != nullptr ? Groups::IsAt(scheduling, peer)
                                      : peer.total.Contains(scheduling.need);
 }
@@ -330,13 +355,14 @@ void Peers::DropAt(PeerIndex node, std::uint64_t name) {
 // ---- The lender.
 
 void Peers::LendTo(Peer& peer) {
-  if (node_.options.threads) return;  // They are part of the driver.
+  // Threads are part of the driver.
+  if (node_.options.threads || !peer.program) return;
   for (auto& [text, count] : peer.wanted) {
     while (count > 0) {
       std::size_t lent = 0;
       for (const auto& [index, other] : peers_) lent += other->lent.size();
       if (lent >= kLentMax) return;
-      Worker* const worker = LendOne(peer, text);
+      Worker* const worker = LendOne(peer, text, count);
       if (worker == nullptr) break;
       --count;
       worker->loan = ++last_loan_;
@@ -350,12 +376,14 @@ void Peers::LendTo(Peer& peer) {
   std::erase_if(peer.wanted, [](const auto& wanted) { return wanted.second == 0; });
 }
 
-Worker* Peers::LendOne(const Peer& peer, const std::string& scheduling) {
+Worker* Peers::LendOne(Peer& peer, const std::string& scheduling, std::uint32_t count) {
   try {
     SchedulingClass* const need = scheduling.starts_with('@')
                                       ? node_.groups.ClassOf(peer, scheduling)
                                       : &node_.scheduler.ClassFor(scheduling);
-    return need == nullptr || need->foreign ? nullptr : node_.scheduler.Lend(*need);
+    if (need == nullptr || need->foreign) return nullptr;
+    return peer.program == kOwnProgram ? node_.scheduler.Lend(*need)
+                                       : node_.guests.Lend(peer, *need, count);
   } catch (const Error&) {
     return nullptr;  // It takes this node for another than it is.
   }
@@ -386,6 +414,7 @@ void Peers::TakeIn(Worker& worker, bool clean) {
   worker.loan = 0;
   worker.borrower = 0;
   worker.asked_back = false;
+  if (worker.program != kOwnProgram) return node_.guests.TakeIn(worker, clean);
   node_.scheduler.TakeIn(worker);
   if (clean && !node_.scheduler.HasTooMany()) return;
   node_.effects.EndWorker(worker, "it was lent to another node");
@@ -464,6 +493,7 @@ void Peers::Died(Peer& peer, const TaskFailure& cause) {
   const std::unique_ptr<Peer> dead = std::move(found->second);
   peers_.erase(found);
   TellScheduler();
+  node_.guests.PeerDied(*dead);
   for (const auto& [loan, worker] : dead->lent) {
     node_.effects.EndWorker(*worker, "the node that it was lent to is gone");
     node_.workers.Retire(*worker, "the node that it was lent to is gone");

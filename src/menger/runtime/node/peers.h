@@ -57,13 +57,15 @@ class Peers {
   void FailForeignActors();
   void CountHomeless();
   void AskFor(Peer& peer);
+  bool IsHopeless(SchedulingClass& scheduling);
+  std::string WhyNobody(const SchedulingClass& scheduling) const;
   static bool MayServe(const Peer& peer, const SchedulingClass& scheduling);
   void GiveBackIdle(Peer& peer);
   void GiveBack(Worker& worker);
   void Keep(const Peer& peer, std::uint64_t name, ObjectValue value);
   void PullFor(Peer& owner, const PeerMessage& message);
   void LendTo(Peer& peer);
-  Worker* LendOne(const Peer& peer, const std::string& scheduling);
+  Worker* LendOne(Peer& peer, const std::string& scheduling, std::uint32_t count);
   void AskBack();
   void TakeIn(Worker& worker, bool clean);
 

@@ -69,7 +69,8 @@ SchedulingClass& Scheduler::ClassFor(std::string_view text) {
   const bool foreign = !total_.Contains(need);
   if (foreign) CheckElsewhere(need, /*was_elsewhere=*/false);
   SchedulingClass& made = NewClass(text, std::move(need));
-  made.foreign = made.was_elsewhere = foreign;
+  made.foreign = foreign;
+  made.was_elsewhere = foreign && IsElsewhere(made.need);
   return made;
 }
 

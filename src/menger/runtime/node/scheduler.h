@@ -148,6 +148,8 @@ class Scheduler {
   // ---- Workers of other nodes (scheduler_loans.cc).
   // What each of the others has in all.
   void SetElsewhere(std::vector<Resources> elsewhere);
+  // What none of them has may yet come: see NodeMachineOptions::node_patience.
+  void AwaitNodes() { awaits_nodes_ = true; }
   bool IsElsewhere(const Resources& need) const;
   // So much is free here now, whether or not a worker is.
   bool HasRoomFor(const SchedulingClass& need) const {
@@ -167,6 +169,9 @@ class Scheduler {
   Worker* Lend(SchedulingClass& need);
   void TakeIn(Worker& worker);
   bool HasTooMany() const { return pool_size_ > workers_wanted_ + blocked_; }
+  // A guest has what the class needs from now on: false if that is not free. Vacate: no longer.
+  bool Occupy(Worker& guest, SchedulingClass& need);
+  void Vacate(Worker& guest);
 
   // ---- Placement groups (scheduler_groups.cc): what is set aside goes by names of its own.
   // False if it is not free now.
@@ -278,6 +283,7 @@ class Scheduler {
   int busy_ = 0;       // which have calls,
   int stacked_ = 0;    // and which more than one.
   std::vector<Resources> elsewhere_;
+  bool awaits_nodes_ = false;
   ObjectTable* objects_;
   States* states_;
   WorkerQueues* queues_;

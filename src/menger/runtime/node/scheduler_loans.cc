@@ -14,7 +14,7 @@ bool Scheduler::IsElsewhere(const Resources& need) const {
 }
 
 void Scheduler::CheckElsewhere(const Resources& need, bool was_elsewhere) const {
-  if (IsElsewhere(need)) return;
+  if (awaits_nodes_ || IsElsewhere(need)) return;
   const std::string missing = need.MissingFrom(total_);
   if (was_elsewhere) throw Unavailable("the node that had it is gone: {}", missing);
   throw InvalidArgument("no worker can ever run this call: {}", missing);
@@ -65,6 +65,20 @@ void Scheduler::TakeIn(Worker& worker) {
   ++pool_size_;
   all_.push_back(&worker);
   Rest(worker);
+}
+
+bool Scheduler::Occupy(Worker& guest, SchedulingClass& need) {
+  if (!Reserve(need.need)) return false;
+  guest.serving = &need;
+  guest.used = true;
+  guest.gpus = need.gpus;
+  return true;
+}
+
+void Scheduler::Vacate(Worker& guest) {
+  Unblock(guest);  // It may not have said so.
+  available_.Add(guest.serving->need);
+  guest.serving = nullptr;
 }
 
 // ---- Which call a borrowed worker gets, and whether it is the best for it.

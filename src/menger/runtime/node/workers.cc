@@ -7,15 +7,20 @@
 
 namespace menger {
 
-Worker& Workers::Add(WorkerIndex index) {
+Worker& Workers::Add(WorkerIndex index, ProgramIndex program) {
   auto worker = std::make_unique<Worker>();
   worker->index = index;
+  worker->program = program;
   worker->thread = node_.options.threads;
   worker->progress_at = node_.now;
   worker->ended_at = node_.now;
   Worker& result = *worker;
   all_.emplace(result.index, std::move(worker));
-  node_.scheduler.AddWorker(result);
+  if (program == kOwnProgram) {
+    node_.scheduler.AddWorker(result);
+  } else {
+    result.dedicated = true;
+  }
   node_.notes.NoteWorker(NodeEventKind::kWorkerStarted, result);
   return result;
 }
@@ -106,6 +111,7 @@ void Workers::Retire(Worker& worker, std::string_view cause) {
                                  .code = ErrorCode::kUnavailable,
                                  .text = std::string(cause)});
   }
+  if (worker.program != kOwnProgram) node_.guests.Forget(worker);
   node_.scheduler.RemoveWorker(worker);
   node_.states.Enter(worker.state, Worker::State::kGone);
   retired_.push_back(worker.index);
@@ -142,6 +148,7 @@ void Workers::EndSpare() {
     Retire(worker, why);
     node_.streams.CloseOf(worker.index);
   };
+  node_.guests.EndSpare();
   while (Worker* const spent = node_.scheduler.TakeSpent()) {
     end(*spent, "calls with other GPUs need another process");
   }

@@ -15,7 +15,7 @@ class Workers {
 
   // ---- As NodeMachine's.
   WorkerIndex NewIndex() { return ++last_; }
-  Worker& Add(WorkerIndex index);
+  Worker& Add(WorkerIndex index, ProgramIndex program = kOwnProgram);
   Worker* Find(WorkerIndex index);
   std::vector<WorkerIndex> Indices() const;
   bool IsBusy(ProcessIndex besides) const;

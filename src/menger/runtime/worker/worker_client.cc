@@ -19,9 +19,7 @@ constexpr std::chrono::nanoseconds kFullPause{20'000};
 
 WorkerClient::WorkerClient(const WorkerStart& start, WorkerChannel channel, NodeBell& node,
                            std::unique_ptr<WorkerSegments> segments)
-    // Threads of a worker that are no call's name their calls as if they were a further run of the
-    // driver: after the job and the worker.
-    : Client(start.job, RunOf(start.job, start.index + 1)),
+    : Client(start.job, start.process),
       index_(start.index),
       channel_(std::move(channel)),
       node_(node),

@@ -1,0 +1,100 @@
+#include "menger/runtime/node/guests.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "menger/runtime/node/node_parts.h"
+
+namespace menger {
+
+void Guests::SetProgram(Peer& peer, ProgramIndex program) { peer.program = program; }
+
+void Guests::CannotServe(Peer& peer, std::string_view why) {
+  peer.program.reset();
+  node_.peers.Tell(peer.index, {.kind = PeerMessage::Kind::kCannot, .text = std::string(why)});
+}
+
+Peer* Guests::OfProgram(ProgramIndex program) {
+  for (const auto& [index, peer] : node_.peers.all()) {
+    if (peer->program == program) return peer.get();
+  }
+  return nullptr;
+}
+
+// Null where its borrower is gone: its process is to end.
+Worker* Guests::Add(WorkerIndex index, ProgramIndex program) {
+  Peer* const peer = OfProgram(program);
+  if (peer == nullptr) return nullptr;
+  if (peer->guests_starting > 0) --peer->guests_starting;
+  Worker& guest = node_.workers.Add(index, program);
+  peer->guests.push_back(&guest);
+  return &guest;
+}
+
+void Guests::StartFailed(ProgramIndex program, std::string_view cause) {
+  Peer* const peer = OfProgram(program);
+  if (peer == nullptr) return;
+  if (peer->guests_starting > 0) --peer->guests_starting;
+  if (!cause.empty()) CannotServe(*peer, fmt::format("no worker could be started: {}", cause));
+}
+
+Worker* Guests::Lend(Peer& peer, SchedulingClass& need, std::uint32_t count) {
+  // A process that has had GPUs, or has not, cannot be had for the opposite.
+  const auto guest = std::ranges::find_if(
+      peer.guests, [&need](const Worker* one) { return !need.gpus || !one->used; });
+  if (guest != peer.guests.end() && node_.scheduler.Occupy(**guest, need)) {
+    Worker* const lent = *guest;
+    peer.guests.erase(guest);
+    return lent;
+  }
+  const std::uint32_t room = guest == peer.guests.end() ? FindRoom(need, count) : 0;
+  for (; peer.guests_starting < room; ++peer.guests_starting) {
+    node_.effects.StartGuest(*peer.program);
+  }
+  return nullptr;
+}
+
+std::uint32_t Guests::FindRoom(const SchedulingClass& need, std::uint32_t count) const {
+  Resources free = node_.scheduler.available();
+  std::uint32_t room = 0;
+  for (; room < count && free.Contains(need.need); ++room) free.Subtract(need.need);
+  return room;
+}
+
+void Guests::TakeIn(Worker& worker, bool clean) {
+  Peer* const peer = OfProgram(worker.program);
+  const bool spent = worker.gpus;
+  node_.scheduler.Vacate(worker);
+  if (peer == nullptr || !clean || spent) return End(worker, "it was lent to another node");
+  peer->guests.push_back(&worker);
+}
+
+void Guests::Forget(const Worker& worker) {
+  if (Peer* const peer = OfProgram(worker.program)) std::erase(peer->guests, &worker);
+}
+
+void Guests::End(Worker& worker, std::string_view why) {
+  node_.effects.EndWorker(worker, why);
+  node_.workers.Retire(worker, why);
+}
+
+void Guests::PeerDied(Peer& peer) {
+  for (Worker* const guest : std::exchange(peer.guests, {})) {
+    End(*guest, "the node whose program it runs is gone");
+  }
+}
+
+// The next one who needs them would have to start them anew, so some wait.
+void Guests::EndSpare() {
+  std::size_t waiting = 0;
+  for (const auto& [index, peer] : node_.peers.all()) waiting += peer->guests.size();
+  const auto cpus = static_cast<std::size_t>(node_.scheduler.total().Get("cpu"));
+  for (const auto& [index, peer] : node_.peers.all()) {
+    while (waiting > std::max<std::size_t>(cpus, 1) && !peer->guests.empty()) {
+      End(*peer->guests.front(), "it was not needed any longer");
+      --waiting;
+    }
+  }
+}
+
+}  // namespace menger
