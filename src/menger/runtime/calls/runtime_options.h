@@ -28,6 +28,19 @@ struct WorkerLine {
 };
 
 struct RuntimeOptions {
+  // Of the head of a cluster (`menger node --head`), "HOST:PORT": its nodes do the calls, and this
+  // process brings neither workers nor resources. "": what the variable MENGER_ADDRESS says, or
+  // this machine alone; "local": that, whatever it says.
+  std::string address;
+  // What makes this process one of the cluster: "" for MENGER_CLUSTER_TOKEN, or what the file
+  // MENGER_CLUSTER_TOKEN_FILE has. Within one machine there need not be one.
+  std::string cluster_token;
+  // PEM files, needed beyond this machine: "" for MENGER_TLS_CERTIFICATE, MENGER_TLS_KEY and
+  // MENGER_TLS_AUTHORITIES.
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_authorities;
+
   int workers = 0;  // That run at once; 0: one a CPU that this process may use.
   // So many workers there may be, at least `workers`, beside those of actors: while calls wait for
   // others, further workers stand in for theirs. A call that needs one more fails.

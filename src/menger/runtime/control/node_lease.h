@@ -63,7 +63,10 @@ class NodeLease {
   State state() const { return state_; }
   End end() const { return end_; }
   // Whether it may act as a member at that moment. Next need not have been called.
-  bool Lives(std::int64_t now) const { return state_ == State::kMember && now < until_; }
+  bool Lives(std::int64_t now) const { return now < lives_until(); }
+  std::int64_t lives_until() const {
+    return state_ == State::kMember ? until_ : std::numeric_limits<std::int64_t>::min();
+  }
 
  private:
   enum class Step : std::uint8_t { kAcquire, kLook, kWrite, kGiveUp };

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "menger/runtime/calls/runtime_options.h"
+#include "menger/runtime/cluster/cluster_access.h"
+#include "menger/runtime/control/membership.h"
+#include "menger/runtime/driver/local_node.h"
+
+namespace menger {
+
+struct ClusterNodeOptions {
+  using Role = LocalNode::Place::Role;
+
+  // Where the head is; of the head itself the address is "".
+  ClusterAccess access;
+  Role role = Role::kNode;
+  std::string listen;  // "": a free port at the address by which the head is reached.
+  std::string name;    // That no other node has; "" for none.
+  // Without the role kNode `job` names the job; 0 for one that no other has.
+  RuntimeOptions runtime;
+  MembershipOptions membership;
+  std::chrono::nanoseconds join_max = std::chrono::seconds(30);
+  // As NodeMachineOptions::node_patience.
+  std::chrono::nanoseconds node_patience = std::chrono::seconds(60);
+  std::string cache_folder;  // Of programs; "": DefaultProgramCacheFolder().
+  // This node's life is over although nobody wished so: called once, on a thread of its own, which
+  // must not end the node. The next thing to do is to end the process.
+  std::function<void(const std::string& why)> on_over;
+};
+
+// A process of a cluster, as head, node or driver: the LocalNode that it embeds, its place among
+// the members, and its streams to them.
+//
+// The head has the control store in its memory: the cluster lives as long as it.
+class ClusterNode {
+ public:
+  // Joins. Throws InvalidArgument for options, FailedPrecondition for a wrong token, a name that
+  // another node has, or a job that runs already, Unavailable and DeadlineExceeded where the head
+  // cannot be reached in time.
+  explicit ClusterNode(ClusterNodeOptions options);
+  // Leaves: the others know at once.
+  ~ClusterNode();
+  ClusterNode(const ClusterNode&) = delete;
+  ClusterNode& operator=(const ClusterNode&) = delete;
+
+  LocalNode& node();
+  // Where others find it.
+  const std::string& address() const;
+  // Members, as far as this one knows, itself first.
+  std::vector<NodeRecord> Nodes() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace menger

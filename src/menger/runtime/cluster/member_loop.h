@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "menger/base/clock.h"
+#include "menger/base/mutex.h"
+#include "menger/base/thread.h"
+#include "menger/runtime/control/membership.h"
+
+namespace menger {
+
+// Drives a Membership: a thread that asks the control store what that wants, tells it what was
+// answered, and sleeps else.
+class MemberLoop {
+ public:
+  // All on the loop's thread.
+  struct Hooks {
+    std::function<void(const NodeChange& change)> on_change;
+    // Has something to do now and then: says when it wants to be called next.
+    std::function<std::int64_t(std::int64_t now)> tend;
+    std::function<void(NodeLease::End why)> on_over;  // Once; not called for a life that was left.
+  };
+
+  // Begins to join. `store` outlives this.
+  MemberLoop(const NodeRecord& self, const MembershipOptions& options, ControlStore& store);
+  // Stops at once; Leave first for a life that is to end in order.
+  ~MemberLoop();
+  MemberLoop(const MemberLoop&) = delete;
+  MemberLoop& operator=(const MemberLoop&) = delete;
+
+  // Waits until this node is a member, and, unless it is to be the first, knows of another; its own
+  // record, with its epoch. `failure` is asked now and then: what it throws ends the wait. Throws
+  // DeadlineExceeded, and FailedPrecondition where another node has its name.
+  NodeRecord AwaitMember(bool first, const std::function<void()>& failure, const Deadline& deadline);
+  // From now on hooks are called, first for whoever is there.
+  void Begin(Hooks hooks);
+
+  // ---- Any thread.
+  void Wake();  // `tend` is called soon.
+  void Hint();  // Likewise, and who is there is read again.
+  // Whether this node may act as a member now.
+  bool Lives() const { return MonotonicNanoseconds() < lives_until_.load(std::memory_order_relaxed); }
+  std::vector<NodeRecord> Nodes() const;  // This one first.
+  void Drain();
+  // Gives back what it has at the store: false if that took longer.
+  bool Leave(const Deadline& deadline);
+
+ private:
+  // What the store has answered. Shared: answers may come when the loop is gone.
+  struct Inbox;
+
+  void Run();
+  void Step(std::int64_t now, MutexLock& lock) MENGER_REQUIRES(mutex_);
+  void Ask(StoreAsk ask);
+  void TellChanges(MutexLock& lock) MENGER_REQUIRES(mutex_);
+
+  ControlStore& store_;
+  const std::shared_ptr<Inbox> inbox_;
+  mutable Mutex mutex_;
+  Membership membership_ MENGER_GUARDED_BY(mutex_);
+  std::unique_ptr<Hooks> hooks_ MENGER_GUARDED_BY(mutex_);
+  bool told_over_ MENGER_GUARDED_BY(mutex_) = false;
+  bool stopping_ MENGER_GUARDED_BY(mutex_) = false;
+  std::condition_variable changed_;  // With mutex_: somebody waits for a state.
+  std::atomic<std::int64_t> lives_until_;
+  std::unique_ptr<StoreWatch> watch_;
+  Thread thread_;
+};
+
+}  // namespace menger

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "menger/base/mutex.h"
+#include "menger/runtime/driver/neighbours.h"
+#include "menger/runtime/net/peer_streams.h"
+
+namespace menger {
+
+// A node's streams to those that it has met: opens two to each, again where they break, and takes
+// packets to and from them. Of two nodes the one with the lower id connects, and the other waits
+// for it. Who has not been met, or is no longer, is turned away: he comes again.
+//
+// Functions may be called on any thread, unless said otherwise, also under a lock that the hooks
+// take: none waits.
+class NodeStreams final : public PeerStreamOwner {
+ public:
+  // What is told, on the thread of the streams, or by Tend.
+  struct Hooks {
+    // Of one node, in order.
+    std::function<void(std::vector<Neighbours::Flying> packets)> on_packets;
+    // A stream to it is open: whatever was sent to it before may be lost.
+    std::function<void(const NodeLife& node, PeerLane lane)> on_opened;
+    // Somebody came who has not been met, or a stream broke: who is there may have changed.
+    std::function<void()> on_doubt;
+    // There was no stream to it for too long, or it said what no node says. It is forgotten.
+    std::function<void(const NodeLife& node, const std::string& why)> on_unreachable;
+  };
+  struct Options {
+    // Between two attempts, at first and at most.
+    std::chrono::nanoseconds pause = std::chrono::milliseconds(20);
+    std::chrono::nanoseconds pause_max = std::chrono::seconds(1);
+    std::chrono::nanoseconds unreachable_after = std::chrono::seconds(30);
+  };
+  NodeStreams(PeerStreams& streams, NodeLife own, Hooks hooks, Options options);
+  ~NodeStreams() override;
+  NodeStreams(const NodeStreams&) = delete;
+  NodeStreams& operator=(const NodeStreams&) = delete;
+
+  void Meet(const NodeLife& node, std::string address, std::int64_t now);
+  void Forget(const NodeLife& node);
+  // Packets to a node that has no stream now are dropped (see Hooks::on_opened).
+  void Send(std::vector<Neighbours::Flying> packets);
+  // Connects where that is to be done now; when it wants to be called again, as MonotonicNanoseconds.
+  // One thread at a time.
+  std::int64_t Tend(std::int64_t now);
+  // Nodes that have a stream for control.
+  std::size_t connected() const;
+
+  // ---- As PeerStreamOwner, of those who connect to this node. Of other lanes nothing comes here.
+  void Opened(std::shared_ptr<PeerStream> stream) override;
+  void Arrived(PeerStream& stream, std::span<const std::span<const std::byte>> frames) override;
+  void HasRoom(PeerStream& stream) override;
+  void Ended(PeerStream& stream, const Error& why) override;
+  void Failed(const std::string& address, const Error& why) override;
+
+ private:
+  static constexpr std::size_t kLanes = 2;
+  using Key = std::pair<Id, std::uint64_t>;
+  // Who is told of what this node connects to: an owner of each lane to each node, since a
+  // connection that fails says only to which address.
+  class Dialled;
+
+  struct Lane {
+    std::shared_ptr<PeerStream> stream;           // Null while there is none,
+    std::int64_t since = 0;                       // since then.
+    std::deque<std::vector<std::byte>> unsent;    // It had no room for these.
+    Dialled* dialled = nullptr;                   // Null where the other end connects.
+    bool connecting = false;
+    std::int64_t next_try = 0;
+    std::chrono::nanoseconds pause{0};
+    std::string last_failure;
+  };
+  struct Node {
+    NodeLife life;
+    std::string address;
+    std::array<Lane, kLanes> lanes;
+  };
+
+  std::vector<Neighbours::Flying> Decode(const PeerStream& stream,
+                                         std::span<const std::span<const std::byte>> frames);
+  static Key KeyOf(const NodeLife& life) { return {life.node, life.epoch}; }
+  // Null if there is none, or it is not the stream that counts.
+  Lane* LaneOf(const PeerStream& stream) MENGER_REQUIRES(mutex_);
+  static void SendOn(Lane& lane, std::vector<std::byte> frame);
+  void DialFailed(const NodeLife& node, PeerLane lane, const Error& why);
+  void Lost(Lane& lane, const Error& why) MENGER_REQUIRES(mutex_);
+  void Close(Node& node) MENGER_REQUIRES(mutex_);
+
+  PeerStreams& streams_;
+  const NodeLife own_;
+  const Hooks hooks_;
+  const Options options_;
+  mutable Mutex mutex_;
+  std::map<Key, Node> nodes_ MENGER_GUARDED_BY(mutex_);
+  // Until the service of the streams ends, as it asks of owners.
+  std::vector<std::unique_ptr<Dialled>> dialled_ MENGER_GUARDED_BY(mutex_);
+};
+
+}  // namespace menger
