@@ -1,0 +1,220 @@
+#include "menger/runtime/cluster/program_fetcher.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "menger/base/error.h"
+#include "menger/runtime/cluster/program_letters.h"
+
+namespace menger {
+
+// One stream, from before it is open, between who fetches and the streams' thread.
+class ProgramFetcher::Conversation {
+ public:
+  explicit Conversation(std::string address) : address_(std::move(address)) {}
+
+  const std::string& address() const { return address_; }
+
+  // ---- By who fetches; all throw what has ended it, or DeadlineExceeded.
+  void WaitOpen(const Deadline& deadline) {
+    MutexLock lock(mutex_);
+    Wait(lock, deadline, [this] { return stream_ != nullptr; });
+  }
+
+  ProgramManifest AskManifest(const Deadline& deadline) {
+    Ask({.kind = ProgramQuestion::Kind::kManifest});
+    const ProgramAnswer answer = TakeAnswer(deadline);
+    if (answer.kind != ProgramAnswer::Kind::kManifest) ThrowOther(answer);
+    return DecodeManifest(answer.bytes);
+  }
+
+  void AskFile(const ProgramFile& file, const TakeBytes& take, const Deadline& deadline) {
+    const std::uint64_t bytes = file.content.bytes;
+    std::uint64_t asked = 0;
+    for (std::uint64_t came = 0; came < bytes;) {
+      for (; asked < bytes && asked - came < kProgramQuestionsMax * kProgramPartBytes;
+           asked += kProgramPartBytes) {
+        Ask({.kind = ProgramQuestion::Kind::kPart, .file = file.content.hash, .offset = asked});
+      }
+      const ProgramAnswer answer = TakeAnswer(deadline);
+      const bool right = answer.kind == ProgramAnswer::Kind::kPart &&
+                         answer.file == file.content.hash && answer.offset == came &&
+                         answer.bytes.size() == std::min(kProgramPartBytes, bytes - came);
+      if (!right) ThrowOther(answer);
+      take(answer.bytes);
+      came += answer.bytes.size();
+    }
+  }
+
+  // Nobody waits any more: what comes yet is nobody's business.
+  void Leave() {
+    MutexLock lock(mutex_);
+    left_ = true;
+    answers_.clear();
+    if (stream_ != nullptr) stream_->Close();
+  }
+
+  // ---- By the streams' thread.
+  bool left() {
+    const MutexLock lock(mutex_);
+    return left_;
+  }
+
+  void Open(std::shared_ptr<PeerStream> stream) {
+    const MutexLock lock(mutex_);
+    stream_ = std::move(stream);
+    if (left_) stream_->Close();
+    changed_.notify_all();
+  }
+
+  void Take(std::span<const std::byte> frame) {
+    ProgramAnswer answer = DecodeAnswer(frame);
+    const MutexLock lock(mutex_);
+    if (left_) return;
+    if (unanswered_ == 0) throw InvalidArgument("the driver answers what it was not asked");
+    --unanswered_;
+    answers_.push_back(std::move(answer));
+    changed_.notify_all();
+  }
+
+  void End(const Error& why) {
+    const MutexLock lock(mutex_);
+    end_ = why;
+    stream_ = nullptr;
+    changed_.notify_all();
+  }
+
+ private:
+  void Ask(const ProgramQuestion& question) {
+    const MutexLock lock(mutex_);
+    // There is room for these few; where it is refused the stream has ended, as TakeAnswer finds.
+    if (stream_ != nullptr && stream_->TrySend(EncodeQuestion(question))) ++unanswered_;
+  }
+
+  ProgramAnswer TakeAnswer(const Deadline& deadline) {
+    MutexLock lock(mutex_);
+    Wait(lock, deadline, [this] { return !answers_.empty(); });
+    ProgramAnswer answer = std::move(answers_.front());
+    answers_.pop_front();
+    return answer;
+  }
+
+  template <typename Condition>
+  void Wait(MutexLock& lock, const Deadline& deadline,
+            Condition condition) MENGER_UNCHECKED_LOCKS {  // The condition has the lock, too.
+    while (!condition()) {
+      if (end_) throw WithContext(*end_, "the driver's program did not come");
+      if (deadline.expired()) {
+        throw DeadlineExceeded("the program of the driver at {} did not come in time", address_);
+      }
+      changed_.wait_for(lock.native(), deadline.slice());
+    }
+  }
+
+  [[noreturn]] void ThrowOther(const ProgramAnswer& answer) const {
+    if (answer.kind == ProgramAnswer::Kind::kRefusal) {
+      throw Error(answer.code, fmt::format("the driver at {} does not give its program: {}",
+                                           address_, answer.text));
+    }
+    throw InvalidArgument("the driver at {} answers another question than it was asked", address_);
+  }
+
+  const std::string address_;
+
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<PeerStream> stream_ MENGER_GUARDED_BY(mutex_);  // While it is open.
+  std::deque<ProgramAnswer> answers_ MENGER_GUARDED_BY(mutex_);
+  std::size_t unanswered_ MENGER_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> end_ MENGER_GUARDED_BY(mutex_);
+  bool left_ MENGER_GUARDED_BY(mutex_) = false;
+};
+
+ProgramFetcher::ProgramFetcher() = default;
+ProgramFetcher::~ProgramFetcher() = default;
+
+ReadyProgram ProgramFetcher::Fetch(PeerStreams& streams, const std::string& address,
+                                   const ProgramCache& cache, const Deadline& deadline) {
+  const std::shared_ptr<Conversation> conversation = Connect(streams, address);
+  try {
+    conversation->WaitOpen(deadline);
+    ReadyProgram ready = cache.Prepare(
+        conversation->AskManifest(deadline),
+        [&](const ProgramFile& file, const TakeBytes& take) {
+          conversation->AskFile(file, take, deadline);
+        },
+        deadline);
+    conversation->Leave();
+    return ready;
+  } catch (...) {
+    conversation->Leave();
+    throw;
+  }
+}
+
+std::shared_ptr<ProgramFetcher::Conversation> ProgramFetcher::Connect(PeerStreams& streams,
+                                                                      const std::string& address) {
+  const auto conversation = std::make_shared<Conversation>(address);
+  {
+    const MutexLock lock(mutex_);
+    connecting_.push_back(conversation);
+  }
+  try {
+    streams.Connect(address, PeerLane::kFiles, *this);
+  } catch (...) {
+    const MutexLock lock(mutex_);
+    connecting_.remove(conversation);
+    throw;
+  }
+  return conversation;
+}
+
+// Streams to one address are the same to those who wait for them; who still waits comes first.
+void ProgramFetcher::Opened(std::shared_ptr<PeerStream> stream) {
+  const MutexLock lock(mutex_);
+  const auto waits = [&](bool left) {
+    return std::ranges::find_if(connecting_, [&](const auto& conversation) {
+      return conversation->address() == stream->peer().address && conversation->left() == left;
+    });
+  };
+  auto found = waits(false);
+  if (found == connecting_.end()) found = waits(true);
+  if (found == connecting_.end()) return stream->Close();
+  open_[stream.get()] = *found;
+  (*found)->Open(std::move(stream));
+  connecting_.erase(found);
+}
+
+void ProgramFetcher::Arrived(PeerStream& stream,
+                             std::span<const std::span<const std::byte>> frames) {
+  const std::shared_ptr<Conversation> conversation = Find(stream);
+  if (conversation == nullptr) return;
+  for (const std::span<const std::byte> frame : frames) conversation->Take(frame);
+}
+
+void ProgramFetcher::Ended(PeerStream& stream, const Error& why) {
+  const std::shared_ptr<Conversation> conversation = Find(stream);
+  if (conversation != nullptr) conversation->End(why);
+  const MutexLock lock(mutex_);
+  open_.erase(&stream);
+}
+
+void ProgramFetcher::Failed(const std::string& address, const Error& why) {
+  const MutexLock lock(mutex_);
+  const auto found = std::ranges::find_if(
+      connecting_, [&](const auto& conversation) { return conversation->address() == address; });
+  if (found == connecting_.end()) return;
+  (*found)->End(why);
+  connecting_.erase(found);
+}
+
+std::shared_ptr<ProgramFetcher::Conversation> ProgramFetcher::Find(PeerStream& stream) {
+  const MutexLock lock(mutex_);
+  const auto found = open_.find(&stream);
+  return found != open_.end() ? found->second : nullptr;
+}
+
+}  // namespace menger
