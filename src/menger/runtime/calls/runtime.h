@@ -360,7 +360,7 @@ class Runtime {
   std::vector<std::size_t> FirstReady(std::span<const ObjectHandle> objects,
                                       const WaitOptions& options);
 
-  std::unique_ptr<Client, void (*)(Client*)> owned_{nullptr, nullptr};
+  std::unique_ptr<Client, std::function<void(Client*)>> owned_;
   Client* client_;
 };
 

@@ -25,6 +25,13 @@ void CheckOptions(const RuntimeOptions& options) {
   CheckRange("workers_max", options.workers_max, 1, kWorkersMax);
   CheckRange("workers_ahead", options.workers_ahead, 0, kWorkersMax);
   CheckRange("isolation", static_cast<int>(options.isolation), 0, 1);
+  const bool elsewhere = !options.address.empty() && options.address != "local";
+  if (elsewhere && options.isolation == Isolation::kThread) {
+    throw InvalidArgument(
+        "RuntimeOptions::address is '{}' and isolation kThread; calls on other machines run in "
+        "processes",
+        options.address);
+  }
   if (options.store_bytes_max > kStoreBytesMax) {
     throw InvalidArgument("RuntimeOptions::store_bytes_max is {}; it must be at most {}",
                           options.store_bytes_max, kStoreBytesMax);

@@ -29,8 +29,9 @@ struct WorkerLine {
 
 struct RuntimeOptions {
   // Of the head of a cluster (`menger node --head`), "HOST:PORT": its nodes do the calls, and this
-  // process brings neither workers nor resources. "": what the variable MENGER_ADDRESS says, or
-  // this machine alone; "local": that, whatever it says.
+  // process brings neither workers nor resources, whatever is said of these below. "": what the
+  // variable MENGER_ADDRESS says, or this machine alone; "local": that, whatever it says. Threads
+  // (isolation) do the calls of this machine's drivers alone.
   std::string address;
   // What makes this process one of the cluster: "" for MENGER_CLUSTER_TOKEN, or what the file
   // MENGER_CLUSTER_TOKEN_FILE has. Within one machine there need not be one.

@@ -31,12 +31,12 @@ std::string ReadToken(const std::string& file) {
 }  // namespace
 
 ClusterAccess AccessOf(const RuntimeOptions& options) {
-  ClusterAccess access{.address = Or(options.address, "MENGER_ADDRESS"),
-                       .token = Or(options.cluster_token, "MENGER_CLUSTER_TOKEN"),
-                       .tls = {.certificate = Or(options.tls_certificate, "MENGER_TLS_CERTIFICATE"),
-                               .key = Or(options.tls_key, "MENGER_TLS_KEY"),
-                               .authorities =
-                                   Or(options.tls_authorities, "MENGER_TLS_AUTHORITIES")}};
+  ClusterAccess access{
+      .address = Or(options.address, "MENGER_ADDRESS"),
+      .token = Or(options.cluster_token, "MENGER_CLUSTER_TOKEN"),
+      .tls = {.certificate = Or(options.tls_certificate, "MENGER_TLS_CERTIFICATE"),
+              .key = Or(options.tls_key, "MENGER_TLS_KEY"),
+              .authorities = Or(options.tls_authorities, "MENGER_TLS_AUTHORITIES")}};
   if (access.address == "local") access.address.clear();
   if (access.token.empty()) {
     const std::string file = Or("", "MENGER_CLUSTER_TOKEN_FILE");

@@ -16,8 +16,8 @@ struct ClusterAccess {
 
 // What the options say, and for what they do not say the environment: MENGER_ADDRESS;
 // MENGER_CLUSTER_TOKEN, or the first line of the file MENGER_CLUSTER_TOKEN_FILE;
-// MENGER_TLS_CERTIFICATE, MENGER_TLS_KEY and MENGER_TLS_AUTHORITIES. The address "local" means none.
-// Throws InvalidArgument for a file that cannot be read, or has no token.
+// MENGER_TLS_CERTIFICATE, MENGER_TLS_KEY and MENGER_TLS_AUTHORITIES. The address "local" means
+// none. Throws InvalidArgument for a file that cannot be read, or has no token.
 ClusterAccess AccessOf(const RuntimeOptions& options);
 
 // A free port at the address by which this machine reaches another, which so may reach it by that:

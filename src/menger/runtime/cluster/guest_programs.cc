@@ -54,7 +54,7 @@ void GuestPrograms::ForgetUnwanted() {
 void GuestPrograms::Fetch(Guest& guest, const std::string& address, std::uint64_t job) {
   try {
     ReadyProgram ready = FetchPatiently(guest, address);
-    guest.hold = std::move(ready.hold);
+    guest.holds = std::move(ready.holds);
     hooks_.on_ready(guest.driver, {.program = std::move(ready.program), .job = job});
   } catch (const Error& error) {
     if (guest.unwanted) return;

@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "menger/base/mutex.h"
 #include "menger/base/thread.h"
@@ -41,7 +42,7 @@ class GuestPrograms {
   struct Guest {
     NodeLife driver;
     std::atomic<bool> unwanted{false};
-    FileDescriptor hold;
+    std::vector<FileDescriptor> holds;  // Keep it in the cache.
     Thread thread;
   };
   void Fetch(Guest& guest, const std::string& address, std::uint64_t job);

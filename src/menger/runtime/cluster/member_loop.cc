@@ -53,7 +53,9 @@ MemberLoop::MemberLoop(const NodeRecord& self, const MembershipOptions& options,
                          [inbox = inbox_] { inbox->Knock(/*with_hint=*/true); })),
       thread_({.name = "member"}, [this] { Run(); }) {}
 
-MemberLoop::~MemberLoop() {
+MemberLoop::~MemberLoop() { Stop(); }
+
+void MemberLoop::Stop() {
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
@@ -132,14 +134,15 @@ void MemberLoop::TellChanges(MutexLock& lock) {
   if (hooks_ == nullptr) return;
   const std::vector<NodeChange> changes = membership_.TakeChanges();
   const NodeLease& own = membership_.own();
-  const bool over = own.state() == NodeLease::State::kOver &&
-                    own.end() != NodeLease::End::kLeft && !std::exchange(told_over_, true);
+  const bool over = own.state() == NodeLease::State::kOver && own.end() != NodeLease::End::kLeft &&
+                    !std::exchange(told_over_, true);
   const NodeLease::End end = own.end();
   const Hooks& hooks = *hooks_;
   lock.Unlock();
   for (const NodeChange& change : changes) hooks.on_change(change);
   if (over) hooks.on_over(end);
   lock.Lock();
+  told_ = true;
 }
 
 NodeRecord MemberLoop::AwaitMember(bool first, const std::function<void()>& failure,
@@ -153,7 +156,8 @@ NodeRecord MemberLoop::AwaitMember(bool first, const std::function<void()>& fail
       if (own.end() == NodeLease::End::kNameTaken) {
         throw FailedPrecondition("there is a node '{}' in the cluster already", own.self().name);
       }
-      throw Unavailable("the control store of the cluster stopped answering while this node joined");
+      throw Unavailable(
+          "the control store of the cluster stopped answering while this node joined");
     }
     if (deadline.expired()) {
       throw DeadlineExceeded("the control store of the cluster has not answered in time");
@@ -166,11 +170,10 @@ NodeRecord MemberLoop::AwaitMember(bool first, const std::function<void()>& fail
 }
 
 void MemberLoop::Begin(Hooks hooks) {
-  {
-    const MutexLock lock(mutex_);
-    hooks_ = std::make_unique<Hooks>(std::move(hooks));
-  }
+  MutexLock lock(mutex_);
+  hooks_ = std::make_unique<Hooks>(std::move(hooks));
   Wake();
+  while (!told_) changed_.wait_for(lock.native(), kLook);  // The loop runs until Stop.
 }
 
 void MemberLoop::Wake() { inbox_->Knock(/*with_hint=*/false); }

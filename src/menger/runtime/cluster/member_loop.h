@@ -29,27 +29,31 @@ class MemberLoop {
 
   // Begins to join. `store` outlives this.
   MemberLoop(const NodeRecord& self, const MembershipOptions& options, ControlStore& store);
-  // Stops at once; Leave first for a life that is to end in order.
-  ~MemberLoop();
+  ~MemberLoop();  // Stops.
   MemberLoop(const MemberLoop&) = delete;
   MemberLoop& operator=(const MemberLoop&) = delete;
 
   // Waits until this node is a member, and, unless it is to be the first, knows of another; its own
   // record, with its epoch. `failure` is asked now and then: what it throws ends the wait. Throws
   // DeadlineExceeded, and FailedPrecondition where another node has its name.
-  NodeRecord AwaitMember(bool first, const std::function<void()>& failure, const Deadline& deadline);
-  // From now on hooks are called, first for whoever is there.
+  NodeRecord AwaitMember(bool first, const std::function<void()>& failure,
+                         const Deadline& deadline);
+  // From now on hooks are called; returns when it was told of whoever is there.
   void Begin(Hooks hooks);
 
   // ---- Any thread.
   void Wake();  // `tend` is called soon.
   void Hint();  // Likewise, and who is there is read again.
   // Whether this node may act as a member now.
-  bool Lives() const { return MonotonicNanoseconds() < lives_until_.load(std::memory_order_relaxed); }
+  bool Lives() const {
+    return MonotonicNanoseconds() < lives_until_.load(std::memory_order_relaxed);
+  }
   std::vector<NodeRecord> Nodes() const;  // This one first.
   void Drain();
   // Gives back what it has at the store: false if that took longer.
   bool Leave(const Deadline& deadline);
+  // Nothing is asked or told any longer; Leave first for a life that is to end in order.
+  void Stop();
 
  private:
   // What the store has answered. Shared: answers may come when the loop is gone.
@@ -65,6 +69,7 @@ class MemberLoop {
   mutable Mutex mutex_;
   Membership membership_ MENGER_GUARDED_BY(mutex_);
   std::unique_ptr<Hooks> hooks_ MENGER_GUARDED_BY(mutex_);
+  bool told_ MENGER_GUARDED_BY(mutex_) = false;  // Those who were there when hooks came.
   bool told_over_ MENGER_GUARDED_BY(mutex_) = false;
   bool stopping_ MENGER_GUARDED_BY(mutex_) = false;
   std::condition_variable changed_;  // With mutex_: somebody waits for a state.

@@ -34,9 +34,7 @@ class NodeStreams::Dialled final : public PeerStreamOwner {
   }
   void HasRoom(PeerStream& stream) override { to_.HasRoom(stream); }
   void Ended(PeerStream& stream, const Error& why) override { to_.Ended(stream, why); }
-  void Failed(const std::string&, const Error& why) override {
-    to_.DialFailed(node_, lane_, why);
-  }
+  void Failed(const std::string&, const Error& why) override { to_.DialFailed(node_, lane_, why); }
 
  private:
   NodeStreams& to_;

@@ -53,8 +53,8 @@ class NodeStreams final : public PeerStreamOwner {
   void Forget(const NodeLife& node);
   // Packets to a node that has no stream now are dropped (see Hooks::on_opened).
   void Send(std::vector<Neighbours::Flying> packets);
-  // Connects where that is to be done now; when it wants to be called again, as MonotonicNanoseconds.
-  // One thread at a time.
+  // Connects where that is to be done now; when it wants to be called again, as
+  // MonotonicNanoseconds. One thread at a time.
   std::int64_t Tend(std::int64_t now);
   // Nodes that have a stream for control.
   std::size_t connected() const;
@@ -74,10 +74,10 @@ class NodeStreams final : public PeerStreamOwner {
   class Dialled;
 
   struct Lane {
-    std::shared_ptr<PeerStream> stream;           // Null while there is none,
-    std::int64_t since = 0;                       // since then.
-    std::deque<std::vector<std::byte>> unsent;    // It had no room for these.
-    Dialled* dialled = nullptr;                   // Null where the other end connects.
+    std::shared_ptr<PeerStream> stream;         // Null while there is none,
+    std::int64_t since = 0;                     // since then.
+    std::deque<std::vector<std::byte>> unsent;  // It had no room for these.
+    Dialled* dialled = nullptr;                 // Null where the other end connects.
     bool connecting = false;
     std::int64_t next_try = 0;
     std::chrono::nanoseconds pause{0};

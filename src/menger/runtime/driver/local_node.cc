@@ -36,7 +36,8 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options,
   machine.pool_max = options.workers_max;
   machine.threads = options.isolation == Isolation::kThread;
   machine.resources = options.resources;
-  if (machine.resources.Get("cpu") == 0) machine.resources.Set("cpu", machine.workers);
+  const bool as_given = place && place->role == Role::kNode;
+  if (!as_given && machine.resources.Get("cpu") == 0) machine.resources.Set("cpu", machine.workers);
   machine.job = options.job;
   if (!place) return machine;
   machine.node = place->own.node;

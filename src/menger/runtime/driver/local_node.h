@@ -54,7 +54,9 @@ class LocalNode final : public Client, private NodeEffects {
     enum class Role : std::uint8_t {
       kBoth,    // Its own workers do its driver's calls, or are lent.
       kDriver,  // It has no workers, and so only what it borrows.
-      kNode,    // It has no driver: its workers run the programs of others (SetProgram).
+      // It has no driver: its workers run the programs of others (SetProgram). Its resources are
+      // as given, also where there is no CPU.
+      kNode,
     };
     NodeLife own;
     Role role = Role::kBoth;

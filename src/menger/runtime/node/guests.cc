@@ -66,6 +66,7 @@ void Guests::TakeIn(Worker& worker, bool clean) {
   const bool spent = worker.gpus;
   node_.scheduler.Vacate(worker);
   if (peer == nullptr || !clean || spent) return End(worker, "it was lent to another node");
+  worker.progress_at = node_.now;
   peer->guests.push_back(&worker);
 }
 
@@ -86,15 +87,25 @@ void Guests::PeerDied(Peer& peer) {
 
 // The next one who needs them would have to start them anew, so some wait.
 void Guests::EndSpare() {
+  const auto cpus = static_cast<std::size_t>(node_.scheduler.total().Get("cpu"));
   std::size_t waiting = 0;
   for (const auto& [index, peer] : node_.peers.all()) waiting += peer->guests.size();
-  const auto cpus = static_cast<std::size_t>(node_.scheduler.total().Get("cpu"));
-  for (const auto& [index, peer] : node_.peers.all()) {
-    while (waiting > std::max<std::size_t>(cpus, 1) && !peer->guests.empty()) {
-      End(*peer->guests.front(), "it was not needed any longer");
-      --waiting;
-    }
+  for (; waiting > std::max<std::size_t>(cpus, 1); --waiting) {
+    Worker* const longest = IdleForLongest();
+    if (longest == nullptr) return;
+    End(*longest, "it was not needed any longer");
   }
+}
+
+// None of those who want some just now.
+Worker* Guests::IdleForLongest() const {
+  Worker* longest = nullptr;
+  for (const auto& [index, peer] : node_.peers.all()) {
+    if (peer->guests.empty() || !peer->wanted.empty()) continue;
+    Worker* const first = peer->guests.front();
+    if (longest == nullptr || first->progress_at < longest->progress_at) longest = first;
+  }
+  return longest;
 }
 
 }  // namespace menger

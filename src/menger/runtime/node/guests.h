@@ -32,6 +32,7 @@ class Guests {
  private:
   Peer* OfProgram(ProgramIndex program);
   void End(Worker& worker, std::string_view why);
+  Worker* IdleForLongest() const;
   std::uint32_t FindRoom(const SchedulingClass& need, std::uint32_t count) const;
 
   NodeParts& node_;

@@ -110,6 +110,7 @@ struct SchedulingClass {
   bool was_elsewhere = false;
   bool gpus = false;               // It needs some; see Scheduler.
   std::int64_t missing_since = 0;  // No node has had what it needs, and calls wait; 0: no.
+  bool warned = false;             // Somebody was told of that.
   const Group* group = nullptr;    // Of whose resources they take theirs; null: of the node's.
   int bundle = -1;                 // Of which of its bundles; -1: of any,
   Resources wish;                  // and what, by the usual names.

@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint32_t kWantedMax = 64;  // Workers of one class, of one peer at once.
 constexpr std::size_t kLentMax = 512;     // Of all peers.
 constexpr std::int64_t kLoanIdleNanoseconds = 5'000'000;
+constexpr std::int64_t kWarnAfter = 3'000'000'000;
 
 // For this node it is an object like others, under an id that nobody else uses.
 ObjectId KeptId(const Peer& peer, std::uint64_t kept) {
@@ -206,14 +207,17 @@ bool Peers::IsHopeless(SchedulingClass& scheduling) {
   if (!scheduling.foreign || scheduling.group != nullptr) return false;
   if (node_.scheduler.IsElsewhere(scheduling.need)) {
     scheduling.missing_since = 0;
+    scheduling.warned = false;
     return false;
   }
-  if (scheduling.missing_since == 0 && node_.options.node_patience > 0) {
-    scheduling.missing_since = node_.now;
+  if (node_.options.node_patience == 0) return true;
+  if (scheduling.missing_since == 0) scheduling.missing_since = node_.now;
+  const std::int64_t waited = node_.now - scheduling.missing_since;
+  if (waited >= kWarnAfter && !std::exchange(scheduling.warned, true)) {
     node_.effects.Warn(
         fmt::format("calls wait for a node that has what they need: {}", WhyNobody(scheduling)));
   }
-  return node_.now - scheduling.missing_since >= node_.options.node_patience;
+  return waited >= node_.options.node_patience;
 }
 
 std::string Peers::WhyNobody(const SchedulingClass& scheduling) const {

@@ -2,9 +2,13 @@
 // and which knows nothing of nodes.
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "menger/runtime/calls/runtime.h"
 #include "menger/runtime/calls/worker_identity.h"
+#include "menger/runtime/cluster/cluster_node.h"
 #include "menger/runtime/driver/local_node.h"
 
 namespace menger {
@@ -22,19 +26,24 @@ void CheckPlace() {
 // How many this process has made, or tried to.
 constinit std::atomic<std::uint64_t> runtimes_so_far{0};
 
-RuntimeOptions Numbered(RuntimeOptions options) {
+std::unique_ptr<Client, std::function<void(Client*)>> Open(RuntimeOptions options) {
   CheckPlace();
   CheckOptions(options);
+  ClusterAccess access = AccessOf(options);
+  if (options.isolation == Isolation::kThread) access.address.clear();
   const std::uint64_t number = runtimes_so_far.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (options.job == 0) options.job = number;
-  return options;
+  if (access.address.empty()) {
+    if (options.job == 0) options.job = number;
+    return {new LocalNode(options), [](Client* client) { static_cast<LocalNode*>(client)->End(); }};
+  }
+  auto cluster = std::make_shared<ClusterNode>(ClusterNodeOptions{
+      .access = std::move(access), .role = ClusterNodeOptions::Role::kDriver, .runtime = options});
+  LocalNode* const node = &cluster->node();
+  return {node, [cluster](Client*) mutable { cluster.reset(); }};
 }
 
 }  // namespace
 
-Runtime::Runtime(const RuntimeOptions& options)
-    : owned_(new LocalNode(Numbered(options)),
-             [](Client* client) { static_cast<LocalNode*>(client)->End(); }),
-      client_(owned_.get()) {}
+Runtime::Runtime(const RuntimeOptions& options) : owned_(Open(options)), client_(owned_.get()) {}
 
 }  // namespace menger

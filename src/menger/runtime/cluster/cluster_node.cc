@@ -1,0 +1,289 @@
+#include "menger/runtime/cluster/cluster_node.h"
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "menger/base/log.h"
+#include "menger/runtime/cluster/describe_program.h"
+#include "menger/runtime/cluster/guest_programs.h"
+#include "menger/runtime/cluster/lane_switch.h"
+#include "menger/runtime/cluster/member_loop.h"
+#include "menger/runtime/cluster/node_streams.h"
+#include "menger/runtime/cluster/program_server.h"
+#include "menger/runtime/cluster/remote_store.h"
+#include "menger/runtime/cluster/store_server.h"
+#include "menger/runtime/control/embedded_store.h"
+#include "menger/runtime/net/token_proof.h"
+
+namespace menger {
+namespace {
+
+using Role = LocalNode::Place::Role;
+
+constexpr std::chrono::milliseconds kLeaveMax{2'000};
+constexpr std::chrono::milliseconds kFarewellMax{300};
+
+NodeLife LifeOf(const NodeRecord& record) { return {record.id, record.epoch}; }
+
+// Not those that a seed of the user's gives: no two nodes have one id.
+NodeId DrawNodeId() {
+  const Nonce nonce = DrawNonce();
+  NodeId id;
+  std::memcpy(&id.high, nonce.data(), sizeof id.high);
+  std::memcpy(&id.low, nonce.data() + sizeof id.high, sizeof id.low);
+  return id;
+}
+
+std::string WhyOver(NodeLease::End end) {
+  return end == NodeLease::End::kNameTaken ? "another node of the cluster has its name"
+                                           : "it could not reach the control store of the cluster, "
+                                             "and others may have given it up";
+}
+
+}  // namespace
+
+class ClusterNode::State {
+ public:
+  explicit State(ClusterNodeOptions options) : options_(std::move(options)) {
+    try {
+      Open();
+      Join();
+    } catch (...) {
+      Close();
+      throw;
+    }
+  }
+  ~State() { Close(); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  LocalNode& node() { return *node_; }
+  const std::string& address() const { return record_.address; }
+  std::vector<NodeRecord> Nodes() const { return loop_->Nodes(); }
+
+ private:
+  bool is_head() const { return options_.access.address.empty(); }
+
+  // ---- Joining.
+  void Open();
+  void Join();
+  void CheckJob() const;
+  LocalNode::Place PlaceOfNode();
+
+  // ---- By the thread of the streams, or of the loop.
+  NodeStreams::Hooks StreamHooks();
+  GuestPrograms::Hooks ProgramHooks();
+  void Changed(const NodeChange& change);
+  void Gone(const NodeLife& node, const std::string& why);
+  void Over(NodeLease::End end);
+
+  void Close();
+  void SayFarewell();
+
+  const ClusterNodeOptions options_;
+  NodeRecord record_;  // This node's.
+  // Whose life ends as they are told: those who have been here.
+  std::unique_ptr<EmbeddedStore> own_store_;  // The head's.
+  std::unique_ptr<StoreServer> store_server_;
+  std::unique_ptr<ProgramServer> program_server_;
+  std::unique_ptr<NodeStreams> node_streams_;
+  std::unique_ptr<LaneSwitch> lanes_;
+  std::shared_ptr<PeerStreamOwner> fetcher_;
+  std::unique_ptr<PeerStreams> streams_;  // Ends before all of these.
+  std::unique_ptr<RemoteStore> remote_store_;
+  std::unique_ptr<GuestPrograms> programs_;
+  LocalNode* node_ = nullptr;  // Ended by Close.
+  std::unique_ptr<MemberLoop> loop_;
+  std::atomic<MemberLoop*> doubter_{nullptr};  // Likewise: somebody may connect before it is there.
+};
+
+// ---- Joining.
+
+void ClusterNode::State::Open() {
+  record_.id = DrawNodeId();
+  record_.name = options_.name;
+  record_.resources = options_.runtime.resources;
+  if (options_.role == Role::kDriver) {
+    // 2^53 is what JSON's numbers keep.
+    record_.job = options_.runtime.job != 0 ? options_.runtime.job : record_.id.low >> 11 | 1;
+    program_server_ =
+        std::make_unique<ProgramServer>(DescribeProgram(options_.runtime.worker_program));
+  }
+  PeerStreamOptions streams{
+      .own = {.node = record_.id}, .token = options_.access.token, .tls = options_.access.tls};
+  streams_ = std::make_unique<PeerStreams>(streams);
+  ControlStore* store = nullptr;
+  if (is_head()) {
+    own_store_ = std::make_unique<EmbeddedStore>();
+    store_server_ = std::make_unique<StoreServer>(*own_store_);
+    store = own_store_.get();
+  } else {
+    remote_store_ = std::make_unique<RemoteStore>(*streams_, options_.access.address);
+    store = remote_store_.get();
+  }
+  node_streams_ =
+      std::make_unique<NodeStreams>(*streams_, streams.own, StreamHooks(), NodeStreams::Options{});
+  lanes_ = std::make_unique<LaneSwitch>(*node_streams_, store_server_.get(), program_server_.get());
+  const std::string listen = options_.listen.empty()
+                                 ? OwnAddressTowards(options_.access.address, streams)
+                                 : options_.listen;
+  record_.address = streams_->Listen(listen, *lanes_);
+  loop_ = std::make_unique<MemberLoop>(record_, options_.membership, *store);
+  doubter_.store(loop_.get());
+}
+
+void ClusterNode::State::Join() {
+  const auto failure = [this] {
+    const std::optional<Error> why = remote_store_ ? remote_store_->last_failure() : std::nullopt;
+    if (why && (why->code() == ErrorCode::kFailedPrecondition ||
+                why->code() == ErrorCode::kInvalidArgument)) {
+      throw WithContext(*why, fmt::format("the cluster at {}", options_.access.address));
+    }
+  };
+  try {
+    record_ = loop_->AwaitMember(is_head(), failure, Deadline::After(options_.join_max));
+  } catch (const Error& error) {
+    const std::optional<Error> why = remote_store_ ? remote_store_->last_failure() : std::nullopt;
+    if (error.code() != ErrorCode::kDeadlineExceeded || !why) throw;
+    throw Unavailable("the cluster at {} cannot be reached: {}", options_.access.address,
+                      why->what());
+  }
+  streams_->SetEpoch(record_.epoch);
+  CheckJob();
+  RuntimeOptions runtime = options_.runtime;
+  runtime.job = record_.job != 0 ? record_.job : record_.id.low >> 11 | 1;
+  node_ = new LocalNode(runtime, PlaceOfNode());
+  if (options_.role == Role::kNode) {
+    programs_ = std::make_unique<GuestPrograms>(*streams_, options_.cache_folder, ProgramHooks());
+    fetcher_ = programs_->owner();
+  }
+  loop_->Begin({.on_change = [this](const NodeChange& change) { Changed(change); },
+                .tend = [this](std::int64_t now) { return node_streams_->Tend(now); },
+                .on_over = [this](NodeLease::End end) { Over(end); }});
+}
+
+void ClusterNode::State::CheckJob() const {
+  if (record_.job == 0) return;
+  for (const NodeRecord& node : loop_->Nodes()) {
+    if (node.id == record_.id || node.job != record_.job) continue;
+    throw FailedPrecondition(
+        "job {} runs in the cluster already; RuntimeOptions::job must be a number of its own, or 0",
+        record_.job);
+  }
+}
+
+LocalNode::Place ClusterNode::State::PlaceOfNode() {
+  return {.own = LifeOf(record_),
+          .role = options_.role,
+          .node_patience =
+              options_.role == Role::kDriver ? options_.node_patience : std::chrono::nanoseconds(0),
+          .post =
+              [this](std::vector<Neighbours::Flying> packets) {
+                if (loop_->Lives()) node_streams_->Send(std::move(packets));
+              },
+          .parted =
+              [this](const NodeLife& node, const Error&) {
+                node_streams_->Forget(node);
+                loop_->Hint();
+              }};
+}
+
+// ---- What is told.
+
+NodeStreams::Hooks ClusterNode::State::StreamHooks() {
+  return {
+      .on_packets =
+          [this](std::vector<Neighbours::Flying> packets) {
+            if (loop_->Lives()) node_->Arrive(std::move(packets));
+          },
+      .on_opened = [this](const NodeLife& node, PeerLane lane) { node_->StreamOpened(node, lane); },
+      .on_doubt =
+          [this] {
+            if (MemberLoop* const loop = doubter_.load()) loop->Hint();
+          },
+      .on_unreachable = [this](const NodeLife& node,
+                               const std::string& why) { node_->HearOfEnd(node, why); }};
+}
+
+GuestPrograms::Hooks ClusterNode::State::ProgramHooks() {
+  return {
+      .on_ready = [this](const NodeLife& driver,
+                         GuestProgram program) { node_->SetProgram(driver, std::move(program)); },
+      .on_failed = [this](const NodeLife& driver,
+                          const std::string& why) { node_->CannotServe(driver, why); }};
+}
+
+void ClusterNode::State::Changed(const NodeChange& change) {
+  const NodeRecord& other = change.node;
+  switch (change.kind) {
+    case NodeChange::Kind::kMet:
+      // Drivers have nothing for each other but references.
+      node_->Meet(LifeOf(other), other.resources, other.job);
+      node_streams_->Meet(LifeOf(other), other.address, MonotonicNanoseconds());
+      if (programs_ != nullptr && other.job != 0) {
+        programs_->Bring(LifeOf(other), other.address, other.job);
+      }
+      return;
+    case NodeChange::Kind::kChanged:
+      return;
+    case NodeChange::Kind::kDied:
+      node_streams_->Forget(LifeOf(other));
+      Gone(LifeOf(other), "its lease is over: it is dead, or cut off from the control store");
+      return;
+  }
+}
+
+void ClusterNode::State::Gone(const NodeLife& node, const std::string& why) {
+  if (programs_ != nullptr) programs_->Drop(node);
+  node_->HearOfEnd(node, why);
+}
+
+void ClusterNode::State::Over(NodeLease::End end) {
+  const std::string why = WhyOver(end);
+  for (const NodeRecord& other : loop_->Nodes()) {
+    if (other.id == record_.id) continue;
+    node_streams_->Forget(LifeOf(other));
+    Gone(LifeOf(other), fmt::format("this node's own life in the cluster is over: {}", why));
+  }
+  if (options_.on_over) options_.on_over(why);
+}
+
+// ---- The end.
+
+void ClusterNode::State::Close() {
+  if (node_ != nullptr && loop_->Lives()) SayFarewell();
+  if (loop_ != nullptr && loop_->Lives() && !loop_->Leave(Deadline::After(kLeaveMax))) {
+    LogWarning("the control store of the cluster did not hear in time that this node leaves");
+  }
+  if (loop_ != nullptr) loop_->Stop();
+  remote_store_.reset();
+  programs_.reset();
+  streams_.reset();  // From here on nobody calls.
+  if (LocalNode* const node = std::exchange(node_, nullptr)) node->End();
+}
+
+// Whoever has heard it closes his streams.
+void ClusterNode::State::SayFarewell() {
+  node_->SayFarewell();
+  const Deadline deadline = Deadline::After(kFarewellMax);
+  while (node_streams_->connected() > 0 && !deadline.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// ----
+
+ClusterNode::ClusterNode(ClusterNodeOptions options)
+    : state_(std::make_unique<State>(std::move(options))) {}
+
+ClusterNode::~ClusterNode() = default;
+
+LocalNode& ClusterNode::node() { return state_->node(); }
+
+const std::string& ClusterNode::address() const { return state_->address(); }
+
+std::vector<NodeRecord> ClusterNode::Nodes() const { return state_->Nodes(); }
+
+}  // namespace menger
