@@ -28,6 +28,7 @@ void AddPlotCommand(CLI::App& app, CommandContext& context);
 void AddListCommand(CLI::App& app, CommandContext& context);
 void AddDescribeCommand(CLI::App& app, CommandContext& context);
 void AddCheckCommand(CLI::App& app, CommandContext& context);
+void AddNodeCommand(CLI::App& app, CommandContext& context);
 void AddStatusCommand(CLI::App& app, CommandContext& context);
 void AddTimelineCommand(CLI::App& app, CommandContext& context);
 void AddReplayCommand(CLI::App& app, CommandContext& context);

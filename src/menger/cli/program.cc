@@ -78,6 +78,7 @@ int RunProgram(int argc, const char* const* argv, const EnvironmentCatalog& envi
   AddListCommand(app, context);
   AddDescribeCommand(app, context);
   AddCheckCommand(app, context);
+  AddNodeCommand(app, context);
   AddStatusCommand(app, context);
   AddTimelineCommand(app, context);
   AddReplayCommand(app, context);

@@ -1,7 +1,6 @@
 #include "menger/runtime/cluster/cluster_node.h"
 
 #include <atomic>
-#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -10,12 +9,12 @@
 #include "menger/runtime/cluster/guest_programs.h"
 #include "menger/runtime/cluster/lane_switch.h"
 #include "menger/runtime/cluster/member_loop.h"
+#include "menger/runtime/cluster/node_ids.h"
 #include "menger/runtime/cluster/node_streams.h"
 #include "menger/runtime/cluster/program_server.h"
 #include "menger/runtime/cluster/remote_store.h"
 #include "menger/runtime/cluster/store_server.h"
 #include "menger/runtime/control/embedded_store.h"
-#include "menger/runtime/net/token_proof.h"
 
 namespace menger {
 namespace {
@@ -26,15 +25,6 @@ constexpr std::chrono::milliseconds kLeaveMax{2'000};
 constexpr std::chrono::milliseconds kFarewellMax{300};
 
 NodeLife LifeOf(const NodeRecord& record) { return {record.id, record.epoch}; }
-
-// Not those that a seed of the user's gives: no two nodes have one id.
-NodeId DrawNodeId() {
-  const Nonce nonce = DrawNonce();
-  NodeId id;
-  std::memcpy(&id.high, nonce.data(), sizeof id.high);
-  std::memcpy(&id.low, nonce.data() + sizeof id.high, sizeof id.low);
-  return id;
-}
 
 std::string WhyOver(NodeLease::End end) {
   return end == NodeLease::End::kNameTaken ? "another node of the cluster has its name"

@@ -1,0 +1,170 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "menger/base/error.h"
+#include "menger/base/log.h"
+#include "menger/base/thread.h"
+#include "menger/cli/commands.h"
+#include "menger/runtime/cluster/cluster_node.h"
+#include "menger/runtime/cluster/list_nodes.h"
+#include "menger/training/stop_signals.h"
+
+// A cluster of the runtime: `menger node` begins one or joins it, and says who is there.
+namespace menger {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::seconds kPatience{10};  // Of somebody who asks at a prompt.
+constexpr const char* kDefaultListen = "127.0.0.1:7070";
+
+struct NodeArguments {
+  bool head = false;
+  std::string join;
+  std::string listen;
+  std::string name;
+  double cpus = -1;
+  double gpus = 0;
+  std::string resources;
+  std::uint64_t store_bytes = 0;
+  std::string cache;
+  // As RuntimeOptions'.
+  RuntimeOptions access;
+};
+
+ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
+  if (arguments.head == !arguments.join.empty()) {
+    throw InvalidArgument(
+        "either --head begins a cluster or --join HOST:PORT joins one; {} of them were given",
+        arguments.head ? "both" : "none");
+  }
+  ClusterNodeOptions options;
+  RuntimeOptions access = arguments.access;
+  access.address = arguments.head ? "local" : arguments.join;
+  options.access = AccessOf(access);
+  options.listen = arguments.listen;
+  if (arguments.head && options.listen.empty()) options.listen = kDefaultListen;
+  options.name = arguments.name;
+  RuntimeOptions& runtime = options.runtime;
+  runtime.store_bytes_max = arguments.store_bytes;
+  if (!arguments.resources.empty()) runtime.resources = Resources::Parse(arguments.resources);
+  runtime.resources.Set("cpu", arguments.cpus >= 0 ? arguments.cpus : AvailableCpus());
+  runtime.resources.Set("gpu", arguments.gpus);
+  CheckOptions(runtime);
+  options.cache_folder = arguments.cache;
+  return options;
+}
+
+std::string Describe(const Resources& resources) {
+  std::string text;
+  for (const Resources::Named& amount : resources.amounts()) {
+    text += fmt::format("{}{}={:g}", text.empty() ? "" : " ", amount.name,
+                        resources.Get(amount.name));
+  }
+  return text;
+}
+
+void Serve(const NodeArguments& arguments) {
+  ClusterNodeOptions options = OptionsOf(arguments);
+  std::atomic<bool> over{false};
+  std::string why;  // Written before `over`.
+  options.on_over = [&over, &why](const std::string& text) {
+    why = text;
+    over = true;
+  };
+  const StopSignals signals;  // Before threads, so that all of them leave signals to it.
+  const ClusterNode node(options);
+  fmt::print("{}\n", node.address());
+  std::fflush(stdout);
+  LogInfo("{} at {}, with {}", arguments.head ? "head of a cluster" : "node of a cluster",
+          node.address(), Describe(options.runtime.resources));
+  if (arguments.head) {
+    LogInfo("others join it by `menger node --join {0}`, programs by MENGER_ADDRESS={0}",
+            node.address());
+  }
+  while (signals.received() == 0 && !over) std::this_thread::sleep_for(kLook);
+  if (over) throw Unavailable("this node is no longer one of the cluster: {}", why);
+  LogInfo("{}: leaving the cluster", StopSignals::NameOf(signals.received()));
+}
+
+void List(const NodeArguments& arguments) {
+  const ClusterAccess access = AccessOf(arguments.access);
+  if (access.address.empty()) {
+    throw InvalidArgument("of which cluster? Name its head, as HOST:PORT, or set MENGER_ADDRESS");
+  }
+  fmt::print("{:<32}  {:<21}  {:<8}  {:<12}  {}\n", "node", "address", "state", "name", "has");
+  for (const ListedNode& listed : ListNodes(access, Deadline::After(kPatience))) {
+    const NodeRecord& node = listed.node;
+    const char* const state = listed.expired                                 ? "lost"
+                              : node.state == NodeRecord::State::kDraining ? "draining"
+                                                                           : "up";
+    const std::string has =
+        node.job != 0 ? fmt::format("job {}", node.job) : Describe(node.resources);
+    fmt::print("{:<32}  {:<21}  {:<8}  {:<12}  {}\n", ToString(node.id), node.address, state,
+               node.name.empty() ? "-" : node.name, has);
+  }
+}
+
+void AddAccess(CLI::App& command, RuntimeOptions& access) {
+  command.add_option("--tls-certificate", access.tls_certificate,
+                     "This node's certificate (PEM); needed beyond this machine, with the next two");
+  command.add_option("--tls-key", access.tls_key, "Its key");
+  command.add_option("--tls-authorities", access.tls_authorities,
+                     "Whose certificates those of the cluster have");
+}
+
+void AddList(CLI::App& node) {
+  CLI::App* command = node.add_subcommand("list", "Say who is in a cluster");
+  const auto arguments = std::make_shared<NodeArguments>();  // Shared with the callback.
+  command->add_option("address", arguments->access.address,
+                      "HOST:PORT of the head; default: MENGER_ADDRESS");
+  AddAccess(*command, arguments->access);
+  command->callback([arguments] { List(*arguments); });
+}
+
+}  // namespace
+
+void AddNodeCommand(CLI::App& app, CommandContext&) {
+  CLI::App* command =
+      app.add_subcommand("node", "Begin a cluster of the runtime, or join one with this machine");
+  command->footer(R"(
+Runs until SIGTERM or Ctrl-C. Its address is the first line that it prints.
+  menger node --head                              begin one, for this machine alone, at 127.0.0.1:7070
+  menger node --join 127.0.0.1:7070 --cpus 4      one more node
+  menger node list 127.0.0.1:7070                 who is there
+  MENGER_ADDRESS=127.0.0.1:7070 ./program         its calls are done by the nodes
+Whoever has the cluster's token may run programs on its nodes: MENGER_CLUSTER_TOKEN has it, or the file
+MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
+)");
+  const auto arguments = std::make_shared<NodeArguments>();  // Shared with the callback.
+  command->add_flag("--head", arguments->head,
+                    "Begin a cluster: it has its control state, and ends with this node");
+  command->add_option("--join", arguments->join, "Join the cluster of the head at HOST:PORT");
+  command->add_option("--listen", arguments->listen,
+                      "Where others reach this node, HOST:PORT; port 0 for a free one. Default: of "
+                      "a head 127.0.0.1:7070, else the way to the head");
+  command->add_option("--name", arguments->name, "What people call it; no other node may have it");
+  command->add_option("--cpus", arguments->cpus, "CPUs that calls may have; default: all")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--gpus", arguments->gpus, "GPUs that calls may have")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--resources", arguments->resources,
+                      "What else it has, as \"camera=1 license=2\"");
+  command->add_option("--store-bytes", arguments->store_bytes,
+                      "Of values in shared memory; default: 30% of the memory");
+  command->add_option("--cache", arguments->cache,
+                      "Where programs of drivers are kept; default: ~/.cache/menger/programs");
+  AddAccess(*command, arguments->access);
+  AddList(*command);
+  command->callback([command, arguments] {
+    if (command->get_subcommands().empty()) Serve(*arguments);
+  });
+}
+
+}  // namespace menger
