@@ -64,8 +64,8 @@ ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
 std::string Describe(const Resources& resources) {
   std::string text;
   for (const Resources::Named& amount : resources.amounts()) {
-    text += fmt::format("{}{}={:g}", text.empty() ? "" : " ", amount.name,
-                        resources.Get(amount.name));
+    text +=
+        fmt::format("{}{}={:g}", text.empty() ? "" : " ", amount.name, resources.Get(amount.name));
   }
   return text;
 }
@@ -101,7 +101,7 @@ void List(const NodeArguments& arguments) {
   fmt::print("{:<32}  {:<21}  {:<8}  {:<12}  {}\n", "node", "address", "state", "name", "has");
   for (const ListedNode& listed : ListNodes(access, Deadline::After(kPatience))) {
     const NodeRecord& node = listed.node;
-    const char* const state = listed.expired                                 ? "lost"
+    const char* const state = listed.expired                               ? "lost"
                               : node.state == NodeRecord::State::kDraining ? "draining"
                                                                            : "up";
     const std::string has =
@@ -112,8 +112,9 @@ void List(const NodeArguments& arguments) {
 }
 
 void AddAccess(CLI::App& command, RuntimeOptions& access) {
-  command.add_option("--tls-certificate", access.tls_certificate,
-                     "This node's certificate (PEM); needed beyond this machine, with the next two");
+  command.add_option(
+      "--tls-certificate", access.tls_certificate,
+      "This node's certificate (PEM); needed beyond this machine, with the next two");
   command.add_option("--tls-key", access.tls_key, "Its key");
   command.add_option("--tls-authorities", access.tls_authorities,
                      "Whose certificates those of the cluster have");

@@ -13,7 +13,8 @@ constexpr std::chrono::seconds kFetchMax{300};
 constexpr std::chrono::milliseconds kPause{200};
 
 bool PassesByItself(const Error& error) {
-  return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadlineExceeded;
+  return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kNotFound ||
+         error.code() == ErrorCode::kDeadlineExceeded;
 }
 
 }  // namespace

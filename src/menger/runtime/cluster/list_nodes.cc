@@ -10,8 +10,7 @@
 namespace menger {
 
 std::vector<ListedNode> ListNodes(const ClusterAccess& access, const Deadline& deadline) {
-  PeerStreams streams(
-      {.own = {.node = DrawNodeId()}, .token = access.token, .tls = access.tls});
+  PeerStreams streams({.own = {.node = DrawNodeId()}, .token = access.token, .tls = access.tls});
   RemoteStore store(streams, access.address);
   std::vector<StoreRecord> records;
   try {

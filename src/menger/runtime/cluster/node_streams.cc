@@ -10,6 +10,9 @@
 namespace menger {
 namespace {
 
+// Attempts one after the other, with growing pauses: half a second or so.
+constexpr int kNotFoundMax = 5;
+
 constexpr std::array<PeerLane, 2> kNodeLanes = {PeerLane::kControl, PeerLane::kBulk};
 
 std::size_t PlaceOf(PeerLane lane) { return lane == PeerLane::kControl ? 0 : 1; }
@@ -18,16 +21,20 @@ std::size_t PlaceOf(PeerLane lane) { return lane == PeerLane::kControl ? 0 : 1; 
 
 class NodeStreams::Dialled final : public PeerStreamOwner {
  public:
-  Dialled(NodeStreams& to, const NodeLife& node, PeerLane lane)
-      : to_(to), node_(node), lane_(lane) {}
+  // `looks`: whether anybody is there, but connects for nothing else.
+  Dialled(NodeStreams& to, const NodeLife& node, PeerLane lane, bool looks)
+      : to_(to), node_(node), lane_(lane), looks_(looks) {}
+
+  bool looks() const { return looks_; }
 
   void Opened(std::shared_ptr<PeerStream> stream) override {
     const NodeLife& who = stream->peer().node;
-    if (who.node != node_.node || who.epoch != node_.epoch) {
-      to_.DialFailed(node_, lane_, Unavailable("another node answers at its address"));
-      return stream->Close();
-    }
-    to_.Opened(std::move(stream));
+    const bool is_it = who.node == node_.node && who.epoch == node_.epoch;
+    if (is_it && !looks_) return to_.Opened(std::move(stream));
+    stream->Close();
+    to_.DialFailed(node_, lane_,
+                   who.node == node_.node ? Unavailable("it does not connect, although it is there")
+                                          : NotFound("another node answers at its address"));
   }
   void Arrived(PeerStream& stream, std::span<const std::span<const std::byte>> frames) override {
     to_.Arrived(stream, frames);
@@ -40,6 +47,7 @@ class NodeStreams::Dialled final : public PeerStreamOwner {
   NodeStreams& to_;
   const NodeLife node_;
   const PeerLane lane_;
+  const bool looks_;
 };
 
 NodeStreams::NodeStreams(PeerStreams& streams, NodeLife own, Hooks hooks, Options options)
@@ -59,8 +67,9 @@ void NodeStreams::Meet(const NodeLife& node, std::string address, std::int64_t n
     Lane& lane = entry->second.lanes[PlaceOf(which)];
     lane.since = now;
     lane.pause = options_.pause;
-    if (node.node < own_.node) continue;
-    dialled_.push_back(std::make_unique<Dialled>(*this, node, which));
+    const bool looks = node.node < own_.node;
+    if (looks) lane.next_try = now + options_.pause_max.count();  // It is about to connect.
+    dialled_.push_back(std::make_unique<Dialled>(*this, node, which, looks));
     lane.dialled = dialled_.back().get();
   }
 }
@@ -95,18 +104,20 @@ std::int64_t NodeStreams::Tend(std::int64_t now) {
         Lane& lane = node.lanes[PlaceOf(which)];
         if (lane.stream != nullptr) continue;
         const std::int64_t lost_at = lane.since + options_.unreachable_after.count();
-        if (now >= lost_at) {
+        if (now >= lost_at || lane.not_found >= kNotFoundMax) {
           unreachable.emplace_back(node.life, lane.last_failure);
           break;
         }
         wake_at = std::min(wake_at, lost_at);
-        if (lane.dialled == nullptr || lane.connecting) continue;
-        if (now >= lane.next_try) {
-          lane.connecting = true;
-          streams_.Connect(node.address, which, *lane.dialled);
-        } else {
+        if (lane.connecting) continue;
+        if (now < lane.next_try) {
           wake_at = std::min(wake_at, lane.next_try);
+          continue;
         }
+        lane.connecting = true;
+        // Who only looks does so on a lane on which nothing is said then.
+        streams_.Connect(node.address, lane.dialled->looks() ? PeerLane::kFiles : which,
+                         *lane.dialled);
       }
     }
     for (const auto& [life, why] : unreachable) {
@@ -115,8 +126,7 @@ std::int64_t NodeStreams::Tend(std::int64_t now) {
     }
   }
   for (const auto& [life, why] : unreachable) {
-    hooks_.on_unreachable(life, fmt::format("there was no stream to it for too long: {}",
-                                            why.empty() ? "it did not connect" : why));
+    hooks_.on_unreachable(life, "it cannot be reached: " + why);
   }
   return wake_at;
 }
@@ -126,7 +136,10 @@ void NodeStreams::DialFailed(const NodeLife& node, PeerLane which, const Error& 
     const MutexLock lock(mutex_);
     const auto found = nodes_.find(KeyOf(node));
     if (found == nodes_.end()) return;
-    Lost(found->second.lanes[PlaceOf(which)], why);
+    Lane& lane = found->second.lanes[PlaceOf(which)];
+    lane.connecting = false;
+    if (lane.stream != nullptr) return;  // It has connected by itself.
+    Lost(lane, why);
   }
   hooks_.on_doubt();
 }
@@ -136,6 +149,7 @@ void NodeStreams::Lost(Lane& lane, const Error& why) {
   if (std::exchange(lane.stream, nullptr) != nullptr) lane.since = now;
   lane.unsent.clear();
   lane.connecting = false;
+  lane.not_found = why.code() == ErrorCode::kNotFound ? lane.not_found + 1 : 0;
   lane.last_failure = why.what();
   lane.next_try = now + lane.pause.count();
   lane.pause = std::min(2 * lane.pause, options_.pause_max);
@@ -162,6 +176,7 @@ void NodeStreams::Opened(std::shared_ptr<PeerStream> stream) {
       if (const auto before = std::exchange(lane.stream, stream)) before->Close();
       lane.unsent.clear();
       lane.connecting = false;
+      lane.not_found = 0;
       lane.pause = options_.pause;
     }
   }

@@ -23,6 +23,9 @@ namespace menger {
 // packets to and from them. Of two nodes the one with the lower id connects, and the other waits
 // for it. Who has not been met, or is no longer, is turned away: he comes again.
 //
+// A node whose stream has broken is looked for at its address, from both ends: where nobody listens
+// there any longer, or another node does, it is over, long before its lease is.
+//
 // Functions may be called on any thread, unless said otherwise, also under a lock that the hooks
 // take: none waits.
 class NodeStreams final : public PeerStreamOwner {
@@ -35,7 +38,8 @@ class NodeStreams final : public PeerStreamOwner {
     std::function<void(const NodeLife& node, PeerLane lane)> on_opened;
     // Somebody came who has not been met, or a stream broke: who is there may have changed.
     std::function<void()> on_doubt;
-    // There was no stream to it for too long, or it said what no node says. It is forgotten.
+    // It is not at its address, there was no stream to it for too long, or it said what no node
+    // says. It is forgotten.
     std::function<void(const NodeLife& node, const std::string& why)> on_unreachable;
   };
   struct Options {
@@ -77,11 +81,12 @@ class NodeStreams final : public PeerStreamOwner {
     std::shared_ptr<PeerStream> stream;         // Null while there is none,
     std::int64_t since = 0;                     // since then.
     std::deque<std::vector<std::byte>> unsent;  // It had no room for these.
-    Dialled* dialled = nullptr;                 // Null where the other end connects.
+    Dialled* dialled = nullptr;
     bool connecting = false;
+    int not_found = 0;  // So many attempts, since there was a stream, found nobody.
     std::int64_t next_try = 0;
     std::chrono::nanoseconds pause{0};
-    std::string last_failure;
+    std::string last_failure = "it did not connect";
   };
   struct Node {
     NodeLife life;

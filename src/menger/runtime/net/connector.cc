@@ -54,7 +54,8 @@ void Connector::Resolve() {
 void Connector::TryNext() {
   if (!done_) return;
   if (next_ == endpoints_.size()) {
-    return Finish(Unavailable("nobody listens at '{}' ({})", text_, last_error_));
+    return Finish(nobody_listens_ ? NotFound("nobody listens at '{}'", text_)
+                                  : Unavailable("no way to '{}': {}", text_, last_error_));
   }
   const asio::ip::tcp::endpoint& endpoint = endpoints_[next_++];
   try {
@@ -70,6 +71,7 @@ void Connector::TakeConnected(std::error_code error) {
   if (!done_) return;
   if (!error && HasMetItself(socket_)) error = asio::error::connection_refused;
   if (!error) return Finish(std::nullopt);
+  nobody_listens_ = error == asio::error::connection_refused;
   last_error_ = error.message();
   TryNext();
 }

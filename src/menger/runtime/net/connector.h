@@ -45,6 +45,7 @@ class Connector final : public std::enable_shared_from_this<Connector> {
   asio::ip::tcp::socket socket_;
   std::vector<asio::ip::tcp::endpoint> endpoints_;
   std::size_t next_ = 0;
+  bool nobody_listens_ = false;  // As the last that was tried says.
   std::string last_error_ = "the name stands for no address";
 };
 

@@ -64,7 +64,8 @@ class PeerStreamOwner {
   // where nothing came from it for too long, Cancelled where this end has closed it,
   // InvalidArgument for what came that is no frame.
   virtual void Ended(PeerStream& stream, const Error& why) = 0;
-  // Nothing became of a connection, to `address` or from there; instead of Opened.
+  // Nothing became of a connection, to `address` or from there; instead of Opened. NotFound: the
+  // machine there says that nobody listens.
   virtual void Failed(const std::string& address, const Error& why) = 0;
 };
 

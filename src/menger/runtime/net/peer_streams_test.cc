@@ -398,7 +398,7 @@ TEST(PeerStreamsTest, WhereNobodyListensIsSaid) {
   service.Connect(address, PeerLane::kControl, owner);
   const auto why = owner.WaitFailed();
   ASSERT_TRUE(why);
-  EXPECT_EQ(why->code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(why->code(), ErrorCode::kNotFound);
   EXPECT_THAT(why->what(), HasSubstr(address));
 }
 
