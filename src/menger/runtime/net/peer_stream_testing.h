@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -128,12 +129,13 @@ class RawEnd {
       : RawEnd(ConnectTcpSocket(address, Deadline::After(kStreamPatience))) {}
   explicit RawEnd(FileDescriptor socket) : socket_(std::move(socket)) {}
 
+  // As much as the other end takes until it leaves.
   void Say(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent > 0) {
         bytes = bytes.subspan(static_cast<std::size_t>(sent));
-      } else if (!Poll(POLLOUT)) {
+      } else if ((errno != EAGAIN && errno != EINTR) || !Poll(POLLOUT)) {
         return;
       }
     }
