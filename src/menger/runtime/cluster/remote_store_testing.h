@@ -2,6 +2,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +15,8 @@
 #include <vector>
 
 #include "menger/base/clock.h"
+#include "menger/base/error.h"
+#include "menger/base/sharing/tcp_socket.h"
 #include "menger/runtime/cluster/remote_store.h"
 #include "menger/runtime/cluster/store_server.h"
 #include "menger/runtime/control/embedded_store.h"
@@ -72,6 +77,126 @@ class StoreHead final : public PeerStreamOwner {
   PeerStreams service_;  // Ends before what its thread uses.
   const std::string address_;
 };
+
+// Does what it is asked when it is told to, by whom it is told.
+class HeldStore final : public ControlStore {
+ public:
+  explicit HeldStore(ControlStore& store) : store_(store) {}
+
+  void Submit(std::vector<StoreOperation> batch, Deadline deadline,
+              Completion completion) override {
+    Hold([this, batch = std::move(batch), deadline, completion = std::move(completion)] {
+      store_.Submit(batch, deadline, completion);
+    });
+  }
+  void Scan(StoreTable table, std::string prefix, std::string after, int limit, Deadline deadline,
+            PageCompletion completion) override {
+    Hold([=, this] { store_.Scan(table, prefix, after, limit, deadline, completion); });
+  }
+  [[nodiscard]] std::unique_ptr<StoreWatch> Watch(StoreTable table, std::string prefix,
+                                                  std::function<void()> hint) override {
+    return store_.Watch(table, std::move(prefix), std::move(hint));
+  }
+
+  bool WaitHeld(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kStreamPatience, [&] { return held_.size() >= count; });
+  }
+  // Those that are held; `from_now_on`: and later ones at once.
+  void Release(bool from_now_on = false) {
+    std::vector<std::function<void()>> held;
+    {
+      const std::lock_guard lock(mutex_);
+      held.swap(held_);
+      free_ = from_now_on;
+    }
+    for (const auto& each : held) each();
+  }
+
+ private:
+  void Hold(std::function<void()> each) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_) held_.push_back(std::move(each));
+      changed_.notify_all();
+    }
+    if (each) each();
+  }
+
+  ControlStore& store_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::function<void()>> held_;
+  bool free_ = false;
+};
+
+// What completes some time.
+class Asked {
+ public:
+  ControlStore::Completion results() {
+    return [this](std::vector<StoreResult> results) { promise_.set_value(std::move(results)); };
+  }
+  ControlStore::PageCompletion page() {
+    return [this](StorePage page) {
+      promise_.set_value(
+          {{.outcome = page.error ? StoreResult::Outcome::kFailed : StoreResult::Outcome::kDone,
+            .error = page.error}});
+    };
+  }
+  bool completed() {
+    return future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+  // Of a page: one for all of it.
+  std::vector<StoreResult> Wait() {
+    if (future_.wait_for(kStreamPatience) != std::future_status::ready) {
+      throw DeadlineExceeded("a request was not completed");
+    }
+    return future_.get();
+  }
+  Error WaitError() { return Wait().at(0).error.value(); }
+
+ private:
+  std::promise<std::vector<StoreResult>> promise_;
+  std::future<std::vector<StoreResult>> future_ = promise_.get_future();
+};
+
+// Counts hints.
+class Hints {
+ public:
+  std::function<void()> Counted() {
+    return [this] {
+      const std::lock_guard lock(mutex_);
+      ++count_;
+      changed_.notify_all();
+    };
+  }
+  int count() {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+  bool WaitMore(int than) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kStreamPatience, [&] { return count_ > than; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+};
+
+// True once the condition holds.
+template <typename Condition>
+bool WaitUntil(Condition condition) {
+  for (const auto patience = Deadline::After(kStreamPatience); !patience.expired();) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+// Where nobody listens.
+inline std::string FreeAddress() { return ListeningTcpSocket("127.0.0.1:0").address(); }
 
 // A process that has none.
 class StoreClient {
