@@ -16,7 +16,10 @@ struct ContentHash {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
 
-  auto operator<=>(const ContentHash&) const = default;
+  bool operator==(const ContentHash&) const = default;
+  bool operator<(const ContentHash& other) const {
+    return high != other.high ? high < other.high : low < other.low;
+  }
 };
 
 std::string ToHex(const ContentHash& hash);  // 32 digits.

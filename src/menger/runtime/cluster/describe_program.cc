@@ -22,18 +22,21 @@ using Role = ProgramFile::Role;
 constexpr const char* kOwnImage = "/proc/self/exe";
 constexpr std::uint32_t kModeOfPrograms = 0755;
 
+// Also below /usr.
+constexpr std::array<std::string_view, 4> kSystemFolders = {"/lib", "/lib32", "/lib64", "/libx32"};
+
 // "libc.so.6" and its like go with the loader, which is the node's.
 constexpr std::array<std::string_view, 13> kCLibrary = {
     "ld-",       "ld.so",    "libc.so",           "libm.so",      "libmvec.so",
     "libdl.so",  "librt.so", "libpthread.so",     "libresolv.so", "libutil.so",
     "libanl.so", "libnss_",  "libBrokenLocale.so"};
 
-bool IsOfSystem(const std::string& path, const std::string& name) {
-  const bool in_system_folder = std::ranges::any_of(
-      std::array{"/lib", "/usr/lib"}, [&](const char* folder) { return path.starts_with(folder); });
-  return in_system_folder || std::ranges::any_of(kCLibrary, [&](std::string_view beginning) {
-           return name.starts_with(beginning);
-         });
+bool IsOfSystem(std::string_view path, std::string_view name) {
+  if (path.starts_with("/usr/")) path.remove_prefix(4);
+  const std::string_view top = path.substr(0, path.find('/', 1));
+  const auto begins = [&](std::string_view beginning) { return name.starts_with(beginning); };
+  return std::ranges::find(kSystemFolders, top) != kSystemFolders.end() ||
+         std::ranges::any_of(kCLibrary, begins);
 }
 
 int NoteLibrary(dl_phdr_info* module, std::size_t, void* paths) {

@@ -8,9 +8,9 @@ namespace menger {
 // What other machines need to run workers of a program of this process.
 //
 // Of this program's own image these are its executable and the shared libraries that it has loaded,
-// but for those of the system, which a node must have: what lies in /lib* and /usr/lib*, and the C
-// library wherever it is. (What /usr/local has was put there by somebody, and is shipped.) A
-// library that it opens by a path later, or beside itself, the node must have, too.
+// but for those of the system, which a node must have: what lies in /lib, /lib64, /usr/lib ...,
+// and the C library wherever it is. (What /usr/local has was put there by somebody, and is
+// shipped.) A library that it opens by a path later, or beside itself, the node must have, too.
 //
 // Of another program, such as Python's, the node must have the program itself and its packages
 // under the same paths; shipped is the folder that it works in (working_folder.h), by default that

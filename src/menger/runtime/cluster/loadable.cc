@@ -95,8 +95,10 @@ void CheckLoadable(const WorkerProgram& program, const Deadline& deadline) {
                              loader);
   }
   if (loader.find("/ld-linux") == std::string::npos) return;
-  const std::string missing = Missing(
-      LinesOf({.arguments = {loader, "--list", path}, .variables = program.variables}, deadline));
+  // As `ldd` does: with this variable the GNU C library's loader says what it loads, and no more.
+  ChildProgram asked{.arguments = {loader, path}, .variables = program.variables};
+  asked.variables.emplace_back("LD_TRACE_LOADED_OBJECTS", "1");
+  const std::string missing = Missing(LinesOf(asked, deadline));
   if (!missing.empty()) {
     throw FailedPrecondition(
         "the driver's program needs libraries that this node does not have, "

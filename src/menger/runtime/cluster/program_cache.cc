@@ -179,19 +179,22 @@ bool ProgramCache::FolderIsHere(const ProgramManifest& manifest) const {
          });
 }
 
+void ProgramCache::CheckSize(const Files& files) const {
+  std::uint64_t left = options_.bytes_max;
+  for (const ProgramFile* file : files) {
+    if (file->content.bytes > left) {
+      throw FailedPrecondition(
+          "the driver's program is larger than the {} bytes that this node "
+          "may keep of programs in '{}'",
+          options_.bytes_max, options_.folder);
+    }
+    left -= file->content.bytes;
+  }
+}
+
 std::string ProgramCache::Make(const Files& files, const ProgramSource& source,
                                const Deadline& deadline, ReadyProgram& ready) const {
-  std::uint64_t bytes = 0;
-  for (const ProgramFile* file : files) {
-    bytes +=
-        std::min(file->content.bytes, options_.bytes_max + 1 - std::min(bytes, options_.bytes_max));
-  }
-  if (bytes > options_.bytes_max) {
-    throw FailedPrecondition(
-        "the driver's program is larger than the {} bytes that this node may "
-        "keep of programs in '{}'",
-        options_.bytes_max, options_.folder);
-  }
+  CheckSize(files);
   const std::string name = NameOf(files);
   for (int variant = 0; variant < kVariantsMax; ++variant) {
     const std::string own = variant == 0 ? name : fmt::format("{}.{}", name, variant);

@@ -66,6 +66,7 @@ class ProgramCache {
                     const Deadline& deadline, ReadyProgram& ready) const;
   void PrepareFolder(const ProgramManifest& manifest, const ProgramSource& source,
                      const Deadline& deadline, ReadyProgram& ready) const;
+  void CheckSize(const Files& files) const;
   std::string Make(const Files& files, const ProgramSource& source, const Deadline& deadline,
                    ReadyProgram& ready) const;
   FileDescriptor UseOrMake(const std::string& name, const Files& files, const ProgramSource& source,

@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <latch>
+#include <future>
 #include <thread>
 
 #include "menger/base/program_files.h"
 #include "menger/runtime/cluster/program_fetcher.h"
 #include "menger/runtime/cluster/program_testing.h"
+#include "menger/runtime/net/frame_queue.h"
 
 namespace menger {
 namespace {
@@ -28,6 +29,13 @@ class Driver final : public PeerStreamOwner {
   }
 
   const std::string& address() const { return address_; }
+  // How its first stream has ended.
+  ErrorCode WaitEnd() {
+    std::future<ErrorCode> end = end_.get_future();
+    return end.wait_for(kStreamPatience) == std::future_status::ready ? end.get()
+                                                                      : ErrorCode::kInternal;
+  }
+
   std::atomic<int> questions{0};
   std::atomic<int> questions_max{1 << 30};  // Answered; then it goes.
 
@@ -41,11 +49,17 @@ class Driver final : public PeerStreamOwner {
     server_.Arrived(stream, frames);
   }
   void HasRoom(PeerStream& stream) override { server_.HasRoom(stream); }
-  void Ended(PeerStream& stream, const Error&) override { server_.Ended(stream); }
+  void Ended(PeerStream& stream, const Error& why) override {
+    server_.Ended(stream);
+    if (!ended_) end_.set_value(why.code());
+    ended_ = true;
+  }
   void Failed(const std::string&, const Error&) override {}
 
   ProgramServer server_;
   std::string address_;
+  std::promise<ErrorCode> end_;
+  bool ended_ = false;
   PeerStreams streams_;  // Ends before what its thread uses.
 };
 
@@ -104,6 +118,215 @@ TEST(ProgramFetchTest, WhatIsInPlaceIsNotFetched) {
       node.fetcher.Fetch(node.streams, driver.address(), in_place, SoonEnough());
   EXPECT_EQ(ready.program.arguments[0], std::filesystem::read_symlink("/proc/self/exe"));
   EXPECT_EQ(driver.questions, 1);  // For the manifest.
+}
+
+// A program with a file of many parts.
+ProgramManifest LargeProgram(const Folder& folder) {
+  const std::size_t bytes = 12 * kProgramPartBytes + 100;
+  WriteText(folder / "driver/large", std::string(bytes, 'x'));
+  WriteText(folder / "driver/a", "a");  // Comes first.
+  return DescribeProgram({.arguments = {"sh"}, .folder = folder / "driver"});
+}
+
+void ExpectLarge(const ReadyProgram& ready, const ProgramManifest& manifest) {
+  EXPECT_TRUE(HasContent(ready.program.folder + "/large", manifest.files[1].content));
+}
+
+TEST(ProgramFetchTest, AFetchThatWasInterruptedSucceedsTheNextTime) {
+  Folder folder;
+  const ProgramManifest manifest = LargeProgram(folder);
+  Driver driver(manifest);
+  FetchingNode node;
+  driver.questions_max = 8;
+  EXPECT_THAT(ErrorText(ErrorCode::kUnavailable, [&] { node.Fetch(driver.address()); }),
+              HasSubstr("did not come"));
+  driver.questions_max = 1 << 30;
+  driver.questions = 0;
+  ExpectLarge(node.Fetch(driver.address()), manifest);
+  EXPECT_EQ(driver.questions, 1 + 13);  // The first file had come.
+}
+
+TEST(ProgramFetchTest, ADriverThatEndsIsUnavailable) {
+  Folder folder;
+  auto driver = std::make_unique<Driver>(DescribeProgram(ScriptIn(folder)));
+  const std::string address = driver->address();
+  FetchingNode node;
+  driver.reset();
+  EXPECT_THAT(ErrorText(ErrorCode::kUnavailable, [&] { node.Fetch(address); }), HasSubstr(address));
+}
+
+TEST(ProgramFetchTest, ADriverThatLiesAboutContentIsFoundOut) {
+  Folder folder;
+  ProgramManifest manifest = DescribeProgram(ScriptIn(folder));
+  ++manifest.files[1].content.hash.low;
+  Driver driver(manifest);
+  FetchingNode node;
+  EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { node.Fetch(driver.address()); }),
+              HasSubstr("say.sh"));
+}
+
+TEST(ProgramFetchTest, AFileThatWasChangedSinceIsRefused) {
+  Folder folder;
+  Driver driver(DescribeProgram(ScriptIn(folder)));
+  FetchingNode node;
+  WriteText(folder / "say.sh", "echo grey and longer than it was before");
+  EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { node.Fetch(driver.address()); }),
+              HasSubstr("changed since"));
+  std::filesystem::remove(folder / "say.sh");
+  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { node.Fetch(driver.address()); }),
+              HasSubstr("say.sh"));
+}
+
+TEST(ProgramFetchTest, EmptyFilesAndFilesOfWholePartsCome) {
+  Folder folder;
+  const std::vector<std::size_t> sizes = {
+      0, 1, kProgramPartBytes - 1, kProgramPartBytes, kProgramPartBytes + 1, 6 * kProgramPartBytes};
+  for (const std::size_t size : sizes) {
+    WriteText(folder / ("driver/" + std::to_string(size)), std::string(size, 'x'));
+  }
+  Driver driver(DescribeProgram({.arguments = {"sh"}, .folder = folder / "driver"}));
+  FetchingNode node;
+  const ReadyProgram ready = node.Fetch(driver.address());
+  for (const std::size_t size : sizes) {
+    EXPECT_EQ(ReadFile(ready.program.folder + "/" + std::to_string(size)), std::string(size, 'x'));
+  }
+}
+
+TEST(ProgramFetchTest, AStreamWithRoomForOnePartSuffices) {
+  Folder folder;
+  PeerStreamOptions options = OptionsOfNode(1);
+  options.frame_bytes_max = options.queue_bytes_max = kProgramPartBytes + 100;
+  const ProgramManifest manifest = LargeProgram(folder);
+  Driver driver(manifest, SourceOf, options);
+  FetchingNode node;
+  ExpectLarge(node.Fetch(driver.address()), manifest);
+}
+
+TEST(ProgramFetchTest, SeveralFetchAtOnce) {
+  Folder folder;
+  const ProgramManifest manifest = LargeProgram(folder);
+  Driver driver(manifest);
+  FetchingNode node;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] { ExpectLarge(node.Fetch(driver.address()), manifest); });
+  }
+}
+
+TEST(ProgramFetchTest, WhoDoesNotAnswerIsNotWaitedForLonger) {
+  RecordingOwner silent;
+  PeerStreams listening(OptionsOfNode(1));
+  const std::string address = listening.Listen("127.0.0.1:0", silent);
+  FetchingNode node;
+  EXPECT_THAT(
+      ErrorText(ErrorCode::kDeadlineExceeded,
+                [&] { node.Fetch(address, Deadline::After(std::chrono::milliseconds(50))); }),
+      HasSubstr(address));
+  std::atomic<bool> gone{true};
+  EXPECT_THAT(ErrorText(ErrorCode::kDeadlineExceeded,
+                        [&] { node.Fetch(address, SoonEnough().OrWhen(gone)); }),
+              HasSubstr(address));
+}
+
+// Says one thing whatever it is asked.
+class StubbornOwner final : public RecordingOwner {
+ public:
+  explicit StubbornOwner(std::vector<std::vector<std::byte>> answers)
+      : answers_(std::move(answers)) {}
+
+ protected:
+  void OnFrame(PeerStream& stream, std::span<const std::byte>) override {
+    for (const auto& answer : answers_) stream.TrySend(answer);
+  }
+
+ private:
+  const std::vector<std::vector<std::byte>> answers_;
+};
+
+TEST(ProgramFetchTest, AnswersThatAreNoneAreRefused) {
+  using Frames = std::vector<std::vector<std::byte>>;
+  const auto part = EncodeAnswerHead({.kind = ProgramAnswer::Kind::kPart});
+  const auto manifest = EncodeAnswerHead({.kind = ProgramAnswer::Kind::kManifest});
+  const auto refusal = EncodeAnswerHead({.kind = ProgramAnswer::Kind::kRefusal,
+                                         .code = ErrorCode::kInvalidArgument,
+                                         .text = "it has none"});
+  for (const auto& [answers, said] : {std::pair<Frames, std::string>({part}, "another question"),
+                                      {{manifest}, "'version'"},
+                                      {{BytesOf("?")}, "'kind'"},
+                                      {{refusal}, "it has none"}}) {
+    StubbornOwner driver(answers);
+    PeerStreams listening(OptionsOfNode(1));
+    FetchingNode node;
+    const std::string address = listening.Listen("127.0.0.1:0", driver);
+    EXPECT_THAT(ErrorText(ErrorCode::kInvalidArgument, [&] { node.Fetch(address); }),
+                HasSubstr(said));
+  }
+}
+
+// Asks what it likes.
+struct Asker {
+  RecordingOwner owner;
+  PeerStreams streams{OptionsOfNode(2)};
+
+  std::shared_ptr<PeerStream> Connect(const std::string& address) {
+    streams.Connect(address, PeerLane::kFiles, owner);
+    return owner.WaitStream();
+  }
+};
+
+TEST(ProgramServerTest, NothingButTheFilesOfTheManifestIsServed) {
+  Folder folder;
+  WriteText(folder / "secret", "secret");
+  Driver driver(DescribeProgram({}));
+  Asker asker;
+  const auto stream = asker.Connect(driver.address());
+  ASSERT_NE(stream, nullptr);
+  const FileContent content = ReadContent(folder / "secret");
+  stream->TrySend(EncodeQuestion({.kind = ProgramQuestion::Kind::kPart, .file = content.hash}));
+  const FileContent own = ReadContent("/proc/self/exe");
+  stream->TrySend(EncodeQuestion(
+      {.kind = ProgramQuestion::Kind::kPart, .file = own.hash, .offset = own.bytes}));
+  const std::vector<std::string> frames = asker.owner.WaitFrames(2);
+  ASSERT_EQ(frames.size(), 2U);
+  const ProgramAnswer unknown = DecodeAnswer(BytesOf(frames[0]));
+  EXPECT_EQ(unknown.kind, ProgramAnswer::Kind::kRefusal);
+  EXPECT_EQ(unknown.code, ErrorCode::kNotFound);
+  const ProgramAnswer behind = DecodeAnswer(BytesOf(frames[1]));
+  EXPECT_EQ(behind.kind, ProgramAnswer::Kind::kRefusal);
+  EXPECT_EQ(behind.code, ErrorCode::kInvalidArgument);
+}
+
+TEST(ProgramServerTest, WhatIsNoQuestionEndsTheStream) {
+  Driver driver(DescribeProgram({}));
+  for (const char* const frame : {"?", "\1short", "\2"}) {
+    Asker asker;
+    const auto stream = asker.Connect(driver.address());
+    ASSERT_NE(stream, nullptr);
+    stream->TrySend(BytesOf(frame));
+    EXPECT_TRUE(asker.owner.WaitEnded()) << frame;
+  }
+}
+
+TEST(ProgramServerTest, WhoAsksMoreThanHeReadsIsCutOff) {
+  Folder folder;
+  WriteText(folder / "driver/large", std::string(kProgramPartBytes, 'x'));
+  const ProgramManifest manifest =
+      DescribeProgram({.arguments = {"sh"}, .folder = folder / "driver"});
+  Driver driver(manifest);
+  RawEnd end(driver.address());
+  Handshake handshake({.own = OptionsOfNode(2).own, .lane = PeerLane::kFiles}, DrawNonce());
+  end.Greet(handshake);
+  const std::vector<std::byte> question = EncodeQuestion(
+      {.kind = ProgramQuestion::Kind::kPart, .file = manifest.files[0].content.hash});
+  const FrameHead head = FrameHead::For(question.size());
+  std::vector<std::byte> said;
+  for (int i = 0; i < 200; ++i) {  // The answers are more than the system takes for itself.
+    for (const auto piece : {std::as_bytes(std::span(&head, 1)), std::span(question)}) {
+      said.insert(said.end(), piece.begin(), piece.end());
+    }
+  }
+  end.Say(said);
+  EXPECT_EQ(driver.WaitEnd(), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

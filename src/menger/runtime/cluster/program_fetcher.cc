@@ -21,7 +21,7 @@ class ProgramFetcher::Conversation {
   // ---- By who fetches; all throw what has ended it, or DeadlineExceeded.
   void WaitOpen(const Deadline& deadline) {
     MutexLock lock(mutex_);
-    Wait(lock, deadline, [this] { return stream_ != nullptr; });
+    while (stream_ == nullptr) AwaitChange(lock, deadline);
   }
 
   ProgramManifest AskManifest(const Deadline& deadline) {
@@ -95,23 +95,22 @@ class ProgramFetcher::Conversation {
   }
 
   ProgramAnswer TakeAnswer(const Deadline& deadline) {
+    if (deadline.expired()) ThrowTooLate();  // However fast they come.
     MutexLock lock(mutex_);
-    Wait(lock, deadline, [this] { return !answers_.empty(); });
+    while (answers_.empty()) AwaitChange(lock, deadline);
     ProgramAnswer answer = std::move(answers_.front());
     answers_.pop_front();
     return answer;
   }
 
-  template <typename Condition>
-  void Wait(MutexLock& lock, const Deadline& deadline,
-            Condition condition) MENGER_UNCHECKED_LOCKS {  // The condition has the lock, too.
-    while (!condition()) {
-      if (end_) throw WithContext(*end_, "the driver's program did not come");
-      if (deadline.expired()) {
-        throw DeadlineExceeded("the program of the driver at {} did not come in time", address_);
-      }
-      changed_.wait_for(lock.native(), deadline.slice());
-    }
+  void AwaitChange(MutexLock& lock, const Deadline& deadline) MENGER_REQUIRES(mutex_) {
+    if (end_) throw WithContext(*end_, "the driver's program did not come");
+    if (deadline.expired()) ThrowTooLate();
+    changed_.wait_for(lock.native(), deadline.slice());
+  }
+
+  [[noreturn]] void ThrowTooLate() const {
+    throw DeadlineExceeded("the program of the driver at {} did not come in time", address_);
   }
 
   [[noreturn]] void ThrowOther(const ProgramAnswer& answer) const {
@@ -157,7 +156,7 @@ ReadyProgram ProgramFetcher::Fetch(PeerStreams& streams, const std::string& addr
 
 std::shared_ptr<ProgramFetcher::Conversation> ProgramFetcher::Connect(PeerStreams& streams,
                                                                       const std::string& address) {
-  const auto conversation = std::make_shared<Conversation>(address);
+  auto conversation = std::make_shared<Conversation>(address);
   {
     const MutexLock lock(mutex_);
     connecting_.push_back(conversation);
@@ -175,13 +174,12 @@ std::shared_ptr<ProgramFetcher::Conversation> ProgramFetcher::Connect(PeerStream
 // Streams to one address are the same to those who wait for them; who still waits comes first.
 void ProgramFetcher::Opened(std::shared_ptr<PeerStream> stream) {
   const MutexLock lock(mutex_);
-  const auto waits = [&](bool left) {
-    return std::ranges::find_if(connecting_, [&](const auto& conversation) {
-      return conversation->address() == stream->peer().address && conversation->left() == left;
-    });
-  };
-  auto found = waits(false);
-  if (found == connecting_.end()) found = waits(true);
+  const std::string& address = stream->peer().address;
+  auto found = connecting_.end();
+  for (auto each = connecting_.begin(); each != connecting_.end(); ++each) {
+    if ((*each)->address() != address) continue;
+    if (found == connecting_.end() || ((*found)->left() && !(*each)->left())) found = each;
+  }
   if (found == connecting_.end()) return stream->Close();
   open_[stream.get()] = *found;
   (*found)->Open(std::move(stream));

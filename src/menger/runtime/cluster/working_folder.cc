@@ -32,7 +32,7 @@ class FolderWalk {
         throw FailedPrecondition("it has more than {} files and folders", limits_.looked_at);
       }
       const std::string name = entry.path().filename().string();
-      Look(entry.path(), path + "/" + name, before + name);
+      Look(entry.path(), fmt::format("{}/{}", path, name), before + name);
     }
     open_.pop_back();
   }
