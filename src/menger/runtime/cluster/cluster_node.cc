@@ -174,7 +174,8 @@ LocalNode::Place ClusterNode::State::PlaceOfNode() {
                 if (loop_->Lives()) node_streams_->Send(std::move(packets));
               },
           .parted =
-              [this](const NodeLife& node, const Error&) {
+              [this](const NodeLife& node, const Error& why) {
+                LogInfo("node {} is gone: {}", ToString(node.node), why.what());
                 node_streams_->Forget(node);
                 loop_->Hint();
               }};
@@ -193,8 +194,7 @@ NodeStreams::Hooks ClusterNode::State::StreamHooks() {
           [this] {
             if (MemberLoop* const loop = doubter_.load()) loop->Hint();
           },
-      .on_unreachable = [this](const NodeLife& node,
-                               const std::string& why) { node_->HearOfEnd(node, why); }};
+      .on_unreachable = [this](const NodeLife& node, const std::string& why) { Gone(node, why); }};
 }
 
 GuestPrograms::Hooks ClusterNode::State::ProgramHooks() {
@@ -220,14 +220,14 @@ void ClusterNode::State::Changed(const NodeChange& change) {
       return;
     case NodeChange::Kind::kDied:
       node_streams_->Forget(LifeOf(other));
+      if (programs_ != nullptr) programs_->Drop(LifeOf(other));
       Gone(LifeOf(other), "its lease is over: it is dead, or cut off from the control store");
       return;
   }
 }
 
 void ClusterNode::State::Gone(const NodeLife& node, const std::string& why) {
-  if (programs_ != nullptr) programs_->Drop(node);
-  node_->HearOfEnd(node, why);
+  if (node_->HearOfEnd(node, why)) LogInfo("node {} is gone: {}", ToString(node.node), why);
 }
 
 void ClusterNode::State::Over(NodeLease::End end) {

@@ -284,18 +284,22 @@ void LocalNode::CannotServe(const NodeLife& node, const std::string& why) {
   });
 }
 
-void LocalNode::HearOfEnd(const NodeLife& node, const std::string& why) {
-  TellNeighbours([&](Neighbours&) { Part(node, why); });
+bool LocalNode::HearOfEnd(const NodeLife& node, const std::string& why) {
+  bool parted = false;
+  TellNeighbours([&](Neighbours&) { parted = Part(node, why); });
+  return parted;
 }
 
-void LocalNode::Part(const NodeLife& node, const std::string& why) {
+bool LocalNode::Part(const NodeLife& node, const std::string& why) {
   const Peer* const peer = neighbours_->FindPeer(node);
   const auto program = peer != nullptr ? programs_.find(peer->index) : programs_.end();
   if (program != programs_.end()) {
     team_->DropProgram(program->second);
     programs_.erase(program);
   }
+  const bool is_neighbour = peer != nullptr;
   neighbours_->HearOfEnd(node, why);
+  return is_neighbour;
 }
 
 void LocalNode::Arrive(std::vector<Neighbours::Flying> packets) {

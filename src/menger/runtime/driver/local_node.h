@@ -104,7 +104,8 @@ class LocalNode final : public Client, private NodeEffects {
   void Meet(const NodeLife& node, const Resources& total, std::uint64_t job = 0);
   void SetProgram(const NodeLife& node, GuestProgram program);
   void CannotServe(const NodeLife& node, const std::string& why);
-  void HearOfEnd(const NodeLife& node, const std::string& why);
+  // False if it was no neighbour.
+  bool HearOfEnd(const NodeLife& node, const std::string& why);
   // Packets of one node.
   void Arrive(std::vector<Neighbours::Flying> packets);
   // What was posted to it may be lost, and is posted again.
@@ -224,7 +225,7 @@ class LocalNode final : public Client, private NodeEffects {
   void RunMachine();
   void ServeNeighbours();
   void TellNeighbours(FunctionRef<void(Neighbours&)> tell);
-  void Part(const NodeLife& node, const std::string& why);
+  bool Part(const NodeLife& node, const std::string& why);
   SharedExtent AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lock);
   PinnedBytes Fetch(Object& object);
   static bool IsThere(const Object& object, const Waiter& waiter);
