@@ -44,7 +44,8 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options,
   machine.epoch = place->own.epoch;
   machine.node_patience = place->node_patience.count();
   if (place->role != Role::kBoth) machine.workers = 0;
-  if (place->role == Role::kDriver) machine.resources = Resources(0, 0);
+  machine.only_borrows = place->role == Role::kDriver;
+  if (machine.only_borrows) machine.resources = Resources(0, 0);
   return machine;
 }
 

@@ -31,6 +31,8 @@ struct NodeMachineOptions {
   int workers = 1;       // Of the pool, without those of actors.
   int pool_max = 512;    // So many there may be in the pool, with those that stand in for others.
   bool threads = false;  // The workers are threads of the driver.
+  // It has no workers of its own: what calls need is elsewhere, also where they need nothing.
+  bool only_borrows = false;
   std::uint64_t job = 0;
   // How other nodes know this one, and in which life.
   NodeId node = {};
@@ -73,6 +75,7 @@ struct NodeParts {
         demand(scheduler, objects, workers.all()),
         waits(*this) {
     if (options.node_patience > 0) scheduler.AwaitNodes();
+    if (options.only_borrows) scheduler.OnlyBorrow();
   }
   NodeParts(const NodeParts&) = delete;
   NodeParts& operator=(const NodeParts&) = delete;

@@ -19,8 +19,11 @@ constexpr NodeId kOther{Id{.high = 1, .low = 2}};
 
 class PeerWorld : public World {
  public:
-  explicit PeerWorld(int workers)
-      : World({.resources = Resources(workers, 0), .workers = workers, .wait_here_max = 2e6}) {
+  explicit PeerWorld(int workers, bool only_borrows = false)
+      : World({.resources = Resources(workers, 0),
+               .workers = workers,
+               .only_borrows = only_borrows,
+               .wait_here_max = 2e6}) {
     room = 1;
     machine.StartWorkers();
     peer = &machine.AddPeer(kOther, 1, Resources(4, 1));
@@ -303,6 +306,18 @@ TEST(NodePeersTest, AnActorLivesAtHomeWhereThereIsRoom) {
   world.Construct({.scheduling = "cpu=1"});
   EXPECT_EQ(world.Told(Kind::kWant).size(), 1);
   EXPECT_EQ(world.State(actor.result()), "value");
+}
+
+TEST(NodePeersTest, WhatNeedsNothingIsElsewhereToo) {
+  PeerWorld world(0, /*only_borrows=*/true);
+  const Call actor = world.Construct({.scheduling = "cpu=0"});
+  const Call call = world.Submit({}, {}, {.scheduling = "cpu=0"});
+  EXPECT_TRUE(world.workers.empty());
+  EXPECT_FALSE(world.Told(Kind::kWant).empty());
+  world.Finish(world.Begin(world.Borrow(1, "cpu=0")));
+  world.Finish(world.Begin(world.Borrow(2, "cpu=0")));
+  EXPECT_EQ(world.State(actor.result()), "value");
+  EXPECT_EQ(world.State(call.result()), "value");
 }
 
 TEST(NodePeersTest, AnActorIsMadeAgainElsewhereWhenItsNodeDies) {

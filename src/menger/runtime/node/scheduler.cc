@@ -66,7 +66,7 @@ SchedulingClass& Scheduler::ClassFor(std::string_view text) {
     return *known;
   }
   Resources need = Resources::Parse(text);
-  const bool foreign = !total_.Contains(need);
+  const bool foreign = only_borrows_ || !total_.Contains(need);
   if (foreign) CheckElsewhere(need, /*was_elsewhere=*/false);
   SchedulingClass& made = NewClass(text, std::move(need));
   made.foreign = foreign;

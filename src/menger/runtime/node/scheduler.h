@@ -150,6 +150,8 @@ class Scheduler {
   void SetElsewhere(std::vector<Resources> elsewhere);
   // What none of them has may yet come: see NodeMachineOptions::node_patience.
   void AwaitNodes() { awaits_nodes_ = true; }
+  // NodeMachineOptions::only_borrows. Before all else.
+  void OnlyBorrow();
   bool IsElsewhere(const Resources& need) const;
   // So much is free here now, whether or not a worker is.
   bool HasRoomFor(const SchedulingClass& need) const {
@@ -284,6 +286,7 @@ class Scheduler {
   int stacked_ = 0;    // and which more than one.
   std::vector<Resources> elsewhere_;
   bool awaits_nodes_ = false;
+  bool only_borrows_ = false;
   ObjectTable* objects_;
   States* states_;
   WorkerQueues* queues_;

@@ -13,6 +13,11 @@ bool Scheduler::IsElsewhere(const Resources& need) const {
                      [&need](const Resources& total) { return total.Contains(need); });
 }
 
+void Scheduler::OnlyBorrow() {
+  only_borrows_ = true;
+  for (const auto& scheduling : classes_) scheduling->foreign = true;
+}
+
 void Scheduler::CheckElsewhere(const Resources& need, bool was_elsewhere) const {
   if (awaits_nodes_ || IsElsewhere(need)) return;
   const std::string missing = need.MissingFrom(total_);
