@@ -64,6 +64,7 @@ ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
 std::string Describe(const Resources& resources) {
   std::string text;
   for (const Resources::Named& amount : resources.amounts()) {
+    if (amount.name.starts_with("node:")) continue;  // By which calls ask for this one.
     text +=
         fmt::format("{}{}={:g}", text.empty() ? "" : " ", amount.name, resources.Get(amount.name));
   }

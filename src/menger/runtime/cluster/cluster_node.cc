@@ -95,6 +95,10 @@ void ClusterNode::State::Open() {
   record_.id = DrawNodeId();
   record_.name = options_.name;
   record_.resources = options_.runtime.resources;
+  if (options_.role == Role::kNode) {
+    record_.resources.Set(NodeResource(record_.id), 1);
+    if (is_head()) record_.resources.Set(kHeadResource, 1);
+  }
   if (options_.role == Role::kDriver) {
     // 2^53 is what JSON's numbers keep.
     record_.job = options_.runtime.job != 0 ? options_.runtime.job : record_.id.low >> 11 | 1;
@@ -144,6 +148,7 @@ void ClusterNode::State::Join() {
   CheckJob();
   RuntimeOptions runtime = options_.runtime;
   runtime.job = record_.job != 0 ? record_.job : record_.id.low >> 11 | 1;
+  runtime.resources = record_.resources;
   node_ = new LocalNode(runtime, PlaceOfNode());
   if (options_.role == Role::kNode) {
     programs_ = std::make_unique<GuestPrograms>(*streams_, options_.cache_folder, ProgramHooks());
@@ -178,7 +183,8 @@ LocalNode::Place ClusterNode::State::PlaceOfNode() {
                 LogInfo("node {} is gone: {}", ToString(node.node), why.what());
                 node_streams_->Forget(node);
                 loop_->Hint();
-              }};
+              },
+          .members = [this] { return loop_->Nodes(); }};
 }
 
 // ---- What is told.
@@ -198,11 +204,13 @@ NodeStreams::Hooks ClusterNode::State::StreamHooks() {
 }
 
 GuestPrograms::Hooks ClusterNode::State::ProgramHooks() {
-  return {
-      .on_ready = [this](const NodeLife& driver,
-                         GuestProgram program) { node_->SetProgram(driver, std::move(program)); },
-      .on_failed = [this](const NodeLife& driver,
-                          const std::string& why) { node_->CannotServe(driver, why); }};
+  return {.on_ready =
+              [this](const NodeLife& driver, GuestProgram program) {
+                program.program.variables.emplace_back(kNodeIdVariable, ToString(record_.id));
+                node_->SetProgram(driver, std::move(program));
+              },
+          .on_failed = [this](const NodeLife& driver,
+                              const std::string& why) { node_->CannotServe(driver, why); }};
 }
 
 void ClusterNode::State::Changed(const NodeChange& change) {
@@ -264,6 +272,8 @@ void ClusterNode::State::SayFarewell() {
 }
 
 // ----
+
+std::string NodeResource(const NodeId& node) { return "node:" + ToString(node); }
 
 ClusterNode::ClusterNode(ClusterNodeOptions options)
     : state_(std::make_unique<State>(std::move(options))) {}

@@ -13,6 +13,9 @@
 
 namespace menger {
 
+// Tells workers of which node they are: its id, as NodeRecord has it.
+inline constexpr char kNodeIdVariable[] = "MENGER_NODE_ID";
+
 struct ClusterNodeOptions {
   using Role = LocalNode::Place::Role;
 
@@ -32,6 +35,10 @@ struct ClusterNodeOptions {
   // must not end the node. The next thing to do is to end the process.
   std::function<void(const std::string& why)> on_over;
 };
+
+// By which calls ask for one node: it has 1 of it. A head has 1 of the other, too.
+std::string NodeResource(const NodeId& node);
+inline constexpr char kHeadResource[] = "node:__internal_head__";
 
 // A process of a cluster, as head, node or driver: the LocalNode that it embeds, its place among
 // the members, and its streams to them.

@@ -17,9 +17,31 @@ bool ReadHalf(std::string_view digits, std::uint64_t& half) {
   return error == std::errc() && at == end;
 }
 
+const char* NameOf(NodeRecord::State state) {
+  return state == NodeRecord::State::kUp ? "up" : "draining";
+}
+
 }  // namespace
 
 std::string KeyOf(const NodeId& id) { return ToString(id); }
+
+std::string ToJson(const std::vector<NodeRecord>& nodes) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const NodeRecord& node : nodes) {
+    nlohmann::ordered_json resources = nlohmann::ordered_json::object();
+    for (const Resources::Named& amount : node.resources.amounts()) {
+      resources[amount.name] = node.resources.Get(amount.name);
+    }
+    all.push_back({{"id", KeyOf(node.id)},
+                   {"name", node.name},
+                   {"address", node.address},
+                   {"job", node.job},
+                   {"state", NameOf(node.state)},
+                   {"resources", std::move(resources)}});
+  }
+  const nlohmann::ordered_json json = {{"nodes", std::move(all)}};
+  return json.dump(1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace) + "\n";
+}
 
 std::string Encode(const NodeRecord& record) {
   nlohmann::ordered_json resources = nlohmann::ordered_json::object();
@@ -27,12 +49,9 @@ std::string Encode(const NodeRecord& record) {
     resources[amount.name] = amount.parts;
   }
   const nlohmann::ordered_json json = {
-      {"epoch", record.epoch},
-      {"name", record.name},
-      {"address", record.address},
-      {"job", record.job},
-      {"state", record.state == NodeRecord::State::kUp ? "up" : "draining"},
-      {"resources", std::move(resources)}};
+      {"epoch", record.epoch},         {"name", record.name},
+      {"address", record.address},     {"job", record.job},
+      {"state", NameOf(record.state)}, {"resources", std::move(resources)}};
   return json.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "menger/runtime/values/ids.h"
 #include "menger/runtime/values/resources.h"
@@ -32,6 +33,9 @@ struct NodeRecord {
 std::string KeyOf(const NodeId& id);
 
 std::string Encode(const NodeRecord& record);
+// For whoever looks at a cluster: {"nodes": [{"id": ..., "name": ..., "address": ..., "job": ...,
+// "state": "up", "resources": {"cpu": 4.0}}]}, in this order.
+std::string ToJson(const std::vector<NodeRecord>& nodes);
 // Nothing, if `value` is none; the id is the key's, 32 hexadecimal digits.
 std::optional<NodeRecord> DecodeNodeRecord(std::string_view key, std::string_view value);
 

@@ -20,6 +20,7 @@
 #include "menger/runtime/channel/doorbell.h"
 #include "menger/runtime/channel/worker_flags.h"
 #include "menger/runtime/control/control_state.h"
+#include "menger/runtime/control/node_record.h"
 #include "menger/runtime/driver/neighbours.h"
 #include "menger/runtime/driver/spiller.h"
 #include "menger/runtime/driver/worker_host.h"
@@ -67,6 +68,9 @@ class LocalNode final : public Client, private NodeEffects {
     // That node is none of this one's neighbours any longer: it has said so, or has said what
     // nobody may. May be empty.
     std::function<void(const NodeLife& node, const Error& why)> parted;
+    // Members of the cluster, as far as this one knows, itself first: for whoever asks the job, not
+    // under the lock. May be empty.
+    std::function<std::vector<NodeRecord>()> members;
   };
   // Made by new, and deletes itself after End.
   explicit LocalNode(const RuntimeOptions& options, std::optional<Place> place = {});
@@ -132,6 +136,7 @@ class LocalNode final : public Client, private NodeEffects {
   NodeStatus Status();
   std::string Metrics();  // As Prometheus reads them.
   std::string Calls();    // Those that are not done, as JSON.
+  std::string Nodes();  // Of the cluster, as JSON; there are none where this is one machine alone.
   void WriteTimeline(FunctionRef<void(std::string_view piece)> write);
 
   ActorInstances& actors() { return actors_; }

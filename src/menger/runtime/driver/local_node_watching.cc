@@ -134,13 +134,18 @@ std::string LocalNode::Calls() {
   return ToJson(calls);
 }
 
+std::string LocalNode::Nodes() {
+  return ToJson(place_ && place_->members ? place_->members() : std::vector<NodeRecord>());
+}
+
 void LocalNode::Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write) {
   if (question == "status") return write(ToJson(Status()));
   if (question == "calls") return write(Calls());
+  if (question == "nodes") return write(Nodes());
   if (question == "metrics") return write(Metrics());
   if (question == "timeline") return WriteTimeline(write);
-  throw InvalidArgument("it knows nothing of '{}', only of status, calls, metrics and timeline",
-                        question);
+  throw InvalidArgument(
+      "it knows nothing of '{}', only of status, calls, nodes, metrics and timeline", question);
 }
 
 // A job that nobody can look at runs as well.
