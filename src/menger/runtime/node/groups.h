@@ -55,6 +55,8 @@ class Groups {
   void Answered(Peer& peer, const PeerMessage& message);
   void PeerDied(Peer& peer, const TaskFailure& cause);
 
+  Resources Elsewhere() const;  // What other nodes have set aside for groups of this one.
+
   bool Contains(ObjectId id) const { return groups_.contains(id); }
   std::size_t size() const { return groups_.size(); }
   std::size_t waiting() const { return waiting_.size(); }

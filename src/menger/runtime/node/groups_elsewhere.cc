@@ -166,6 +166,17 @@ void Groups::Answered(Peer& peer, const PeerMessage& message) {
   node_.values.SpreadNews();
 }
 
+Resources Groups::Elsewhere() const {
+  Resources elsewhere;
+  for (const auto& [id, group] : groups_) {
+    if (group->asked_as == 0 || !group->unanswered.empty()) continue;
+    for (std::size_t i = 0; i < group->bundles.size(); ++i) {
+      if (!group->IsHere(i)) elsewhere.Add(group->bundles[i]);
+    }
+  }
+  return elsewhere;
+}
+
 // For now: what is set aside already might be what another group waits for.
 void Groups::GiveUp(Group& group) {
   TellPlaces(group, PeerMessage::Kind::kRelease);

@@ -11,6 +11,7 @@ Json WorkersJson(const NodeStatus& status) {
   Json workers = Json::array();
   for (const NodeStatus::WorkerStatus& worker : status.workers) {
     workers.push_back({{"index", worker.index},
+                       {"node", worker.node},
                        {"process", worker.process},
                        {"memory_bytes", worker.memory_bytes},
                        {"actor", worker.actor},
@@ -103,6 +104,10 @@ std::string ToJson(const NodeStatus& status) {
     resources.push_back(
         {{"name", resource.name}, {"total", resource.total}, {"free", resource.free}});
   }
+  Json borrowed = Json::array();
+  for (const NodeStatus::BorrowedStatus& each : status.borrowed) {
+    borrowed.push_back({{"name", each.name}, {"amount", each.amount}});
+  }
   Json losses = Json::array();
   for (const NodeStatus::LossStatus& loss : status.losses) {
     losses.push_back(
@@ -129,6 +134,7 @@ std::string ToJson(const NodeStatus& status) {
                      {"restored_bytes", status.restored_bytes},
                      {"lineage_bytes", status.lineage_bytes},
                      {"resources", resources},
+                     {"borrowed", borrowed},
                      {"losses", losses}};
   return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }

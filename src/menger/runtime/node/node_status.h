@@ -15,7 +15,8 @@ namespace menger {
 struct NodeStatus {
   struct WorkerStatus {
     WorkerIndex index = 0;
-    pid_t process = 0;               // The driver's own where it is a thread.
+    std::string node;                // The other node that has lent it; "" for one of this node's.
+    pid_t process = 0;               // The driver's own where it is a thread; 0 for another node's.
     std::uint64_t memory_bytes = 0;  // Resident and its own; 0 for a thread.
     std::string actor;               // The first one that lives there; "" for one of the pool.
     std::string running;             // The call that it does; "" if none.
@@ -59,6 +60,10 @@ struct NodeStatus {
     double total = 0;
     double free = 0;  // Less than 0: a call that woke up took what it had lent.
   };
+  struct BorrowedStatus {
+    std::string name;
+    double amount = 0;
+  };
   struct LossStatus {
     double seconds_ago = 0;  // The last time.
     std::uint64_t times = 0;
@@ -86,7 +91,8 @@ struct NodeStatus {
   std::uint64_t restored_bytes = 0;  // and read.
   std::size_t lineage_bytes = 0;
   std::vector<ResourceStatus> resources;
-  std::vector<LossStatus> losses;  // The last ones, the newest first.
+  std::vector<BorrowedStatus> borrowed;  // Of other nodes: what its calls and groups have there.
+  std::vector<LossStatus> losses;        // The last ones, the newest first.
 
   static constexpr std::size_t kActorsMax = 1000;
   static constexpr std::size_t kCallsMax = 10'000;

@@ -137,6 +137,8 @@ void Notes::FillStatus(NodeStatus& status) const {
     if (worker->gone()) continue;
     NodeStatus::WorkerStatus& one = status.workers.emplace_back();
     one.index = index;
+    const Peer* const lender = node_.peers.Find(worker->lender);
+    if (lender != nullptr) one.node = ToString(lender->node);
     one.blocked = worker->blocked();
     if (worker->actor != nullptr) one.actor = NameOf(*worker->actor->construction);
     const Task* const task = worker->outstanding.front();
@@ -155,9 +157,18 @@ void Notes::FillStatus(NodeStatus& status) const {
   status.groups_waiting = node_.groups.waiting();
   // What a worker of the pool keeps for the next call of its class is whoever's that needs it.
   Resources free = node_.scheduler.available();
+  Resources borrowed = node_.groups.Elsewhere();
   for (const auto& [index, worker] : node_.workers.all()) {
+    if (worker->serving == nullptr) continue;
     const bool idle = worker->actor == nullptr && worker->outstanding.empty() && !worker->blocked();
-    if (idle && worker->serving != nullptr) free.Add(worker->serving->need);
+    if (worker->lender == 0) {
+      if (idle) free.Add(worker->serving->need);
+    } else if (!idle && !worker->blocked() && worker->serving->group == nullptr) {
+      borrowed.Add(worker->serving->need);
+    }
+  }
+  for (const Resources::Named& resource : borrowed.amounts()) {
+    status.borrowed.push_back({.name = resource.name, .amount = borrowed.Get(resource.name)});
   }
   for (const Resources::Named& resource : node_.scheduler.total().amounts()) {
     if (resource.name.find('@') != std::string::npos) continue;  // Set aside.
