@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "menger/base/error.h"
 #include "menger/base/log.h"
@@ -141,10 +142,34 @@ void ProgramCache::PrepareFolder(const ProgramManifest& manifest, const ProgramS
   for (const ProgramFile& file : manifest.files) {
     if (file.role == Role::kFolderFile) files.push_back(&file);
   }
-  ready.program.folder = Make(files, source, deadline, ready) + "/folder";
+  ready.program.folder = MakeOfUnchanged(std::move(files), source, deadline, ready) + "/folder";
   const ShippedPaths paths(manifest, ready.program.folder);
   for (std::string& argument : ready.program.arguments) argument = paths.Here(argument);
   for (auto& [name, value] : ready.program.variables) value = paths.Here(value);
+}
+
+std::string ProgramCache::MakeOfUnchanged(Files files, const ProgramSource& source,
+                                          const Deadline& deadline, ReadyProgram& ready) const {
+  const ProgramFile* changed = nullptr;
+  const ProgramSource noting = [&](const ProgramFile& file, const TakeBytes& take) {
+    try {
+      source(file, take);
+    } catch (const Error& error) {
+      const bool is_other =
+          error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kNotFound;
+      if (is_other) changed = &file;
+      throw;
+    }
+  };
+  for (;;) {
+    try {
+      return Make(files, noting, deadline, ready);
+    } catch (const Error& error) {
+      if (changed == nullptr) throw;
+      LogWarning("workers of the program do without a file of its folder: {}", error.what());
+      std::erase(files, std::exchange(changed, nullptr));
+    }
+  }
 }
 
 void ProgramCache::PrepareImage(const ProgramManifest& manifest, const ProgramSource& source,

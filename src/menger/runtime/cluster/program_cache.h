@@ -53,7 +53,9 @@ class ProgramCache {
   // Throws FailedPrecondition where driver and node have different versions of menger, for a folder
   // that should be here, a program that is larger than the cache may be, is for another kind of
   // machine, or lacks libraries here, which are named; DataLoss, naming the file, where the source
-  // gives another content than it should; Unavailable for a full disk.
+  // gives another content than it should; Unavailable for a full disk. Of a folder, which may have
+  // logs and results in it, files are left out, with a warning, for which the source throws
+  // DataLoss or NotFound: they have changed since the driver told of them.
   ReadyProgram Prepare(const ProgramManifest& manifest, const ProgramSource& source,
                        const Deadline& deadline) const;
 
@@ -67,6 +69,8 @@ class ProgramCache {
   void PrepareFolder(const ProgramManifest& manifest, const ProgramSource& source,
                      const Deadline& deadline, ReadyProgram& ready) const;
   void CheckSize(const Files& files) const;
+  std::string MakeOfUnchanged(Files files, const ProgramSource& source, const Deadline& deadline,
+                              ReadyProgram& ready) const;
   std::string Make(const Files& files, const ProgramSource& source, const Deadline& deadline,
                    ReadyProgram& ready) const;
   FileDescriptor UseOrMake(const std::string& name, const Files& files, const ProgramSource& source,

@@ -110,6 +110,20 @@ TEST(ProgramFetchTest, AFolderIsFetchedAndAScriptRunsInIt) {
                           "ended with exit status 0"));
 }
 
+TEST(ProgramFetchTest, WhatHasChangedInAFolderIsLeftOut) {
+  Folder folder;
+  WriteText(folder / "a_log.txt", std::string(3 * kProgramPartBytes, 'x'));
+  WriteText(folder / "gone.txt", "soon\n");
+  Driver driver(DescribeProgram(ScriptIn(folder)));
+  WriteText(folder / "a_log.txt", "begun anew\n");
+  std::filesystem::remove(folder / "gone.txt");
+  FetchingNode node;
+  const ReadyProgram ready = node.Fetch(driver.address());
+  EXPECT_EQ(LinesOfRun(ready.program).front(), "green");
+  EXPECT_FALSE(std::filesystem::exists(ready.program.folder + "/a_log.txt"));
+  EXPECT_FALSE(std::filesystem::exists(ready.program.folder + "/gone.txt"));
+}
+
 TEST(ProgramFetchTest, WhatIsInPlaceIsNotFetched) {
   Driver driver(DescribeProgram({}));
   FetchingNode node;

@@ -43,7 +43,10 @@ class ProgramFetcher::Conversation {
       const bool right = answer.kind == ProgramAnswer::Kind::kPart &&
                          answer.file == file.content.hash && answer.offset == came &&
                          answer.bytes.size() == std::min(kProgramPartBytes, bytes - came);
-      if (!right) ThrowOther(answer);
+      if (!right) {
+        if (answer.kind == ProgramAnswer::Kind::kRefusal) DropAnswers(deadline);
+        ThrowOther(answer);
+      }
       take(answer.bytes);
       came += answer.bytes.size();
     }
@@ -101,6 +104,15 @@ class ProgramFetcher::Conversation {
     ProgramAnswer answer = std::move(answers_.front());
     answers_.pop_front();
     return answer;
+  }
+
+  // Those that are still to come, so that the next is that of the next question.
+  void DropAnswers(const Deadline& deadline) {
+    const auto more = [this] {
+      const MutexLock lock(mutex_);
+      return unanswered_ > 0 || !answers_.empty();
+    };
+    while (more()) TakeAnswer(deadline);
   }
 
   void AwaitChange(MutexLock& lock, const Deadline& deadline) MENGER_REQUIRES(mutex_) {

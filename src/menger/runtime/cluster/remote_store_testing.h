@@ -117,10 +117,12 @@ class HeldStore final : public ControlStore {
   void Hold(std::function<void()> each) {
     {
       const std::lock_guard lock(mutex_);
-      if (!free_) held_.push_back(std::move(each));
-      changed_.notify_all();
+      if (!free_) {
+        held_.push_back(std::move(each));
+        return changed_.notify_all();
+      }
     }
-    if (each) each();
+    each();
   }
 
   ControlStore& store_;
@@ -137,7 +139,7 @@ class Asked {
     return [this](std::vector<StoreResult> results) { promise_.set_value(std::move(results)); };
   }
   ControlStore::PageCompletion page() {
-    return [this](StorePage page) {
+    return [this](const StorePage& page) {
       promise_.set_value(
           {{.outcome = page.error ? StoreResult::Outcome::kFailed : StoreResult::Outcome::kDone,
             .error = page.error}});

@@ -167,14 +167,14 @@ std::vector<StoreConnection::Failing> StoreConnection::TakeLate() {
         request.sent
             ? DeadlineExceeded("the control store at '{}' has not answered in time", address_)
             : DeadlineExceeded(
-                  "a request to the control store at '{}' could not be sent in time"
-                  "{}{}",
-                  address_, failure_ ? ": " : "", failure_ ? failure_->what() : "");
+                  "a request to the control store at '{}' could not be sent in time{}{}", address_,
+                  failure_ ? ": " : "", failure_ ? failure_->what() : "");
     late.push_back({std::move(request), why});
   }
   if (late.empty()) return late;
-  std::erase_if(unsent_, [&open = open_](const StoreRequest& request) {
-    return !IsOfWatch(request) && open.Find(request.number) == nullptr;
+  std::erase_if(unsent_, [this](const StoreRequest& request) {
+    mutex_.AssertHeld();
+    return !IsOfWatch(request) && open_.Find(request.number) == nullptr;
   });
   return late;
 }
@@ -226,10 +226,12 @@ void StoreConnection::Ask(StoreRequest request, OpenRequest open) {
   open.bytes = EncodedBytes(request);
   std::optional<Error> refused = RefuseSize(request, open.bytes);
   std::vector<Failing> failing;
-  if (!refused) {
+  {
     const MutexLock lock(mutex_);
-    refused = Refuse(open);
-    if (!refused) {
+    if (!refused) refused = Refuse(open);
+    if (refused) {
+      failing.push_back({std::move(open), *refused});
+    } else {
       if (MonotonicNanoseconds() + open.deadline.slice().count() < wake_at_) changed_.notify_all();
       request.number = ++last_number_;
       open_.Add(request.number, std::move(open));
@@ -237,7 +239,6 @@ void StoreConnection::Ask(StoreRequest request, OpenRequest open) {
       failing = SendUnsent();
     }
   }
-  if (refused) open.Fail(*refused);
   TellAll(failing);
 }
 
