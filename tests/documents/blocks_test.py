@@ -255,6 +255,19 @@ class BlocksTest(Workplace):
         (self.folder / "squares.py").write_text(text)
         self.assertEqual(self.run_line(f"{sys.executable} squares.py"), "[0, 1, 4, 9]\n")
 
+    @tests("docs/runtime.md", "Python on several machines")
+    @unittest.skipUnless((PROGRAM.parent / "libmenger_runtime.so").exists(), "this build has no libmenger_runtime.so")
+    def test_a_program_in_ray_s_names_joins_a_cluster(self, text):
+        (self.folder / "where.py").write_text(text)
+        head = subprocess.Popen(
+            [PROGRAM, "node", "--head", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, env=self.environment(), text=True
+        )
+        self.addCleanup(head.wait, PATIENCE_S)
+        self.addCleanup(head.terminate)
+        self.addCleanup(head.stdout.close)
+        address = head.stdout.readline().strip()
+        self.assertEqual(self.run_line(f"MENGER_ADDRESS={address} {sys.executable} where.py"), "True\n")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

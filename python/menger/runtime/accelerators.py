@@ -6,6 +6,8 @@ import json
 import os
 import time
 
+from menger.runtime import current, members
+
 FILE_VARIABLE = "MENGER_RUNTIME_ACCELERATORS"  # Where the workers note who has what.
 GPU = "GPU"
 # The resources that are devices, by their names in Ray, and the variables that say which of them a process sees.
@@ -20,6 +22,9 @@ VISIBLE = {
 _PATIENCE_SECONDS = 5.0  # A worker that was killed may take a moment to be gone.
 _PAUSE_SECONDS = 0.01
 
+_OF_NODE = "of the node"  # Instead of the file: it is the node's, whatever program's workers these are.
+_HIDDEN_VARIABLE = "MENGER_RUNTIME_HIDDEN"
+_visible_to_node = {}  # What variables said before they were hidden.
 _kept = (0, [])  # The GPUs that this process has: how much, and their names.
 
 
@@ -48,7 +53,7 @@ def make_file(amounts):
 
 
 def _names(name, count):
-    visible = os.environ.get(VISIBLE[name])
+    visible = _visible_to_node.get(VISIBLE[name], os.environ.get(VISIBLE[name]))
     return (visible.split(",") if visible else [str(i) for i in range(count)])[:count]
 
 
@@ -57,6 +62,40 @@ def variables_without(amounts):
     if os.environ.get("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO") == "0":
         return {}
     return dict.fromkeys([VISIBLE[GPU], *(VISIBLE[name] for name in amounts)], "")
+
+
+def variables_on_nodes(given):
+    """The same for workers on nodes of a cluster, which has these devices as its nodes say. `given`: variables that workers have."""
+    found = {FILE_VARIABLE: _OF_NODE}
+    if VISIBLE[GPU] not in given and os.environ.get("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO") != "0":
+        found[_HIDDEN_VARIABLE] = VISIBLE[GPU]
+    return found
+
+
+def hide():
+    """In a worker that begins: what variables_on_nodes has said is not to be seen."""
+    variable = os.environ.pop(_HIDDEN_VARIABLE, "")
+    if variable:
+        _visible_to_node[variable] = os.environ.get(variable)
+        os.environ[variable] = ""
+
+
+def _file_of_node():
+    """That all workers of the node share, made by the first of them."""
+    import tempfile
+
+    opened = current.session()
+    path = os.path.join(tempfile.gettempdir(), f"menger-accelerators-{opened.place.node}")
+    if os.path.exists(path):
+        return path
+    amounts = {name: amount for name, amount in members.resources(members.own(opened)).items() if name in VISIBLE}
+    made = make_file(amounts)
+    if made is None:
+        return None
+    with contextlib.suppress(FileExistsError):
+        os.link(made, path)
+    os.unlink(made)
+    return path
 
 
 def drop_file(path):
@@ -71,6 +110,8 @@ def held(amounts, group=""):
     GPUs it has for longer: see _keep. `group`: the placement group whose they are; "" where they are of none.
     """
     path = os.environ.get(FILE_VARIABLE)
+    if path == _OF_NODE and amounts:
+        path = _file_of_node()
     if not amounts or path is None:
         yield {}
         return

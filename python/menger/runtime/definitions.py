@@ -3,7 +3,7 @@
 import ctypes
 import threading
 
-from menger.runtime import accelerators, current, environments, exceptions, feasibility, library, options, placement, values
+from menger.runtime import accelerators, current, environments, exceptions, feasibility, library, members, options, placement, values
 
 _BYTES_MAX = 95 * 2**20  # Of what a function or class is pickled to, as in Ray: each worker holds it.
 _exporting = threading.RLock()
@@ -83,14 +83,16 @@ def make_callable(owner, definition, told, more, **others):
 
     `more` goes to the worker, if there is any.
     """
-    where, waits_for = placement.of(told, owner.captured, owner.name), None
-    told = {**told, "resources": feasibility.without_nodes(told["resources"])}
+    where, waits_for = placement.of(told, owner.captured), None
+    told = {**told, "resources": _resources(told, owner)}
+    if owner.place.address:  # Nodes of a cluster do not count it.
+        told["memory"] = None
     for name, amount in accelerators.counted(told["num_gpus"], told["resources"]).items():
         accelerators.check_whole("num_gpus" if name == accelerators.GPU else f"resources['{name}']", amount)
     if where is not None:
         where.check_fits(definition, told)
         waits_for = where.placement_group.reference if where.placement_group.is_never else None
-    elif lack := feasibility.lacking(feasibility.needed_by(told), owner.totals):
+    elif lack := feasibility.lacking(feasibility.needed_by(told), owner.place.totals):
         feasibility.warn(f"'{definition.name}'", lack)
         waits_for = feasibility.never(owner)
     if waits_for is not None:  # It never runs, so it needs nothing.
@@ -129,6 +131,13 @@ def make_callable(owner, definition, told, more, **others):
     )
     del prefix
     return made, waits_for
+
+
+def _resources(told, owner):
+    """Those that a call asks for, with what says on which node."""
+    strategy, wanted = told["scheduling_strategy"], told["resources"] or {}
+    wanted = members.that_is_meant(wanted, owner) if owner.place.address else feasibility.without_nodes(wanted)
+    return {**wanted, **strategy.resources(owner)} if isinstance(strategy, placement.Anywhere) else wanted
 
 
 def pack_bytes(data):

@@ -6,13 +6,12 @@ import json
 import os
 import sys
 
-from menger.runtime import accelerators, cluster, current, environments, library, options, session
+from menger.runtime import accelerators, addresses, cluster, current, environments, library, members, options, session
 from menger.runtime.output import Lines
 
 PATH_VARIABLE = "MENGER_RUNTIME_PYTHON_PATH"
-# What a worker's session begins with: its name, the namespace, the driver's process, the node's labels and resources.
+# What a worker's session begins with: its name, the namespace, the driver's process, and what members.of_worker reads.
 SESSION_VARIABLES = ("MENGER_RUNTIME_NAME", "MENGER_RUNTIME_NAMESPACE", "MENGER_RUNTIME_DRIVER", "MENGER_RUNTIME_NODE")
-_LABEL_OF_NODE = "ray.io/node-id"  # The one that Ray gives by itself: the id of the node.
 _STORE_BYTES_MIN = 2**20  # With less there is no room for a few of the smallest values that go there.
 _TITLE_ROOM = " " * 128  # An argument over which workers write what they do, for `ps`.
 
@@ -31,11 +30,14 @@ class Context(dict):
 
     @property
     def address_info(self):
-        """Of what a cluster has there is only the node: no address by which others could join."""
+        """Where this is; with the address of the cluster, if there is one that others can join."""
         opened = current.opened()
         if opened is None:
             return {}
-        return {"node_id": opened.name, "node_ip_address": cluster.get_node_ip_address(), "namespace": opened.namespace}
+        place, joined = opened.place, {}
+        if place.address:
+            joined = {"address": place.address, "gcs_address": place.address}
+        return {"node_id": place.node, "node_ip_address": cluster.get_node_ip_address(), "namespace": opened.namespace, **joined}
 
 
 def init(
@@ -56,12 +58,18 @@ def init(
     _memory=None,
     **ignored,
 ):
-    """Starts the node and its workers inside of this process.
+    """Joins a cluster, or starts a node of its own, with its workers, inside of this process.
+
+    address: of a cluster's head, "HOST:PORT"; its nodes do the calls, and have num_cpus, num_gpus, resources, labels and _memory, which
+    are not to be given then. "auto": what MENGER_ADDRESS says, or RAY_ADDRESS; "local": this machine; None: MENGER_ADDRESS, or else this
+    machine. By what the cluster knows its members, MENGER_CLUSTER_TOKEN or MENGER_CLUSTER_TOKEN_FILE, and MENGER_TLS_CERTIFICATE,
+    MENGER_TLS_KEY and MENGER_TLS_AUTHORITIES say. Nodes need this interpreter and its packages under the same paths; the folder of
+    the workers (working_dir, or else this one) is brought to them.
 
     num_cpus: as many workers at once (one a CPU). resources: further ones, {name: amount}. object_store_memory: bytes (30% of
     the memory). object_spilling_directory: where values go that do not fit. runtime_env: {"env_vars": {...}, "working_dir":
     folder, "py_modules": folders, "worker_process_setup_hook": function} of the workers. namespace: of the names of actors. worker_memory: bytes that one worker may
-    use. logging_config: a LoggingConfig. labels: of the node, {name: value}. _memory: bytes of which tasks and actors may ask for `memory`. Options that only a cluster of Ray's knows (address, include_dashboard, logging_level ...) have no effect.
+    use. logging_config: a LoggingConfig. labels: of the node, {name: value}. _memory: bytes of which tasks and actors may ask for `memory`. Options that only Ray's clusters know (include_dashboard, logging_level ...) have no effect.
     """
     unknown = set(ignored) - _WITHOUT_EFFECT
     if unknown:
@@ -86,6 +94,10 @@ def init(
         raise ValueError(f"object_spilling_directory is '{object_spilling_directory}', which is no folder")
     if logging_config is not None and not hasattr(logging_config, "encoding"):
         raise TypeError(f"logging_config is {logging_config!r}; it must be a LoggingConfig")
+    address = addresses.resolved(address)
+    joins = address != addresses.LOCAL
+    if joins:
+        addresses.check_brings_nothing(address, num_cpus=num_cpus, num_gpus=num_gpus, resources=resources, labels=labels, _memory=_memory)
     functions = library.load()
     variables, folder = _environment(runtime_env or {}, functions)
     if logging_config is not None:
@@ -94,20 +106,26 @@ def init(
         logging_config.apply()
         variables |= logs.variables(logging_config)
     name, driver = os.urandom(16).hex(), os.getpid()
-    devices = accelerators.counted(num_gpus, resources)
-    devices_file = accelerators.make_file(devices)
-    if devices_file is not None:
-        variables[accelerators.FILE_VARIABLE] = devices_file
-    variables = {**accelerators.variables_without(devices), **variables}
-    labels = {**(labels or {}), _LABEL_OF_NODE: name}
-    cpus = num_cpus if num_cpus is not None else len(os.sched_getaffinity(0))
-    memory = cluster.memory_without_store(object_store_memory) if _memory is None else _memory
-    totals = {"CPU": cpus, "GPU": num_gpus or 0, "memory": memory, **(resources or {})}
-    variables |= zip(SESSION_VARIABLES, (name, namespace or "", driver, json.dumps([labels, totals])))
+    cpus, memory, devices_file, place = 0, 0, None, None
+    if joins:
+        variables = {**accelerators.variables_on_nodes(variables), **variables}
+        told = members.told_to_workers(None, None, address)
+    else:
+        devices = accelerators.counted(num_gpus, resources)
+        devices_file = accelerators.make_file(devices)
+        if devices_file is not None:
+            variables[accelerators.FILE_VARIABLE] = devices_file
+        variables = {**accelerators.variables_without(devices), **variables}
+        cpus = num_cpus if num_cpus is not None else len(os.sched_getaffinity(0))
+        memory = cluster.memory_without_store(object_store_memory) if _memory is None else _memory
+        totals = {"CPU": cpus, "GPU": num_gpus or 0, "memory": memory, **(resources or {})}
+        place = members.Place(name, {**(labels or {}), members.LABEL: name}, totals)
+        told = members.told_to_workers(place.labels, totals, "")
+    variables |= zip(SESSION_VARIABLES, (name, namespace or "", driver, told))
     lines = Lines(shown=log_to_driver)
     wanted = library.RuntimeOptions(
         workers=max(1, int(cpus)),
-        workers_ahead=1,
+        workers_ahead=0 if joins else 1,
         cpus=cpus,
         gpus=num_gpus or 0,
         resources=options.amounts(resources, memory),
@@ -117,18 +135,29 @@ def init(
         folder=folder.encode(),
         memory_bytes_max=int(worker_memory or 0),
         spill_folder=os.fsencode(object_spilling_directory or ""),
+        address=address.encode(),
+        cluster_token=b"",  # What is not said here the environment says.
+        tls_certificate=b"",
+        tls_key=b"",
+        tls_authorities=b"",
         on_line=lines.callback,
     )
     runtime = functions.open(ctypes.byref(wanted))
     if not runtime:
         accelerators.drop_file(devices_file)
-        raise functions.failure()
+        raise addresses.failure(functions, address)
     opened = session.Session(functions, runtime, name, namespace, driver)
-    opened.labels, opened.totals = labels, totals
+    try:
+        opened.place = place or members.of_driver(opened, address)
+    except BaseException:
+        opened.close()
+        raise
     opened.devices_file = devices_file
     opened.lines = lines  # What C calls must live as long as it may.
     opened.resources = {"CPU": float(cpus), "GPU": float(num_gpus or 0), **(resources or {})}
     current.set_session(opened)
+    if joins:
+        opened.resources = cluster.cluster_resources()
     return Context(opened.resources)
 
 

@@ -10,7 +10,9 @@ _ROOM = 1e-6  # For sums of parts.
 
 
 def lacking(needed, totals):
-    """What of {resource: amount} the machine never has, as a text; "" if nothing."""
+    """What of {resource: amount} the machine never has, as a text; "" if nothing. `totals`: None of a cluster, which others may join."""
+    if totals is None:
+        return ""
     return ", ".join(
         f"{resource_names.shortened(name)}: needs {amount:g}, there is {totals.get(name, 0):g}"
         for name, amount in needed.items()
@@ -20,6 +22,8 @@ def lacking(needed, totals):
 
 def lacking_for_bundles(bundles, strategy, totals):
     """The same of a placement group."""
+    if totals is None:
+        return ""
     if strategy == "STRICT_SPREAD" and len(bundles) > 1:
         return f"its {len(bundles)} bundles are to be each on a node of its own, and there is one node"
     names = {name for bundle in bundles for name in bundle if name != "object_store_memory"}  # Which has no effect.

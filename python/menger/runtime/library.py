@@ -41,6 +41,11 @@ class RuntimeOptions(ctypes.Structure):
         ("folder", ctypes.c_char_p),
         ("memory_bytes_max", ctypes.c_uint64),
         ("spill_folder", ctypes.c_char_p),
+        ("address", ctypes.c_char_p),
+        ("cluster_token", ctypes.c_char_p),
+        ("tls_certificate", ctypes.c_char_p),
+        ("tls_key", ctypes.c_char_p),
+        ("tls_authorities", ctypes.c_char_p),
         ("on_line", OnLine),
     ]
 

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 
-from menger.runtime import library
+from menger.runtime import library, members
 
 LOGGING_VARIABLE = "MENGER_RUNTIME_LOGGING"  # Where init has been told how to log.
 _MARK = "\x1f"
@@ -92,6 +92,7 @@ class Output:
 
     def __init__(self, descriptor, stream, name):
         self._descriptor, self._stream, self._name = descriptor, stream, name
+        self._is_marked = not members.is_on_node()  # A node of a cluster shows lines as they come.
         self._rest = ""
         self._lock = threading.RLock()  # A signal's handler may print, too.
         self.buffer = io.FileIO(descriptor, "w", closefd=False)  # Its lines go out without a name.
@@ -115,7 +116,11 @@ class Output:
 
     def _put(self, lines):
         name = self._name()[:_NAME_LETTERS_MAX]
-        before, goes_on = (f"{_MARK}{stream}{_MARK}{name}{_MARK}".encode(errors="replace") for stream in (self._stream, self._stream.upper()))
+        before = goes_on = f"({name}) ".encode(errors="replace")
+        if self._is_marked:
+            before, goes_on = (
+                f"{_MARK}{stream}{_MARK}{name}{_MARK}".encode(errors="replace") for stream in (self._stream, self._stream.upper())
+            )
         for line in lines:
             for piece in _pieces(line.encode(errors="replace"), before, goes_on):
                 os.write(self._descriptor, piece)  # A pipe takes so few bytes all at once: what else writes there comes before or after.

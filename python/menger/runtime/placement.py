@@ -6,10 +6,11 @@ ANY_GROUP = "default"  # As placement_group: that of the caller, if it captures 
 
 
 class Anywhere:
-    """What says of the nodes of a cluster which it may be: here there is one."""
+    """What says of the nodes of a cluster which it may be."""
 
-    def check(self, node):
-        """Raises what is wrong with it for the node of that id."""
+    def resources(self, _owner):
+        """What a call asks for to be there, {resource: amount}. Raises what is wrong with it for the nodes that a session has."""
+        return {}
 
 
 class Placement:
@@ -45,12 +46,10 @@ class Placement:
         }
 
 
-def of(told, captured, node):
-    """The Placement that options ask for. `captured`: where the calls of whoever asks go if they say nothing; `node`: the one here."""
+def of(told, captured):
+    """The Placement that options ask for. `captured`: where the calls of whoever asks go if they say nothing."""
     strategy, group = told["scheduling_strategy"], told["placement_group"]
     index, captures = told["placement_group_bundle_index"], told["placement_group_capture_child_tasks"]
-    if isinstance(strategy, Anywhere):
-        strategy.check(node)
     if strategy is not None or group is None:
         return strategy if isinstance(strategy, Placement) else None
     if group == ANY_GROUP:

@@ -105,7 +105,8 @@ class RuntimeContext:
         return self._job().hex()
 
     def get_node_id(self):
-        return self._session.name
+        """Of a program that has joined a cluster, and so is on none of its nodes, what it is called among them."""
+        return self._session.place.node
 
     def get_session_name(self):
         return f"session_{self._session.name}"
@@ -172,11 +173,12 @@ class RuntimeContext:
         return self._session.namespace
 
     def get_node_labels(self):
-        return dict(self._session.labels)
+        return dict(self._session.place.labels)
 
     @property
     def gcs_address(self):
-        return ""
+        """Of the head of the cluster; "" without one."""
+        return self._session.place.address
 
     def get_dashboard_url(self):
         """There is none."""
@@ -196,7 +198,7 @@ class RuntimeContext:
 
     def get(self):
         """All of it that there is, by names."""
-        found = {"job_id": self._job(), "node_id": Identity.fromhex(self._session.name), "namespace": self.namespace}
+        found = {"job_id": self._job(), "node_id": Identity.fromhex(self.get_node_id()), "namespace": self.namespace}
         about, actor = _about(), self._session.actor
         if about is not None:
             found["task_id"] = Identity(about.task)
@@ -211,7 +213,7 @@ class RuntimeContext:
 
     @property
     def node_id(self):
-        return _deprecated("get_node_id", Identity.fromhex(self._session.name))
+        return _deprecated("get_node_id", Identity.fromhex(self.get_node_id()))
 
     @property
     def worker_id(self):

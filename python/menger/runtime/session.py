@@ -129,8 +129,8 @@ class Session:
     def __init__(self, functions, runtime, name, namespace, driver, in_worker=False):
         self.in_worker = in_worker
         self.namespace = namespace or name  # Of actors' names where none is said.
-        self.driver = driver  # Its process.
-        self.labels, self.totals = {}, {}  # Of the node: its labels, and all that it has, {resource: amount}.
+        self.driver = driver  # Its process; None where that runs on another machine.
+        self.place = None  # A members.Place.
         self.actor = None  # The runtime_context.Actor that lives in this worker.
         self.library, self.runtime, self.name = functions, runtime, name
         self.drop, self.unpin = functions.drop, functions.unpin
@@ -398,10 +398,13 @@ class Session:
     # ---- The rest.
 
     def ask(self, question):
-        """What the node says of itself: "status" or "timeline", as JSON has it."""
+        """What the driver's node says of itself, "status" or "timeline", or this process's of the cluster, "nodes"; as JSON has it."""
+        process = self.place.process if question == "nodes" and self.place is not None else self.driver
+        if process is None:
+            raise exceptions.RaySystemError(f"'{question}' is asked of the program's own process, which runs on another machine")
         pieces = []
         take = library.Take(lambda address, size: pieces.append(ctypes.string_at(address, size)))
-        if self.library.ask(str(self.driver).encode(), question.encode(), _ASK_SECONDS, take) != 0:
+        if self.library.ask(str(process).encode(), question.encode(), _ASK_SECONDS, take) != 0:
             raise self.library.failure()
         return json.loads(b"".join(pieces))
 

@@ -6,7 +6,6 @@ import ctypes
 import faulthandler
 import functools
 import itertools
-import json
 import os
 import signal
 import struct
@@ -29,6 +28,7 @@ from menger.runtime import (
     generators,
     instances,
     library,
+    members,
     output,
     remoting,
     runtime_context,
@@ -397,9 +397,10 @@ class Worker:
     def _begin(self, runtime):
         name, namespace, process, node = (os.environ.pop(each, "") for each in driver.SESSION_VARIABLES)
         self._session = session.Session(self._library, runtime, name, namespace, process, in_worker=True)
-        self._session.labels, self._session.totals = json.loads(node)
+        # What a call starts is no worker.
+        self._session.place, is_near = members.of_worker(node, name, os.environ.pop("MENGER_WORKER", ""))
+        self._session.driver = process if is_near else None
         current.set_session(self._session)
-        os.environ.pop("MENGER_WORKER", None)  # What a call starts is no worker.
         signal.signal(signal.SIGINT, self._interrupted)
         os.register_at_fork(after_in_child=self._begin_fork)
         threading.Thread(target=self._look, args=(threading.get_ident(),), name="menger look", daemon=True).start()
@@ -470,6 +471,7 @@ def main():
     worker.outputs = (sys.stdout, sys.stderr)
     faulthandler.enable(file=2)
     environments.prefer_for_killing()
+    accelerators.hide()
     if output.LOGGING_VARIABLE in os.environ:
         from menger.runtime import logging_config
 

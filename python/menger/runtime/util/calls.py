@@ -13,14 +13,14 @@ _STATES_OF_METHODS = {**_STATES, **dict.fromkeys(("ready", "given"), "PENDING_AC
 def known(job):
     opened = current.session()
     under_way = opened.ask("calls")["calls"]  # Before the others: what ends meanwhile is there twice, and not missed.
-    processes = {each["index"]: each["process"] for each in opened.ask("status")["workers"]}
+    workers = {each["index"]: each for each in opened.ask("status")["workers"]}
     ended = [_ended(event, job) for event in cluster.timeline() if event.get("cat") in _ENDS]
     over = {(each.task_id, each.attempt_number) for each in ended}
-    found = [_under_way(each, processes, job) for each in under_way]
+    found = [_under_way(each, workers.get(each["worker"], {}), job) for each in under_way]
     return [each for each in found if (each.task_id, each.attempt_number) not in over] + ended
 
 
-def _under_way(each, processes, job):
+def _under_way(each, worker, job):
     kind = "ACTOR_CREATION_TASK" if each["constructs"] else "ACTOR_TASK" if each["actor"] else "NORMAL_TASK"
     name = f"{each['name']}.__init__" if each["constructs"] else each["name"]
     return Entry(
@@ -31,9 +31,9 @@ def _under_way(each, processes, job):
         type=kind,
         state=(_STATES_OF_METHODS if kind == "ACTOR_TASK" else _STATES)[each["state"]],
         actor_id=identities.of_text(each["actor"]).hex() if each["actor"] else None,
-        worker_pid=processes.get(each["worker"]),
+        worker_pid=worker.get("process"),
         job_id=job,
-        node_id=current.session().name,
+        node_id=worker.get("node") or current.session().place.node,
         error_type=None,
     )
 
@@ -49,6 +49,6 @@ def _ended(event, job):
         actor_id=None,
         worker_pid=None,
         job_id=job,
-        node_id=current.session().name,
+        node_id=current.session().place.node,
         error_type=_ERRORS.get(event["cat"]),
     )

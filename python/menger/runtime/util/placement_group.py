@@ -4,7 +4,7 @@ import array
 import time
 import warnings
 
-from menger.runtime import current, exceptions, feasibility, options, remoting, runtime_context
+from menger.runtime import current, exceptions, feasibility, members, options, remoting, runtime_context
 from menger.runtime.identities import Identity
 from menger.runtime.placement import Placement
 
@@ -80,12 +80,12 @@ def placement_group(bundles, strategy="PACK", name="", lifetime=None):
     """Asks for resources that are needed together, as [{"CPU": 1}, {"CPU": 1, "GPU": 1}]; returns at once."""
     validate_placement_group(bundles, strategy, lifetime)
     owner = current.session()
-    lack = feasibility.lacking_for_bundles(bundles, strategy, owner.totals)
+    lack = feasibility.lacking_for_bundles(bundles, strategy, owner.place.totals)
     if lack:
         feasibility.warn(f"placement group '{name}'", lack)
         reference = remoting.remote(num_cpus=0, name=name or "placement group")(_itself).remote(feasibility.never(owner))
     else:
-        texts = [_text_of(bundle) for bundle in bundles]
+        texts = [_text_of(bundle, owner) for bundle in bundles]
         reference = owner.reserve(texts, VALID_PLACEMENT_GROUP_STRATEGIES.index(strategy), name or "placement group")
     if lifetime == "detached":
         owner.kept.append(reference)
@@ -149,12 +149,13 @@ def placement_group_table(placement_group=None):
 
 
 def _entry(group):
-    state = _state(group)
+    state, place = _state(group), current.session().place
+    node = "" if place.address else place.node  # Which of a cluster's nodes have them is not told.
     return {
         "placement_group_id": group.id.hex(),
         "name": group.name,
         "bundles": dict(enumerate(group.bundle_specs)),
-        "bundles_to_node_id": dict.fromkeys(range(group.bundle_count), current.session().name if state == "CREATED" else ""),
+        "bundles_to_node_id": dict.fromkeys(range(group.bundle_count), node if state == "CREATED" else ""),
         "strategy": group.strategy,
         "state": state,
         "stats": _stats(group, state),
@@ -185,6 +186,8 @@ def _state(group):
     return "REMOVED" if owner.has_failed(group.reference) else "CREATED"
 
 
-def _text_of(bundle):
+def _text_of(bundle, owner):
     named = {_NAMES.get(name, name): amount for name, amount in bundle.items() if name not in _IN_BYTES}
+    if owner.place.address:  # Whose nodes do not count memory.
+        return options.amounts(members.that_is_meant(named, owner)).decode()
     return options.amounts(named, bundle.get("memory")).decode()

@@ -1,5 +1,6 @@
 """Where tasks and actors run, as ray.util.scheduling_strategies."""
 
+from menger.runtime import members
 from menger.runtime.placement import Anywhere, Placement
 from menger.runtime.util.placement_group import PlacementGroup
 
@@ -22,9 +23,15 @@ class NodeAffinitySchedulingStrategy(Anywhere):
     def __init__(self, node_id, soft, **_without_effect):
         self.node_id, self.soft = node_id.hex() if isinstance(node_id, bytes) else node_id, soft
 
-    def check(self, node):
-        if self.node_id != node and not self.soft:
-            raise ValueError(f"node_id is {self.node_id!r}; the only node is '{node}', and soft=False asks for no other")
+    def resources(self, owner):
+        in_cluster = owner.place.address
+        nodes = [each["id"] for each in members.known(owner)] if in_cluster else [owner.place.node]
+        if self.node_id in nodes:
+            return members.asking_for(self.node_id) if in_cluster else {}
+        if self.soft:
+            return {}
+        there_are = "nodes of the cluster are " + ", ".join(nodes) if in_cluster else f"the only node is '{nodes[0]}'"
+        raise ValueError(f"node_id is {self.node_id!r}; {there_are}, and soft=False asks for no other")
 
 
 class _Condition:

@@ -1,9 +1,9 @@
-"""What there is now, as the part of ray.util.state that one node can say: its actors, tasks, workers, placement groups, itself."""
+"""What there is now, as the part of ray.util.state that the program's own node can say: its actors, tasks, workers, placement groups, the nodes."""
 
 import collections
 import operator
 
-from menger.runtime import cluster, current, identities
+from menger.runtime import cluster, current, identities, node
 from menger.runtime.util import calls
 from menger.runtime.util.entry import Entry
 from menger.runtime.util.placement_group import placement_group_table
@@ -16,8 +16,8 @@ _LIMIT = 100
 def list_actors(filters=None, limit=_LIMIT, **_without_effect):
     """The first thousand actors, then those that have ended, as far as the timeline has them."""
     status = current.session().ask("status")
-    processes = {each["index"]: each["process"] for each in status["workers"]}
-    found = [_actor(each, processes) for each in status["actors"]]
+    workers = {each["index"]: each for each in status["workers"]}
+    found = [_actor(each, workers.get(each["worker"], {})) for each in status["actors"]]
     known = {each.actor_id for each in found}
     for event in cluster.timeline():
         if event.get("cat") == "actor_ended":
@@ -27,7 +27,7 @@ def list_actors(filters=None, limit=_LIMIT, **_without_effect):
     return _chosen(found, filters, limit)
 
 
-def _actor(each, processes):
+def _actor(each, worker):
     actor = identities.of_text(each["id"])
     name, _, namespace = each["name"].partition(" @") if each["named"] else ("", "", "")
     made = current.session().made_actors.get(actor, "")
@@ -37,8 +37,8 @@ def _actor(each, processes):
         name=name,
         ray_namespace=namespace or current.session().namespace,
         state=_ACTOR_STATES[each["state"]],
-        pid=processes.get(each["worker"]),
-        node_id=current.session().name,
+        pid=worker.get("process"),
+        node_id=worker.get("node") or current.session().place.node,
         job_id=_job(),
         num_restarts=each["restarts"],
     )
@@ -54,7 +54,7 @@ def _ended_actor(told):
         ray_namespace=current.session().namespace,
         state="DEAD",
         pid=None,
-        node_id=current.session().name,
+        node_id=current.session().place.node,
         job_id=_job(),
         num_restarts=0,
     )
@@ -109,8 +109,9 @@ def summarize_actors(**_without_effect):
 
 
 def list_workers(filters=None, limit=_LIMIT, **_without_effect):
+    own = current.session().place.node
     made = [
-        Entry(worker_id=str(each["index"]), is_alive=True, worker_type="WORKER", pid=each["process"], node_id=current.session().name)
+        Entry(worker_id=str(each["index"]), is_alive=True, worker_type="WORKER", pid=each["process"], node_id=each["node"] or own)
         for each in current.session().ask("status")["workers"]
     ]
     return _chosen(made, filters, limit)
@@ -123,17 +124,19 @@ def list_jobs(filters=None, limit=_LIMIT, **_without_effect):
 
 
 def list_nodes(filters=None, limit=_LIMIT, **_without_effect):
-    node = cluster.nodes()[0]
-    made = Entry(
-        node_id=node["NodeID"],
-        node_ip=node["NodeManagerAddress"],
-        node_name=node["NodeName"],
-        is_head_node=True,
-        state="ALIVE",
-        resources_total=node["Resources"],
-        labels=node["Labels"],
-    )
-    return _chosen([made], filters, limit)
+    made = [
+        Entry(
+            node_id=each["NodeID"],
+            node_ip=each["NodeManagerAddress"],
+            node_name=each["NodeName"],
+            is_head_node=node.HEAD in each["Resources"],
+            state="ALIVE",
+            resources_total=each["Resources"],
+            labels=each["Labels"],
+        )
+        for each in cluster.nodes()
+    ]
+    return _chosen(made, filters, limit)
 
 
 def get_node(id, **_without_effect):

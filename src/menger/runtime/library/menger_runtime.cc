@@ -43,6 +43,11 @@ RuntimeOptions OptionsOf(const menger_runtime_options& from) {
                          .store_bytes_max = from.store_bytes_max,
                          .workers_ahead = from.workers_ahead};
   options.spill_folder = from.spill_folder;
+  options.address = from.address;
+  options.cluster_token = from.cluster_token;
+  options.tls_certificate = from.tls_certificate;
+  options.tls_key = from.tls_key;
+  options.tls_authorities = from.tls_authorities;
   options.resources = Resources::Parse(from.resources);
   if (from.cpus > 0) options.resources.Set("cpu", from.cpus);
   if (from.gpus > 0) options.resources.Set("gpu", from.gpus);

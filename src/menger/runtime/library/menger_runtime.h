@@ -56,6 +56,14 @@ typedef struct {
   const char* folder;            // That it works in; empty: the driver's.
   uint64_t memory_bytes_max;     // Of one worker; 0: no limit.
   const char* spill_folder;      // For values beyond the store; empty: that for temporary files.
+  // Of the head of a cluster, "HOST:PORT": its nodes do the calls, and the process brings none of
+  // the above but what workers run. Empty: as MENGER_ADDRESS says, or this machine alone; "local":
+  // that. The token and the files are as in menger::RuntimeOptions.
+  const char* address;
+  const char* cluster_token;
+  const char* tls_certificate;
+  const char* tls_key;
+  const char* tls_authorities;
   // Gets what workers print, line by line, on a thread of the runtime. May be null.
   void (*on_line)(int32_t worker, int32_t process, const char* line, uint64_t bytes);
 } menger_runtime_options;
@@ -182,8 +190,9 @@ int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor, int
 // What the construction of the actor of that name gave; null, with the code of "not found".
 menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor);
 
-// Asks the job of that process ("4711"; "": the only one that runs) for "status" or "timeline";
-// `take` gets the answer, which is JSON, piece by piece.
+// Asks the job of that process ("4711"; "": the only one that runs) for "status", "timeline" or
+// "nodes": who is in its cluster, itself first. `take` gets the answer, which is JSON, piece by
+// piece. The process may also be a node of a cluster, which knows of "nodes" as its drivers do.
 int32_t menger_runtime_ask(const char* process, const char* question, double timeout_seconds,
                            void (*take)(const char* piece, uint64_t bytes));
 

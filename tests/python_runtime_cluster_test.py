@@ -1,0 +1,342 @@
+"""menger.runtime in a cluster: programs that join nodes of other processes, all on this machine."""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy as np
+from python_runtime import PATIENCE_S, ROOT, check_library, get, ray
+
+from menger.runtime.util import scheduling_strategies, state
+
+PROGRAM = pathlib.Path(os.environ.get("MENGER_PROGRAM", ROOT / "build" / "release" / "menger"))
+
+
+class Nodes:
+    """A head and a node that has joined it; CPUs are theirs alone."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.processes = []
+        self.address = self.begin("--head", "--listen", "127.0.0.1:0", "--cpus", "1", "--resources", "first=1")
+        self.begin("--join", self.address, "--cpus", "2", "--resources", "second=2", "--gpus", "2", "--name", "second")
+
+    def begin(self, *options):
+        command = [PROGRAM, "node", *options, "--store-bytes", str(2**28), "--cache", os.path.join(self.folder.name, "cache")]
+        # What the driver and its tests may have set is none of a node's.
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(("MENGER_", "CUDA_", "PYTHON"))}
+        variables["TMPDIR"] = self.folder.name
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=variables)
+        self.processes.append(process)
+        return process.stdout.readline().strip()
+
+    def end(self, which=slice(None)):
+        ending = self.processes[which]
+        for process in ending:
+            process.terminate()
+        for process in ending:
+            process.wait(PATIENCE_S)
+            process.stdout.close()
+        del self.processes[which]
+
+
+NODES = []
+
+
+def setUpModule():
+    check_library()
+    NODES.append(Nodes())
+
+
+def tearDownModule():
+    ray.shutdown()
+    for nodes in NODES:
+        nodes.end()
+        nodes.folder.cleanup()
+
+
+def await_nodes(count):
+    end = time.monotonic() + PATIENCE_S
+    while len(ray.nodes()) != count and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def variables(**changed):
+    before = dict(os.environ)
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+class Addresses(unittest.TestCase):
+    def tearDown(self):
+        ray.shutdown()
+
+    def test_auto_is_what_a_variable_says(self):
+        for name in ("MENGER_ADDRESS", "RAY_ADDRESS"):
+            with variables(**{name: NODES[0].address}):
+                self.assertEqual(ray.init("auto").address_info["address"], NODES[0].address)
+                ray.shutdown()
+        with self.assertRaisesRegex(ConnectionError, "MENGER_ADDRESS"):
+            ray.init("auto")
+
+    def test_local_is_this_machine_whatever_a_variable_says(self):
+        with variables(MENGER_ADDRESS=NODES[0].address):
+            self.assertNotIn("address", ray.init("local", num_cpus=1).address_info)
+            ray.shutdown()
+            self.assertEqual(ray.init().address_info["address"], NODES[0].address)
+
+    def test_what_nodes_have_is_not_a_programs_to_say(self):
+        for told in ({"num_cpus": 2}, {"num_gpus": 0}, {"resources": {"second": 1}}, {"labels": {"a": "b"}}, {"_memory": 1}):
+            with self.assertRaisesRegex(ValueError, f"{next(iter(told))} .*whose nodes say"):
+                ray.init(NODES[0].address, **told)
+
+    def test_addresses_that_are_none_are_named(self):
+        for address in ("ray://127.0.0.1:10001", "nowhere", "127.0.0.1:99999"):
+            with self.assertRaisesRegex(ValueError, address):
+                ray.init(address)
+        with self.assertRaisesRegex(TypeError, "HOST:PORT"):
+            ray.init(7070)
+
+    def test_a_cluster_that_would_not_have_the_program_cannot_be_connected_to(self):
+        with variables(MENGER_CLUSTER_TOKEN="another"), self.assertRaisesRegex(ConnectionError, "token"):
+            ray.init(NODES[0].address)
+
+
+class Cluster(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        ray.init(NODES[0].address, namespace="cluster")
+        await_nodes(2)
+
+    @classmethod
+    def tearDownClass(cls):
+        ray.shutdown()
+
+    def test_nodes_are_those_that_do_calls(self):
+        first, second = sorted(ray.nodes(), key=lambda node: node["Resources"]["CPU"])
+        self.assertEqual(first["Resources"], {"CPU": 1, "first": 1, "node:127.0.0.1": 1, "node:__internal_head__": 1})
+        self.assertEqual(second["Resources"], {"CPU": 2, "GPU": 2, "second": 2, "node:127.0.0.1": 1})
+        self.assertEqual([second["NodeName"], second["NodeManagerAddress"], second["Alive"]], ["second", "127.0.0.1", True])
+        self.assertEqual(f"{first['NodeManagerAddress']}:{first['NodeManagerPort']}", NODES[0].address)
+        expected = {"CPU": 3, "GPU": 2, "first": 1, "second": 2, "node:127.0.0.1": 2, "node:__internal_head__": 1}
+        self.assertEqual(ray.cluster_resources(), expected)
+        self.assertNotIn(ray.get_runtime_context().get_node_id(), [node["NodeID"] for node in ray.nodes()])
+        self.assertEqual([node.is_head_node for node in state.list_nodes([("node_id", "=", first["NodeID"])])], [True])
+
+    def test_workers_know_their_node_and_the_others(self):
+        @ray.remote
+        def told():
+            context = ray.get_runtime_context()
+            return context.get_node_id(), sorted(node["NodeID"] for node in ray.nodes()), context.gcs_address, ray.cluster_resources()
+
+        nodes = {node["NodeID"]: node["Resources"] for node in ray.nodes()}
+        own, others, head, resources = get(told.options(resources={"first": 1}).remote())
+        self.assertIn("first", nodes[own])
+        self.assertEqual((others, head, resources), (sorted(nodes), NODES[0].address, ray.cluster_resources()))
+
+    def test_a_call_goes_to_the_node_that_it_names(self):
+        @ray.remote(num_cpus=0)
+        def where():
+            return ray.get_runtime_context().get_node_id()
+
+        for node in ray.nodes():
+            there = scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            self.assertEqual(get([where.options(scheduling_strategy=there).remote() for _ in range(3)]), [node["NodeID"]] * 3)
+        head = get(where.options(resources={"node:__internal_head__": 0.01}).remote())
+        self.assertEqual(head, next(node["NodeID"] for node in ray.nodes() if "first" in node["Resources"]))
+        gone = scheduling_strategies.NodeAffinitySchedulingStrategy("00" * 16, soft=False)
+        with self.assertRaisesRegex(ValueError, head):
+            where.options(scheduling_strategy=gone).remote()
+        gone.soft = True
+        self.assertIn(get(where.options(scheduling_strategy=gone).remote()), [node["NodeID"] for node in ray.nodes()])
+
+    def test_what_needs_nothing_is_not_done_by_the_programs_process(self):
+        @ray.remote
+        class Actor:
+            def where(self):
+                return ray.get_runtime_context().get_node_id()
+
+        actor = Actor.remote()
+        node = get(actor.where.remote())
+        self.assertIn(node, [each["NodeID"] for each in ray.nodes()])
+        (entry,) = state.list_actors([("actor_id", "=", actor._actor_id.hex())])
+        self.assertEqual(entry.node_id, node)
+
+    def test_values_go_from_node_to_node(self):
+        @ray.remote
+        def doubled(array):
+            return 2 * array
+
+        array = np.arange(100_000.0)
+        there = doubled.options(resources={"second": 1}).remote(ray.put(array))
+        back = doubled.options(resources={"first": 1}).remote(there)
+        np.testing.assert_array_equal(get(back), 4 * array)
+        np.testing.assert_array_equal(get(there), 2 * array)
+
+    def test_calls_call_and_stream(self):
+        @ray.remote
+        def count(to):
+            yield from range(to)
+
+        @ray.remote(num_cpus=0)
+        def read(to):
+            return [ray.get(each) for each in count.options(resources={"second": 1}).remote(to)]
+
+        self.assertEqual(get(read.remote(5)), list(range(5)))
+        self.assertEqual([get(each) for each in count.remote(3)], list(range(3)))
+
+    def test_actors_have_names_that_all_nodes_know(self):
+        @ray.remote
+        class Sum:
+            def __init__(self):
+                self.sum = 0
+
+            def add(self, more):
+                self.sum += more
+                return self.sum
+
+        @ray.remote(resources={"second": 1})
+        def add(name):
+            return ray.get(ray.get_actor(name).add.remote(2))
+
+        actor = Sum.options(name="sum", resources={"first": 1}).remote()
+        self.assertEqual(get(actor.add.remote(1)), 1)
+        self.assertEqual(get(add.remote("sum")), 3)
+        ray.kill(actor)
+        with self.assertRaises(ray.exceptions.RayActorError):
+            get(actor.add.remote(1))
+
+    def test_errors_have_the_workers_traceback_and_crashes_are_retried(self):
+        @ray.remote
+        def fails():
+            raise LookupError("not here")
+
+        @ray.remote(max_retries=1)
+        def crashes(marker):
+            if not os.path.exists(marker):
+                pathlib.Path(marker).touch()
+                os._exit(1)
+            return "done"
+
+        with self.assertRaisesRegex(LookupError, r"(?s)python_runtime_cluster_test\.py.*in fails"):
+            get(fails.remote())
+        self.assertEqual(get(crashes.remote(os.path.join(NODES[0].folder.name, "marker"))), "done")
+
+    def test_bundles_are_on_nodes(self):
+        @ray.remote
+        def where():
+            return ray.get_runtime_context().get_node_id()
+
+        group = ray.util.placement_group([{"CPU": 1}, {"CPU": 1}], strategy="STRICT_SPREAD")
+        self.assertTrue(group.wait(PATIENCE_S))
+        self.assertEqual(ray.available_resources()["CPU"], 1)
+        places = [where.options(placement_group=group, placement_group_bundle_index=i).remote() for i in range(2)]
+        self.assertEqual(sorted(get(places)), sorted(node["NodeID"] for node in ray.nodes()))
+        ray.util.remove_placement_group(group)
+
+    def test_what_a_program_uses_is_not_available(self):
+        @ray.remote(num_cpus=2)
+        class Actor:
+            pass
+
+        actor = Actor.remote()
+        get(actor.__ray_ready__.remote())
+        self.assertEqual(ray.available_resources()["CPU"], 1)
+
+    def test_calls_see_the_gpus_of_their_node(self):
+        @ray.remote(num_gpus=1)
+        class Holder:
+            def seen(self):
+                return ray.get_gpu_ids(), os.environ["CUDA_VISIBLE_DEVICES"]
+
+        @ray.remote
+        def without():
+            return ray.get_gpu_ids(), os.environ["CUDA_VISIBLE_DEVICES"]
+
+        holders = [Holder.remote() for _ in range(2)]
+        self.assertEqual(sorted(get([holder.seen.remote() for holder in holders])), [([0], "0"), ([1], "1")])
+        self.assertEqual(get(without.remote()), ([], ""))
+
+    def test_cancelled_calls_end(self):
+        @ray.remote
+        def sleep():
+            time.sleep(PATIENCE_S)
+
+        running = sleep.remote()
+        self.assertEqual(ray.wait([running], timeout=0.3), ([], [running]))
+        ray.cancel(running)
+        with self.assertRaises(ray.exceptions.TaskCancelledError):
+            get(running)
+
+    def test_memory_is_not_counted(self):
+        @ray.remote(memory=2**40)
+        def one():
+            return 1
+
+        self.assertEqual(get(one.remote()), 1)
+
+
+class Programs(unittest.TestCase):
+    def test_a_program_has_its_modules_wherever_it_was_started(self):
+        with tempfile.TemporaryDirectory() as scripts, tempfile.TemporaryDirectory() as elsewhere:
+            pathlib.Path(scripts, "beside.py").write_text("def triple(x):\n    return 3 * x\n")
+            pathlib.Path(scripts, "program.py").write_text(
+                "import json, os, sys\n"
+                "import menger.runtime as ray\n"
+                "import beside\n"
+                "ray.init()\n"
+                "@ray.remote\n"
+                "def called(x):\n"
+                "    return beside.triple(x), os.getcwd(), own(x)\n"
+                "def own(x):\n"
+                "    return -x\n"
+                "print(json.dumps(ray.get(called.remote(2), timeout=60)))\n"
+            )
+            done = subprocess.run(
+                [sys.executable, os.path.join(scripts, "program.py")],
+                env={**os.environ, "MENGER_ADDRESS": NODES[0].address, "PYTHONPATH": str(ROOT / "python")},
+                cwd=elsewhere,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+                check=False,
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(done.stdout), [6, os.path.realpath(elsewhere), -2])
+
+
+class Leaving(unittest.TestCase):
+    def test_a_node_that_joins_later_serves_and_one_that_leaves_costs_a_run(self):
+        ray.init(NODES[0].address)
+
+        @ray.remote(resources={"third": 1}, max_retries=3)
+        def where():
+            time.sleep(0.5)
+            return ray.get_runtime_context().get_node_id()
+
+        waiting = where.remote()
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--resources", "third=1")
+        third = get(waiting)
+        await_nodes(3)
+        self.assertIn(third, [node["NodeID"] for node in ray.nodes()])
+        running = where.remote()
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--resources", "third=1")
+        await_nodes(4)
+        NODES[0].end(slice(2, 3))
+        self.assertNotEqual(get(running), third)
+        ray.shutdown()
+
+
+if __name__ == "__main__":
+    unittest.main()
