@@ -75,6 +75,8 @@ class Groups {
   bool TryToSetAside(Group& group);
   void TellPlaces(const Group& group, PeerMessage::Kind kind);
   void GiveUp(Group& group);
+  void Pause(Group& group) const;
+  void DoubtOthers(Group& group);
   void Commit(Group& group);
   Group* FindAsked(std::uint64_t number);
   void Free(const Group& group);

@@ -119,7 +119,11 @@ bool Groups::TryToSetAside(Group& group) {
     if (group.total != group.all) SetPlaces(group, std::vector<PeerIndex>(group.bundles.size()));
     return node_.scheduler.SetAside(group);
   }
-  if (!Place(group, Nodes(/*in_all=*/false)) || !node_.scheduler.SetAside(group)) return false;
+  if (!Place(group, Nodes(/*in_all=*/false))) {
+    DoubtOthers(group);
+    return false;
+  }
+  if (!node_.scheduler.SetAside(group)) return false;
   for (const PeerIndex place : group.places) {
     const bool known = std::ranges::find(group.unanswered, place) != group.unanswered.end();
     if (place != 0 && !known) group.unanswered.push_back(place);
@@ -183,12 +187,25 @@ void Groups::GiveUp(Group& group) {
   node_.scheduler.ReturnBundles(group);
   group.asked_as = 0;
   group.unanswered.clear();
-  group.pause = std::clamp(2 * group.pause, kPauseMin, kPauseMax);
-  group.again_at = node_.now + group.pause;
+  Pause(group);
   // What it said that it had may be otherwise then.
   for (const auto& [index, peer] : node_.peers.all()) {
     if (group.pause >= kPauseMax / 8) peer->free.reset();
   }
+}
+
+void Groups::Pause(Group& group) const {
+  group.pause = std::clamp(2 * group.pause, kPauseMin, kPauseMax);
+  group.again_at = node_.now + group.pause;
+}
+
+// There is no place by what they said that they had, and who is not asked again says nothing new.
+void Groups::DoubtOthers(Group& group) {
+  bool any = false;
+  for (const auto& [index, peer] : node_.peers.all()) {
+    any |= std::exchange(peer->free, std::nullopt).has_value();
+  }
+  if (any) Pause(group);
 }
 
 // ---- Calls in bundles on other nodes.

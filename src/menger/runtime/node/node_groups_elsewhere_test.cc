@@ -99,6 +99,23 @@ TEST_F(GroupsElsewhereTest, AllOrNoneAndAgainAfterAWhile) {
   EXPECT_EQ(State(group.result()), "value");
 }
 
+TEST_F(GroupsElsewhereTest, WhoHadNoRoomIsAskedAgainWhereNobodyElseHasAny) {
+  const Call group = Reserve("STRICT_PACK;cpu=1;gpu=1");
+  Receive(*second, {.kind = Kind::kNotReserved,
+                    .kept = Messages(Kind::kReserve).at(0).message.kept,
+                    .text = "cpu=1"});
+  std::vector<Told> again;
+  for (int i = 0; i < 3 && again.empty(); ++i) {
+    ASSERT_TRUE(machine.next_deadline());
+    machine.SetTime(*machine.next_deadline());
+    machine.Run();
+    again = Messages(Kind::kReserve);
+  }
+  ASSERT_EQ(again.size(), 1);
+  Grant(again[0]);
+  EXPECT_EQ(State(group.result()), "value");
+}
+
 TEST_F(GroupsElsewhereTest, WhatCanNeverBeIsRefused) {
   EXPECT_EQ(State(Reserve("STRICT_SPREAD;cpu=1;cpu=1;cpu=1;cpu=1").result()), "exception");
   EXPECT_EQ(State(Reserve("STRICT_PACK;cpu=2;cpu=1").result()), "exception");
