@@ -69,6 +69,8 @@ class Peers {
   void AskBack();
   void TakeIn(Worker& worker, bool clean);
 
+  static constexpr std::uint32_t kWantedMax = 64;  // Workers of one class, of one peer at once.
+
   NodeParts& node_;
   std::map<const SchedulingClass*, std::size_t> homeless_;  // Actors that would live elsewhere.
   std::map<PeerIndex, std::unique_ptr<Peer>> peers_;

@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "menger/runtime/node/node_parts.h"
+
+// The part of Peers that asks other nodes for workers, and gives them back.
+namespace menger {
+namespace {
+
+constexpr std::int64_t kLoanIdleNanoseconds = 5'000'000;
+constexpr std::int64_t kWarnAfter = 3'000'000'000;
+
+}  // namespace
+
+void Peers::Borrow(Peer& peer, const PeerMessage& message) {
+  SchedulingClass* const scheduling = FindClass(message.scheduling);
+  if (scheduling == nullptr) {  // Its group is no more, or what could run it.
+    return Tell(peer.index,
+                {.kind = PeerMessage::Kind::kGiveBack, .clean = true, .loan = message.loan});
+  }
+  std::uint32_t& asked = peer.asked[scheduling->text];
+  if (asked > 0) --asked;
+  auto worker = std::make_unique<Worker>();
+  worker->index = node_.workers.NewIndex();
+  worker->loan = message.loan;
+  worker->lender = peer.index;
+  worker->progress_at = node_.now;
+  worker->ended_at = node_.now;
+  peer.borrowed.emplace(message.loan, worker.get());
+  node_.scheduler.AddBorrowed(*worker, *scheduling);
+  node_.notes.NoteWorker(NodeEventKind::kWorkerStarted, *worker);
+  node_.workers.AddBorrowed(std::move(worker));
+}
+
+SchedulingClass* Peers::FindClass(const std::string& name) {
+  try {
+    return name.starts_with('@') ? node_.groups.OwnClass(name) : &node_.scheduler.ClassFor(name);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+void Peers::Serve() {
+  if (last_peer_ == 0 && node_.options.node_patience == 0) return;  // There has never been any.
+  for (const auto& scheduling : node_.scheduler.classes()) {
+    if (scheduling->ready_count > 0 && IsHopeless(*scheduling)) FailForeign(*scheduling);
+  }
+  FailForeignActors();
+  CountHomeless();
+  node_.values.SpreadNews();
+  for (const auto& [index, peer] : peers_) {
+    node_.foreign.Meet(*peer);
+    AskFor(*peer);
+    GiveBackIdle(*peer);
+    LendTo(*peer);
+  }
+  AskBack();
+}
+
+// Whether calls or actors that wait for this, or begin to, are to do so no longer: no node has it.
+bool Peers::IsHopeless(SchedulingClass& scheduling) {
+  if (!scheduling.foreign || scheduling.group != nullptr) return false;
+  if (node_.scheduler.IsElsewhere(scheduling.need)) {
+    scheduling.missing_since = 0;
+    scheduling.warned = false;
+    return false;
+  }
+  if (node_.options.node_patience == 0) return true;
+  if (scheduling.missing_since == 0) scheduling.missing_since = node_.now;
+  const std::int64_t waited = node_.now - scheduling.missing_since;
+  if (waited >= kWarnAfter && !std::exchange(scheduling.warned, true)) {
+    node_.effects.Warn(
+        fmt::format("calls wait for a node that has what they need: {}", WhyNobody(scheduling)));
+  }
+  return waited >= node_.options.node_patience;
+}
+
+std::string Peers::WhyNobody(const SchedulingClass& scheduling) const {
+  for (const auto& [index, peer] : peers_) {
+    if (peer->cannot_serve.empty() || !peer->total.Contains(scheduling.need)) continue;
+    return fmt::format("node {} cannot do this program's calls: {}", ToString(peer->node),
+                       peer->cannot_serve);
+  }
+  return fmt::format("{} {}",
+                     scheduling.was_elsewhere ? "the node that had what it needs is gone:"
+                                              : "no node has what it needs:",
+                     scheduling.need.MissingFrom(node_.scheduler.total()));
+}
+
+// Calls that wait for what no node has any longer.
+void Peers::FailForeign(SchedulingClass& scheduling) {
+  while (Task* const task = Scheduler::Front(scheduling)) {
+    node_.calls.End(*task,
+                    node_.notes.Describe(FailureKind::kNodeDied, ErrorCode::kUnavailable, *task,
+                                         WhyNobody(scheduling)),
+                    /*force=*/false);
+  }
+}
+
+void Peers::FailForeignActors() {
+  std::vector<Actor*> hopeless;
+  for (Actor* const actor : node_.actors.waiting()) {
+    if (actor->worker == nullptr && IsHopeless(*actor->construction->scheduling)) {
+      hopeless.push_back(actor);
+    }
+  }
+  for (Actor* const actor : hopeless) {
+    // The end of one may be that of others.
+    const auto& left = node_.actors.waiting();
+    if (std::ranges::find(left, actor) == left.end()) continue;
+    const SchedulingClass& scheduling = *actor->construction->scheduling;
+    node_.actors.Die(*actor, node_.notes.Describe(FailureKind::kActorDied, ErrorCode::kUnavailable,
+                                                  *actor->construction, WhyNobody(scheduling)));
+  }
+}
+
+// Actors that there is no room for here.
+void Peers::CountHomeless() {
+  homeless_.clear();
+  for (const Actor* const actor : node_.actors.waiting()) {
+    const SchedulingClass& scheduling = *actor->construction->scheduling;
+    const bool homeless = actor->worker == nullptr && actor->state != Actor::State::kDead &&
+                          !node_.scheduler.HasRoomFor(scheduling);
+    if (homeless) ++homeless_[&scheduling];
+  }
+}
+
+void Peers::AskFor(Peer& peer) {
+  for (const auto& scheduling : node_.scheduler.classes()) {
+    if (scheduling->ready_count == 0 && homeless_.empty() && peer.asked.empty()) continue;
+    const double here = Scheduler::BegunHereWithin(node_.options.wait_here_max, *scheduling);
+    const double calls = static_cast<double>(scheduling->ready_count) - here;
+    const auto homeless = homeless_.find(scheduling.get());
+    const std::size_t waiting = static_cast<std::size_t>(std::max(std::ceil(calls), 0.0)) +
+                                (homeless != homeless_.end() ? homeless->second : 0);
+    const bool wants = waiting > 0 && MayServe(peer, *scheduling);
+    if (!wants && peer.asked.empty()) continue;
+    std::uint32_t& asked = peer.asked[scheduling->text];
+    // In powers of two, and not less before there is nothing: what changes all the time is not
+    // told.
+    const std::size_t count = wants ? std::bit_ceil(std::min<std::size_t>(waiting, kWantedMax)) : 0;
+    if (count == asked || (count > 0 && count < asked)) continue;
+    asked = static_cast<std::uint32_t>(count);
+    Tell(peer.index, {.kind = PeerMessage::Kind::kWant,
+                      .count = asked,
+                      .scheduling = scheduling->group != nullptr ? Groups::NameFor(*scheduling)
+                                                                 : scheduling->text});
+  }
+}
+
+bool Peers::MayServe(const Peer& peer, const SchedulingClass& scheduling) {
+  if (!peer.cannot_serve.empty()) return false;
+  return scheduling.group != nullptr ? Groups::IsAt(scheduling, peer)
+                                     : peer.total.Contains(scheduling.need);
+}
+
+void Peers::GiveBackIdle(Peer& peer) {
+  std::vector<Worker*> idle;
+  for (const auto& [loan, worker] : peer.borrowed) {
+    if (worker->dedicated || worker->blocked() || worker->awaits != nullptr ||
+        !worker->outstanding.empty()) {
+      continue;
+    }
+    const bool unused = worker->serving->ready_count == 0 &&
+                        node_.now - worker->progress_at >= kLoanIdleNanoseconds;
+    if (unused || worker->asked_back) idle.push_back(worker);
+  }
+  for (Worker* const worker : idle) GiveBack(*worker);
+  node_.values.SpreadNews();
+}
+
+void Peers::GiveBack(Worker& worker) {
+  const bool clean = !node_.objects.IsUsedBy(worker.index);
+  const LoanNumber loan = worker.loan;
+  node_.workers.Retire(worker, "it was given back");
+  node_.streams.CloseOf(worker.index);
+  Tell(worker.lender, {.kind = PeerMessage::Kind::kGiveBack, .clean = clean, .loan = loan});
+}
+
+void Peers::GiveBackOf(const Group& group) {
+  std::vector<Worker*> borrowed;
+  for (const auto& scheduling : node_.scheduler.classes()) {
+    if (scheduling->group != &group) continue;
+    for (Worker* const worker : scheduling->workers) {
+      if (worker->lender != 0) borrowed.push_back(worker);
+    }
+  }
+  for (Worker* const worker : borrowed) GiveBack(*worker);
+  for (const auto& [index, peer] : peers_) {
+    std::erase_if(peer->asked, [&](const auto& asked) {
+      return std::ranges::any_of(node_.scheduler.classes(), [&](const auto& scheduling) {
+        return scheduling->group == &group && scheduling->text == asked.first;
+      });
+    });
+  }
+}
+
+Worker* Peers::Dedicate(SchedulingClass& need) {
+  const auto found = std::ranges::find_if(need.workers, [](const Worker* worker) {
+    return worker->lender != 0 && worker->outstanding.empty() && !worker->blocked() &&
+           worker->awaits == nullptr && !worker->asked_back;
+  });
+  if (found == need.workers.end()) return nullptr;
+  Worker* const worker = *found;
+  Scheduler::Keep(*worker);
+  Tell(worker->lender, {.kind = PeerMessage::Kind::kKeep, .loan = worker->loan});
+  return worker;
+}
+
+void Peers::DropAt(PeerIndex node, std::uint64_t name) {
+  Tell(node, {.kind = PeerMessage::Kind::kDrop, .kept = name});
+}
+
+}  // namespace menger
