@@ -179,18 +179,6 @@ TEST(ProgramFetchTest, ADriverThatLiesAboutContentIsFoundOut) {
               HasSubstr("say.sh"));
 }
 
-TEST(ProgramFetchTest, AFileThatWasChangedSinceIsRefused) {
-  Folder folder;
-  Driver driver(DescribeProgram(ScriptIn(folder)));
-  FetchingNode node;
-  WriteText(folder / "say.sh", "echo grey and longer than it was before");
-  EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { node.Fetch(driver.address()); }),
-              HasSubstr("changed since"));
-  std::filesystem::remove(folder / "say.sh");
-  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { node.Fetch(driver.address()); }),
-              HasSubstr("say.sh"));
-}
-
 TEST(ProgramFetchTest, EmptyFilesAndFilesOfWholePartsCome) {
   Folder folder;
   const std::vector<std::size_t> sizes = {
