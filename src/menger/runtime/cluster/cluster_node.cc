@@ -175,8 +175,8 @@ LocalNode::Place ClusterNode::State::PlaceOfNode() {
           .node_patience =
               options_.role == Role::kDriver ? options_.node_patience : std::chrono::nanoseconds(0),
           .post =
-              [this](std::vector<Neighbours::Flying> packets) {
-                if (loop_->Lives()) node_streams_->Send(std::move(packets));
+              [this](const std::vector<Neighbours::Flying>& packets) {
+                if (loop_->Lives()) node_streams_->Send(packets);
               },
           .parted =
               [this](const NodeLife& node, const Error& why) {
@@ -205,9 +205,10 @@ NodeStreams::Hooks ClusterNode::State::StreamHooks() {
 
 GuestPrograms::Hooks ClusterNode::State::ProgramHooks() {
   return {.on_ready =
-              [this](const NodeLife& driver, GuestProgram program) {
-                program.program.variables.emplace_back(kNodeIdVariable, ToString(record_.id));
-                node_->SetProgram(driver, std::move(program));
+              [this](const NodeLife& driver, const GuestProgram& program) {
+                GuestProgram here = program;
+                here.program.variables.emplace_back(kNodeIdVariable, ToString(record_.id));
+                node_->SetProgram(driver, here);
               },
           .on_failed = [this](const NodeLife& driver,
                               const std::string& why) { node_->CannotServe(driver, why); }};

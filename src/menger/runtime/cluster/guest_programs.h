@@ -21,7 +21,7 @@ class GuestPrograms {
  public:
   // On those threads.
   struct Hooks {
-    std::function<void(const NodeLife& driver, GuestProgram program)> on_ready;
+    std::function<void(const NodeLife& driver, const GuestProgram& program)> on_ready;
     // It cannot be had, or does not run here.
     std::function<void(const NodeLife& driver, const std::string& why)> on_failed;
   };

@@ -60,9 +60,10 @@ class MemberLoop {
   struct Inbox;
 
   void Run();
-  void Step(std::int64_t now, MutexLock& lock) MENGER_REQUIRES(mutex_);
+  // With the lock, which both give up for a while.
+  void Step(std::int64_t now, MutexLock& lock) MENGER_UNCHECKED_LOCKS;
   void Ask(StoreAsk ask);
-  void TellChanges(MutexLock& lock) MENGER_REQUIRES(mutex_);
+  void TellChanges(MutexLock& lock) MENGER_UNCHECKED_LOCKS;
 
   ControlStore& store_;
   const std::shared_ptr<Inbox> inbox_;

@@ -226,7 +226,7 @@ void NodeStreams::Failed(const std::string&, const Error&) {}
 
 // ---- What is sent.
 
-void NodeStreams::Send(std::vector<Neighbours::Flying> packets) {
+void NodeStreams::Send(const std::vector<Neighbours::Flying>& packets) {
   const MutexLock lock(mutex_);
   for (const Neighbours::Flying& flying : packets) {
     const auto found = nodes_.find(KeyOf(flying.node));

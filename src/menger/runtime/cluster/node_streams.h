@@ -56,7 +56,7 @@ class NodeStreams final : public PeerStreamOwner {
   void Meet(const NodeLife& node, std::string address, std::int64_t now);
   void Forget(const NodeLife& node);
   // Packets to a node that has no stream now are dropped (see Hooks::on_opened).
-  void Send(std::vector<Neighbours::Flying> packets);
+  void Send(const std::vector<Neighbours::Flying>& packets);
   // Connects where that is to be done now; when it wants to be called again, as
   // MonotonicNanoseconds. One thread at a time.
   std::int64_t Tend(std::int64_t now);

@@ -106,7 +106,7 @@ class LocalNode final : public Client, private NodeEffects {
   // `job`: of a node whose calls' workers run a program of their own, which SetProgram names, or
   // CannotServe says why it cannot be had; 0: they run what this node's do.
   void Meet(const NodeLife& node, const Resources& total, std::uint64_t job = 0);
-  void SetProgram(const NodeLife& node, GuestProgram program);
+  void SetProgram(const NodeLife& node, const GuestProgram& program);
   void CannotServe(const NodeLife& node, const std::string& why);
   // False if it was no neighbour.
   bool HearOfEnd(const NodeLife& node, const std::string& why);

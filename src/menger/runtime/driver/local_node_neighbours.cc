@@ -37,12 +37,12 @@ void LocalNode::Meet(const NodeLife& node, const Resources& total, std::uint64_t
   });
 }
 
-void LocalNode::SetProgram(const NodeLife& node, GuestProgram program) {
+void LocalNode::SetProgram(const NodeLife& node, const GuestProgram& program) {
   TellNeighbours([&](Neighbours& neighbours) {
     Peer* const peer = neighbours.FindPeer(node);
     if (peer == nullptr) return;
     programs_[peer->index] = ++last_program_;
-    team_->SetProgram(last_program_, std::move(program));
+    team_->SetProgram(last_program_, program);
     machine_.SetProgram(*peer, last_program_);
   });
 }

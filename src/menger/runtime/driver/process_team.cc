@@ -81,8 +81,8 @@ void ProcessTeam::StartDelayed() {
   }
 }
 
-void ProcessTeam::SetProgram(ProgramIndex program, GuestProgram what) {
-  guests_.insert_or_assign(program, Guest{.program = std::move(what)});
+void ProcessTeam::SetProgram(ProgramIndex program, const GuestProgram& what) {
+  guests_.insert_or_assign(program, Guest{.program = what});
 }
 
 void ProcessTeam::StartGuest(ProgramIndex program) {

@@ -45,7 +45,7 @@ class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
 
   void StartWorker() override;
   void StartGuest(ProgramIndex program) override;
-  void SetProgram(ProgramIndex program, GuestProgram what) override;
+  void SetProgram(ProgramIndex program, const GuestProgram& what) override;
   void DropProgram(ProgramIndex program) override { guests_.erase(program); }
   bool Drain(bool all) override;
   void Announce() override;

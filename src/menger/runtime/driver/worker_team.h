@@ -26,7 +26,7 @@ class TeamOfWorkers {
 
   // One more of the program; where it has been dropped nothing follows.
   virtual void StartGuest(ProgramIndex) {}
-  virtual void SetProgram(ProgramIndex, GuestProgram) {}
+  virtual void SetProgram(ProgramIndex, const GuestProgram&) {}
   virtual void DropProgram(ProgramIndex) {}
 
   // Tells the machine what the workers have reported since, and whether there was anything. `all`:
