@@ -96,16 +96,37 @@ TEST(ProgramCacheTest, AWorkerProgramIsCopiedAndRuns) {
       testing::Contains(HasSubstr("MENGER_WORKER is 'x'")));
 }
 
-TEST(ProgramCacheTest, OtherContentThanTheManifestsIsDataLoss) {
+TEST(ProgramCacheTest, WhatGrowsInAFolderIsLeftOutAndWhatEndsTooEarlyIsDataLoss) {
   Folder folder;
   const ProgramManifest manifest = DescribeProgram(ScriptIn(folder));
-  for (const char* const text : {"", "grey\n", "green", "green\n\n"}) {
+  LocalSource source;
+  for (const char* const text : {"", "grey\n", "green"}) {
     WriteText(folder / "data/word.txt", text);
-    LocalSource source;
     EXPECT_THAT(ErrorText(ErrorCode::kDataLoss,
                           [&] { CacheIn(folder).Prepare(manifest, source.Get(), SoonEnough()); }),
                 HasSubstr("data/word.txt'"));
   }
+  EXPECT_TRUE(fs::is_empty(folder / "cache/programs"));
+  WriteText(folder / "data/word.txt", "green\n\n");
+  const ReadyProgram ready = CacheIn(folder).Prepare(manifest, source.Get(), SoonEnough());
+  EXPECT_TRUE(fs::exists(ready.program.folder + "/say.sh"));
+  EXPECT_FALSE(fs::exists(ready.program.folder + "/data/word.txt"));
+}
+
+TEST(ProgramCacheTest, AnExecutableOfAnotherContentIsDataLoss) {
+  Folder folder;
+  WriteText(folder / "tool", "what it was");
+  ProgramManifest manifest = DescribeProgram({});
+  std::erase_if(manifest.files, [](const ProgramFile& file) {
+    return file.role != ProgramFile::Role::kExecutable;
+  });
+  manifest.files.front().content = ReadContent(folder / "tool");
+  const ProgramSource source = [](const ProgramFile&, const TakeBytes& take) {
+    take(std::as_bytes(std::span(std::string_view("what it is!"))));
+  };
+  EXPECT_THAT(ErrorText(ErrorCode::kDataLoss,
+                        [&] { CacheIn(folder).Prepare(manifest, source, SoonEnough()); }),
+              HasSubstr(manifest.files.front().path));
   EXPECT_TRUE(fs::is_empty(folder / "cache/programs"));
   EXPECT_TRUE(fs::is_empty(folder / "cache/files"));
 }
