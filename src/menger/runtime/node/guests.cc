@@ -87,9 +87,10 @@ void Guests::PeerDied(Peer& peer) {
 
 // The next one who needs them would have to start them anew, so some wait.
 void Guests::EndSpare() {
-  const auto cpus = static_cast<std::size_t>(node_.scheduler.total().Get("cpu"));
   std::size_t waiting = 0;
   for (const auto& [index, peer] : node_.peers.all()) waiting += peer->guests.size();
+  if (waiting == 0) return;
+  const auto cpus = static_cast<std::size_t>(node_.scheduler.total().Get("cpu"));
   for (; waiting > std::max<std::size_t>(cpus, 1); --waiting) {
     Worker* const longest = IdleForLongest();
     if (longest == nullptr) return;
