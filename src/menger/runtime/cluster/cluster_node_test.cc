@@ -24,6 +24,7 @@ ClusterNodeOptions NodeOptions(const std::string& head, double cpus, const std::
   options.runtime.resources = Resources(cpus, 0);
   if (!own.empty()) options.runtime.resources.Set(own, cpus);
   if (head.empty()) options.listen = "127.0.0.1:0";
+  options.cache_folder = testing::TempDir() + "menger_cluster_cache-" + std::to_string(::getuid());
   return options;
 }
 
