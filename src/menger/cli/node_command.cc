@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "menger/base/error.h"
 #include "menger/base/log.h"
@@ -99,8 +100,9 @@ void List(const NodeArguments& arguments) {
   if (access.address.empty()) {
     throw InvalidArgument("of which cluster? Name its head, as HOST:PORT, or set MENGER_ADDRESS");
   }
+  const std::vector<ListedNode> nodes = ListNodes(access, Deadline::After(kPatience));
   fmt::print("{:<32}  {:<21}  {:<8}  {:<12}  {}\n", "node", "address", "state", "name", "has");
-  for (const ListedNode& listed : ListNodes(access, Deadline::After(kPatience))) {
+  for (const ListedNode& listed : nodes) {
     const NodeRecord& node = listed.node;
     const char* const state = listed.expired                               ? "lost"
                               : node.state == NodeRecord::State::kDraining ? "draining"
