@@ -7,8 +7,14 @@
 namespace menger {
 namespace {
 
-// As many as its ring holds of small ones; what it has not begun can be had back.
-constexpr std::size_t kOutstandingMax = 64;
+// Not begun: as many as its ring holds of small ones; these can be had back.
+constexpr std::size_t kAheadMax = 64;
+
+// What an actor does side by side may all wait for what comes after.
+std::size_t OutstandingMax(const Worker& worker) {
+  if (worker.actor == nullptr) return kAheadMax;
+  return kAheadMax + worker.actor->construction->header().concurrency;
+}
 
 }  // namespace
 
@@ -24,7 +30,7 @@ void BorrowedWorker::Send(std::vector<std::byte> message) {
 }
 
 bool BorrowedWorker::Offer(const Task& task) {
-  if (worker_->outstanding.size() >= kOutstandingMax) return false;
+  if (worker_->outstanding.size() >= OutstandingMax(*worker_)) return false;
   std::vector<ObjectValue> there(task.references);
   std::vector<const ObjectValue*> values(task.references);
   std::size_t bytes = CallBytes(*task.spec, values, task.records);

@@ -142,6 +142,22 @@ class Account {
  private:
   int sum_;
 };
+// Lets nobody go before all have come.
+class Meeting {
+ public:
+  explicit Meeting(int all) : missing_(all) {}
+  int Come() {
+    std::unique_lock lock(mutex_);
+    --missing_;
+    changed_.notify_all();
+    return changed_.wait_for(lock, kPatience, [this] { return missing_ <= 0; }) ? 1 : 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int missing_;
+};
 int Nested(Runtime& runtime, int x) { return runtime.Get(runtime.Call<Square>(x)) + 1; }
 
 CallOptions Far() { return {.resources = {{"far", 1}}}; }
@@ -204,6 +220,17 @@ TEST(TwoNodesTest, ActorsLiveThere) {
   EXPECT_NE(runtime.Get(account.Call<&Account::Where>(), kPatience),
             runtime.Get(runtime.Call<Process>(), kPatience));
   EXPECT_THROW(runtime.Get(account.Call<&Account::Die>(), kPatience), TaskError);
+}
+
+TEST(TwoNodesTest, AnActorThereDoesAsManyCallsAtOnceAsItMay) {
+  constexpr int kCalls = 150;
+  TwoNodes nodes;
+  Runtime runtime(nodes.near());
+  const ActorRef<Meeting> meeting =
+      runtime.CreateActor<Meeting>({.resources = {{"far", 1}}, .concurrency = kCalls}, kCalls);
+  std::vector<ObjectRef<int>> calls;
+  for (int i = 0; i < kCalls; ++i) calls.push_back(meeting.Call<&Meeting::Come>());
+  for (const ObjectRef<int>& call : calls) EXPECT_EQ(runtime.Get(call, kPatience), 1);
 }
 
 TEST(TwoNodesTest, ACheckpointedActorComesBackThere) {
