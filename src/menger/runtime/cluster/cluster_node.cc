@@ -26,6 +26,9 @@ constexpr std::chrono::milliseconds kFarewellMax{300};
 
 NodeLife LifeOf(const NodeRecord& record) { return {record.id, record.epoch}; }
 
+// That no other node has; 53 bits are what JSON's numbers keep.
+std::uint64_t JobOf(const NodeId& id) { return id.low >> 11 | 1; }
+
 std::string WhyOver(NodeLease::End end) {
   return end == NodeLease::End::kNameTaken ? "another node of the cluster has its name"
                                            : "it could not reach the control store of the cluster, "
@@ -100,8 +103,7 @@ void ClusterNode::State::Open() {
     if (is_head()) record_.resources.Set(kHeadResource, 1);
   }
   if (options_.role == Role::kDriver) {
-    // 2^53 is what JSON's numbers keep.
-    record_.job = options_.runtime.job != 0 ? options_.runtime.job : record_.id.low >> 11 | 1;
+    record_.job = options_.runtime.job != 0 ? options_.runtime.job : JobOf(record_.id);
     program_server_ =
         std::make_unique<ProgramServer>(DescribeProgram(options_.runtime.worker_program));
   }
@@ -147,7 +149,7 @@ void ClusterNode::State::Join() {
   streams_->SetEpoch(record_.epoch);
   CheckJob();
   RuntimeOptions runtime = options_.runtime;
-  runtime.job = record_.job != 0 ? record_.job : record_.id.low >> 11 | 1;
+  runtime.job = record_.job != 0 ? record_.job : JobOf(record_.id);
   runtime.resources = record_.resources;
   node_ = new LocalNode(runtime, PlaceOfNode());
   if (options_.role == Role::kNode) {

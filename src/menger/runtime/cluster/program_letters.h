@@ -20,6 +20,7 @@ inline constexpr std::uint64_t kProgramPartBytes = std::uint64_t{1} << 20;
 // So many questions may wait for their answers.
 inline constexpr std::size_t kProgramQuestionsMax = 4;
 
+// What a node asks a driver.
 struct ProgramQuestion {
   enum class Kind : std::uint8_t {
     kManifest,
@@ -30,6 +31,7 @@ struct ProgramQuestion {
   std::uint64_t offset = 0;
 };
 
+// What the driver gives it.
 struct ProgramAnswer {
   enum class Kind : std::uint8_t {
     kManifest,
