@@ -248,6 +248,7 @@ void ClusterNode::State::Over(NodeLease::End end) {
     node_streams_->Forget(LifeOf(other));
     Gone(LifeOf(other), fmt::format("this node's own life in the cluster is over: {}", why));
   }
+  node_->CutOff(fmt::format("this process is no longer one of the cluster: {}", why));
   if (options_.on_over) options_.on_over(why);
 }
 

@@ -110,6 +110,8 @@ class LocalNode final : public Client, private NodeEffects {
   void CannotServe(const NodeLife& node, const std::string& why);
   // False if it was no neighbour.
   bool HearOfEnd(const NodeLife& node, const std::string& why);
+  // No other node will be met any longer: what only they could do fails with this as its cause.
+  void CutOff(const std::string& why);
   // Packets of one node.
   void Arrive(std::vector<Neighbours::Flying> packets);
   // What was posted to it may be lost, and is posted again.

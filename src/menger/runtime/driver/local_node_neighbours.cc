@@ -59,6 +59,10 @@ bool LocalNode::HearOfEnd(const NodeLife& node, const std::string& why) {
   return parted;
 }
 
+void LocalNode::CutOff(const std::string& why) {
+  TellNeighbours([&](Neighbours&) { machine_.CutOff(why); });
+}
+
 bool LocalNode::Part(const NodeLife& node, const std::string& why) {
   const Peer* const peer = neighbours_->FindPeer(node);
   const auto program = peer != nullptr ? programs_.find(peer->index) : programs_.end();

@@ -151,6 +151,8 @@ class NodeMachine {
   Peer& AddPeer(NodeId node, std::uint64_t epoch, Resources total) {
     return parts_.peers.Add(node, epoch, std::move(total));
   }
+  // This node's life among others is over, as `why` says: calls wait for no other node any longer.
+  void CutOff(std::string_view why) { parts_.peers.CutOff(why); }
   // Its calls' workers run a program of its own; it is lent none before it is known as what, to no
   // other node.
   void AwaitProgram(Peer& peer) { peer.program.reset(); }

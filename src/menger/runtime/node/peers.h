@@ -29,6 +29,7 @@ class Peers {
   Peer* FindLife(NodeId node, std::uint64_t epoch);
   void Died(Peer& peer, const TaskFailure& cause);
   void Receive(Peer& peer, const PeerMessage& message);
+  void CutOff(std::string_view why) { cut_off_ = why; }
   static Worker* FindBorrowed(const Peer& peer, LoanNumber loan);
   std::uint64_t KeepFor(const Peer& peer, ObjectValue value);
   void Pulled(Peer* owner, std::uint64_t pull, ObjectValue value);
@@ -75,6 +76,7 @@ class Peers {
   std::map<const SchedulingClass*, std::size_t> homeless_;  // Actors that would live elsewhere.
   std::map<PeerIndex, std::unique_ptr<Peer>> peers_;
   PeerIndex last_peer_ = 0;
+  std::string cut_off_;  // Why no further node will come; "": some may.
   LoanNumber last_loan_ = 0;
   std::uint64_t last_kept_ = 0;
 };

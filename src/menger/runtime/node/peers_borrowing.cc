@@ -67,7 +67,7 @@ bool Peers::IsHopeless(SchedulingClass& scheduling) {
     scheduling.warned = false;
     return false;
   }
-  if (node_.options.node_patience == 0) return true;
+  if (node_.options.node_patience == 0 || !cut_off_.empty()) return true;
   if (scheduling.missing_since == 0) scheduling.missing_since = node_.now;
   const std::int64_t waited = node_.now - scheduling.missing_since;
   if (waited >= kWarnAfter && !std::exchange(scheduling.warned, true)) {
@@ -78,6 +78,7 @@ bool Peers::IsHopeless(SchedulingClass& scheduling) {
 }
 
 std::string Peers::WhyNobody(const SchedulingClass& scheduling) const {
+  if (!cut_off_.empty()) return cut_off_;
   for (const auto& [index, peer] : peers_) {
     if (peer->cannot_serve.empty() || !peer->total.Contains(scheduling.need)) continue;
     return fmt::format("node {} cannot do this program's calls: {}", ToString(peer->node),
