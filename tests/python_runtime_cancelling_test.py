@@ -27,6 +27,8 @@ def add(x, y=1):
 def sleep(seconds, path=None):
     end = time.monotonic() + seconds
     try:
+        if path:
+            pathlib.Path(path).write_text("begun")
         while time.monotonic() < end:
             time.sleep(0.01)
     except KeyboardInterrupt:
@@ -168,15 +170,17 @@ class Cancelling(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "told")
             reference = sleep.remote(60, path)
-            while ray.wait([reference], timeout=0.3)[0]:
-                self.fail("it has not waited")
+            told = pathlib.Path(path)
+            end = time.monotonic() + PATIENCE_S
+            # What is cancelled before its worker has begun it does not run at all.
+            while not (told.exists() and told.read_text() == "begun") and time.monotonic() < end:
+                time.sleep(0.02)
             ray.cancel(reference)
             with self.assertRaises(ray.exceptions.TaskCancelledError):
                 get(reference)
-            end = time.monotonic() + PATIENCE_S
-            while not os.path.exists(path) and time.monotonic() < end:
+            while told.read_text() != "interrupted" and time.monotonic() < end:
                 time.sleep(0.02)
-            self.assertEqual(pathlib.Path(path).read_text(), "interrupted")
+            self.assertEqual(told.read_text(), "interrupted")
 
     def test_what_waits_for_another_is_interrupted_once(self):
         @ray.remote
