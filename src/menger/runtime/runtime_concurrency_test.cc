@@ -92,6 +92,13 @@ class Farewell {
   std::atomic<int> naps_ = 0;
 };
 
+// As Meeting, and all who come stand before its door by then.
+class LateMeeting : public Meeting {
+ public:
+  LateMeeting() { std::this_thread::sleep_for(milliseconds(300)); }
+  bool Bring(const std::string& /*luggage*/, int count) { return Arrive(count); }
+};
+
 class ConcurrencyTest : public testing::Test {
  protected:
   ActorRef<Meeting> Make(int concurrency, ActorOptions options = {}) {
@@ -106,6 +113,18 @@ TEST_F(ConcurrencyTest, CallsMeet) {
   const ActorRef<Meeting> meeting = Make(4);
   std::vector<ObjectRef<bool>> met;
   for (int i = 0; i < 4; ++i) met.push_back(meeting.Call<&Meeting::Arrive>(4));
+  EXPECT_THAT(runtime.Get(met, kPatience), testing::Each(true));
+}
+
+// All begin before any of them is finished, though the way to the worker holds no more than half.
+TEST_F(ConcurrencyTest, MoreCallsMeetThanTheWayToTheWorkerHolds) {
+  constexpr int kCalls = 300;
+  const std::string luggage(60'000, 'x');
+  const auto meeting = runtime.CreateActor<LateMeeting>({.concurrency = kCalls});
+  std::vector<ObjectRef<bool>> met;
+  for (int i = 0; i < kCalls; ++i) {
+    met.push_back(meeting.Call<&LateMeeting::Bring>(luggage, kCalls));
+  }
   EXPECT_THAT(runtime.Get(met, kPatience), testing::Each(true));
 }
 

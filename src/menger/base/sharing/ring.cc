@@ -89,6 +89,11 @@ bool RingWriter::HasRoom(std::uint64_t bytes) {
          capacity_ - (reserved_ - ReadReleased()) >= bytes;
 }
 
+bool RingWriter::HasRoomFor(std::size_t bytes) {
+  const std::uint64_t size = EntrySize(bytes);
+  return HasRoom(PaddingBefore(size) + size);
+}
+
 std::span<std::byte> RingWriter::Reserve(std::size_t bytes, RingEntryKind kind) {
   if (bytes > max_bytes()) {
     throw InvalidArgument("an entry of {} bytes does not fit a ring of {}: {} bytes at most", bytes,

@@ -69,6 +69,9 @@ class RingWriter {
   // DataLoss if the reader's position is one that it cannot have.
   std::span<std::byte> Reserve(std::size_t bytes, RingEntryKind kind = RingEntryKind::kPlain);
 
+  // Whether Reserve would give that room now. Throws DataLoss as it does.
+  bool HasRoomFor(std::size_t bytes);
+
   // Of the entry reserved last.
   RingPosition last() const { return last_; }
 

@@ -120,11 +120,14 @@ TEST(RingTest, BehavesAsAQueueThatHoldsItsCapacity) {
         case 1: {
           Item item{.text = std::string(random() % (capacity / 4 + 1), 'a' + random() % 26),
                     .claimable = random() % 2 == 0};
+          const bool has_room = ring.writer.HasRoomFor(item.text.size());
           if (ring.Write(item.text,
                          item.claimable ? RingEntryKind::kClaimable : RingEntryKind::kPlain)) {
+            EXPECT_TRUE(has_room);
             item.position = ring.writer.last();
             reserved.push_back(item);
           } else {
+            EXPECT_FALSE(has_room);
             // Full means that it is: with padding of at most one entry.
             std::size_t held = 0;
             for (const auto* items : {&reserved, &published, &read}) {

@@ -35,7 +35,8 @@ bool ProcessWorker::Try(const Step& step) {
 }
 
 bool ProcessWorker::Offer(const Task& task) {
-  if (!waiting_.empty() || ended_) return false;
+  if (ended_) return false;
+  if (!waiting_.empty()) return Refuse(1);
   loan_.reset();
   std::vector<const ObjectValue*> values(task.references);
   std::size_t bytes = CallBytes(*task.spec, values, task.records);
@@ -50,7 +51,8 @@ bool ProcessWorker::Offer(const Task& task) {
   }
   return Try([&] {
     const std::span<std::byte> out = out_.Reserve(bytes, RingEntryKind::kClaimable);
-    if (out.data() == nullptr) return false;
+    if (out.data() == nullptr) return Refuse(bytes);
+    refused_ = 0;
     if (task.header().kind == CallKind::kConstruct) {
       owner_.NameWorker(index_, machine_.NameOf(task));
     }
@@ -60,6 +62,14 @@ bool ProcessWorker::Offer(const Task& task) {
     out_.Publish();
     return true;
   });
+}
+
+// Its node shall hear when there is room: a worker that does many calls at once may have begun all
+// that it was given long before it finishes one.
+bool ProcessWorker::Refuse(std::size_t bytes) {
+  refused_ = bytes;
+  Attend();
+  return false;
 }
 
 bool ProcessWorker::Recall(const Task& task) {
@@ -165,8 +175,7 @@ void ProcessWorker::SendWaiting() {
 // Calls that it has not begun fill the ring, and those that it does may wait for these messages.
 void ProcessWorker::MakeRoom() {
   SendWaiting();
-  if (worker_ == nullptr) return;
-  if (waiting_.empty()) return machine_.HasRoomAgain(*worker_);
+  if (worker_ == nullptr || waiting_.empty()) return;
   if (loan_ != nullptr) {
     loan_->GiveBackCalls();
   } else {
@@ -175,11 +184,18 @@ void ProcessWorker::MakeRoom() {
   announce_ = true;
 }
 
+void ProcessWorker::LookForRoom() {
+  if (!waiting_.empty() || !Try([&] { return out_.HasRoomFor(refused_); })) return;
+  refused_ = 0;
+  machine_.HasRoomAgain(*worker_);
+}
+
 // ---- From the worker.
 
 bool ProcessWorker::Drain(NodeMachine&) {
   if (ended_) return false;
   if (!waiting_.empty()) MakeRoom();
+  if (refused_ > 0) LookForRoom();
   bool any = false;
   while (const RingEntry entry = in_.Next()) {
     any = true;
@@ -197,7 +213,7 @@ void ProcessWorker::Attend() {
 
 bool ProcessWorker::Settle(bool more) {
   if (std::exchange(announce_, false)) Announce();
-  attended_ = (more || !waiting_.empty()) && !ended_;
+  attended_ = (more || refused_ > 0 || !waiting_.empty()) && !ended_;
   return attended_;
 }
 

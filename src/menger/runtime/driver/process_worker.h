@@ -104,8 +104,10 @@ class ProcessWorker final : public WorkerTalk {
   // its end.
   template <typename Step>
   bool Try(const Step& step);
+  bool Refuse(std::size_t bytes);
   void SendWaiting();
   void MakeRoom();
+  void LookForRoom();
 
   WorkerOwner& owner_;
   FileDescriptor control_;
@@ -114,6 +116,7 @@ class ProcessWorker final : public WorkerTalk {
   RingReader in_;
   std::array<RingPosition, kPlaces> positions_{};  // By lease.
   std::deque<Waiting> waiting_;
+  std::size_t refused_ = 0;  // Bytes of a call that found no room; 0: the last one did.
   std::unique_ptr<LentWorker> loan_;
   bool announce_ = false;
   bool attended_ = false;  // The owner knows.
