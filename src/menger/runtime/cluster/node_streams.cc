@@ -232,12 +232,14 @@ void NodeStreams::Send(const std::vector<Neighbours::Flying>& packets) {
     const auto found = nodes_.find(KeyOf(flying.node));
     if (found == nodes_.end()) continue;
     Lane& lane = found->second.lanes[PlaceOf(flying.lane)];
-    if (lane.stream != nullptr) SendOn(lane, EncodePacket<NodeLetter>(flying.packet));
+    if (lane.stream != nullptr) {
+      SendOn(lane, {EncodePacket<NodeLetter>(flying.packet), flying.packet.letter.part});
+    }
   }
 }
 
-void NodeStreams::SendOn(Lane& lane, std::vector<std::byte> frame) {
-  if (lane.unsent.empty() && lane.stream->TrySend(frame)) return;
+void NodeStreams::SendOn(Lane& lane, Frame frame) {
+  if (lane.unsent.empty() && lane.stream->TrySend(frame.head, frame.tail)) return;
   lane.unsent.push_back(std::move(frame));
 }
 
@@ -245,7 +247,9 @@ void NodeStreams::HasRoom(PeerStream& stream) {
   const MutexLock lock(mutex_);
   Lane* const lane = LaneOf(stream);
   if (lane == nullptr) return;
-  while (!lane->unsent.empty() && lane->stream->TrySend(lane->unsent.front())) {
+  while (!lane->unsent.empty()) {
+    const Frame& first = lane->unsent.front();
+    if (!lane->stream->TrySend(first.head, first.tail)) return;
     lane->unsent.pop_front();
   }
 }

@@ -77,10 +77,14 @@ class NodeStreams final : public PeerStreamOwner {
   // connection that fails says only to which address.
   class Dialled;
 
+  struct Frame {
+    std::vector<std::byte> head;
+    SharedBytes tail;
+  };
   struct Lane {
     std::shared_ptr<PeerStream> stream;         // Null while there is none,
     std::int64_t since = 0;                     // since then.
-    std::deque<std::vector<std::byte>> unsent;  // It had no room for these.
+    std::deque<Frame> unsent;                   // It had no room for these.
     Dialled* dialled = nullptr;
     bool connecting = false;
     int not_found = 0;  // So many attempts, since there was a stream, found nobody.
@@ -99,7 +103,7 @@ class NodeStreams final : public PeerStreamOwner {
   static Key KeyOf(const NodeLife& life) { return {life.node, life.epoch}; }
   // Null if there is none, or it is not the stream that counts.
   Lane* LaneOf(const PeerStream& stream) MENGER_REQUIRES(mutex_);
-  static void SendOn(Lane& lane, std::vector<std::byte> frame);
+  static void SendOn(Lane& lane, Frame frame);
   void DialFailed(const NodeLife& node, PeerLane lane, const Error& why);
   void Lost(Lane& lane, const Error& why) MENGER_REQUIRES(mutex_);
   void Close(Node& node) MENGER_REQUIRES(mutex_);

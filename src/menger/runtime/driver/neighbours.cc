@@ -90,7 +90,7 @@ void Neighbours::Send(PeerIndex to, NodeLetter letter) {
 }
 
 void Neighbours::SendBulk(PeerIndex to, NodeLetter letter) {
-  const std::uint64_t bytes = letter.bytes.size();
+  const std::uint64_t bytes = letter.part.size();
   if (Neighbour* const neighbour = Find(to)) neighbour->bulk.Send(std::move(letter), bytes);
 }
 
@@ -113,8 +113,11 @@ void Neighbours::Arrive(Flying flying) {
   if (from == nullptr) return;
   std::vector<NodeLetter> letters;
   Link& link = flying.lane == PeerLane::kControl ? from->control : from->bulk;
+  NodeLetter& letter = flying.packet.letter;
+  // It waits for others.
+  if (flying.packet.number != link.next()) letter.part = letter.part.Kept();
   link.Arrived(std::move(flying.packet), letters);
-  for (NodeLetter& letter : letters) Take(*from, letter);
+  for (NodeLetter& next : letters) Take(*from, next);
 }
 
 void Neighbours::Take(Neighbour& from, NodeLetter& letter) {
@@ -253,17 +256,33 @@ Object* Neighbours::FindValue(const NodeLife& owner, std::uint64_t pull, std::ui
 void Neighbours::SendValue(Neighbour& to, const NodeLetter& wish) {
   NodeLetter letter = wish;
   letter.kind = NodeLetter::Kind::kNone;
-  const Object* const object = FindValue({wish.owner, wish.epoch}, wish.pull, wish.name);
+  Object* const object = FindValue({wish.owner, wish.epoch}, wish.pull, wish.name);
   if (object == nullptr) return SendBulk(to.peer, std::move(letter));
   letter.kind = NodeLetter::Kind::kPart;
   std::span<const std::byte> rest = store_.Read(object->value.extent);
   letter.total = rest.size();
+  letter.part.keeper = Keep(*object);
   do {
     const auto part = rest.first(std::min(rest.size(), kPartBytes));
     rest = rest.subspan(part.size());
-    letter.bytes.assign(part.begin(), part.end());
+    letter.part.bytes = part;
     SendBulk(to.peer, letter);
   } while (!rest.empty());
+}
+
+// It is not moved while it is on its way.
+std::shared_ptr<const void> Neighbours::Keep(Object& object) {
+  machine_.objects().Pin(kDriver, object);
+  return going_.emplace_back(std::make_shared<Object*>(&object));
+}
+
+// Of what nobody sends any longer: neither a link nor a stream has it.
+void Neighbours::ForgetGone() {
+  std::erase_if(going_, [this](const std::shared_ptr<Object*>& one) {
+    if (one.use_count() > 1) return false;
+    machine_.objects().Unpin(kDriver, **one);
+    return true;
+  });
 }
 
 void Neighbours::TakePart(const NodeLetter& letter) {
@@ -276,16 +295,18 @@ void Neighbours::TakePart(const NodeLetter& letter) {
     SharedExtent extent;
     if (store_.Allocate(segment_, letter.total, extent)) coming->extent = extent;
   }
-  const bool fits = coming->extent && coming->filled + letter.bytes.size() <= letter.total &&
+  const bool fits = coming->extent && coming->filled + letter.part.size() <= letter.total &&
                     letter.total == coming->extent->bytes;
   if (letter.kind == NodeLetter::Kind::kNone || !fits) {
     const Coming failed = *coming;
     coming_.erase(coming);
     return EndComing(failed, /*arrived=*/false);
   }
-  std::ranges::copy(letter.bytes, store_.Write(*coming->extent).begin() +
-                                      static_cast<std::ptrdiff_t>(coming->filled));
-  coming->filled += letter.bytes.size();
+  const auto rest = store_.Write(*coming->extent).subspan(coming->filled);
+  if (letter.part.size() > 0) {
+    std::memcpy(rest.data(), letter.part.bytes.data(), letter.part.size());
+  }
+  coming->filled += letter.part.size();
   if (coming->filled < letter.total) return;
   const Coming arrived = *coming;
   coming_.erase(coming);
@@ -305,6 +326,7 @@ void Neighbours::EndComing(const Coming& coming, bool arrived) {
 bool Neighbours::Work() {
   const std::vector<Coming> copies = std::exchange(here_already_, {});
   for (const Coming& copy : copies) CopyHere(copy);
+  ForgetGone();
   return !copies.empty();
 }
 
@@ -315,7 +337,8 @@ void Neighbours::CopyHere(Coming coming) {
       object != nullptr && store_.Allocate(segment_, object->value.extent.bytes, extent);
   if (room) {
     coming.extent = extent;
-    std::ranges::copy(store_.Read(object->value.extent), store_.Write(extent).begin());
+    const auto from = store_.Read(object->value.extent);
+    std::memcpy(store_.Write(extent).data(), from.data(), from.size());
   }
   EndComing(coming, room);
 }

@@ -105,6 +105,8 @@ class Neighbours final : private LetterBox {
 
   Object* FindValue(const NodeLife& owner, std::uint64_t pull, std::uint64_t name);
   void SendValue(Neighbour& to, const NodeLetter& wish);
+  std::shared_ptr<const void> Keep(Object& object);
+  void ForgetGone();
   void TakePart(const NodeLetter& letter);
   void EndComing(const Coming& coming, bool arrived);
   void CopyHere(Coming coming);
@@ -116,6 +118,7 @@ class Neighbours final : private LetterBox {
   const std::uint32_t segment_;  // Where values come to.
   std::map<PeerIndex, Neighbour> neighbours_;
   std::vector<Coming> coming_;
+  std::vector<std::shared_ptr<Object*>> going_;  // Values that are sent: pinned, one a wish.
   std::vector<Coming> here_already_;  // To be copied by Work.
 };
 

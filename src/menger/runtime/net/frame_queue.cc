@@ -25,7 +25,7 @@ bool FrameHead::IsRight() const { return (bytes ^ check) == kMark; }
 
 // The last piece, if nobody writes it and it has room; else a new one.
 std::vector<std::byte>& FrameQueue::OpenBytes(std::size_t bytes) {
-  const bool may_grow = pieces_.size() > taken_ && !pieces_.back().payload.valid() &&
+  const bool may_grow = pieces_.size() > taken_ && pieces_.back().shared.size() == 0 &&
                         pieces_.back().bytes.size() + bytes <= kPieceBytes;
   if (!may_grow) {
     const bool many = pieces_.size() > taken_;  // Then this one will be filled, too.
@@ -35,7 +35,7 @@ std::vector<std::byte>& FrameQueue::OpenBytes(std::size_t bytes) {
   return pieces_.back().bytes;
 }
 
-FrameQueue::Added FrameQueue::AddLocked(std::span<const std::byte> head, const Payload& tail) {
+FrameQueue::Added FrameQueue::AddLocked(std::span<const std::byte> head, const SharedBytes& tail) {
   const std::size_t all = head.size() + tail.size();
   const bool copies = tail.size() <= kCopiedMax;
   const FrameHead frame = FrameHead::For(all);
@@ -44,15 +44,15 @@ FrameQueue::Added FrameQueue::AddLocked(std::span<const std::byte> head, const P
   Append(bytes, std::as_bytes(std::span(&frame, 1)));
   Append(bytes, head);
   if (copies) {
-    Append(bytes, tail.bytes());
+    Append(bytes, tail.bytes);
   } else {
-    pieces_.emplace_back().payload = tail;
+    pieces_.emplace_back().shared = tail.Kept();
   }
   bytes_ += sizeof frame + all;
   return std::exchange(idle_, false) ? Added::kFirst : Added::kYes;
 }
 
-FrameQueue::Added FrameQueue::Add(std::span<const std::byte> head, const Payload& tail) {
+FrameQueue::Added FrameQueue::Add(std::span<const std::byte> head, const SharedBytes& tail) {
   const MutexLock lock(mutex_);
   if (closed_) return Added::kRefused;
   // One that is larger than all the room goes where nothing else waits.
@@ -74,7 +74,7 @@ std::vector<std::span<const std::byte>> FrameQueue::Next() {
   std::vector<std::span<const std::byte>> given;
   while (taken_ < pieces_.size() && taken_ < kPiecesMax && !closed_) {
     const Piece& piece = pieces_[taken_++];
-    given.push_back(piece.payload.valid() ? piece.payload.bytes() : std::span(piece.bytes));
+    given.push_back(piece.shared.size() > 0 ? piece.shared.bytes : std::span<const std::byte>(piece.bytes));
   }
   idle_ = given.empty();
   return given;

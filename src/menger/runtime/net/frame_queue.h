@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "menger/base/mutex.h"
-#include "menger/runtime/values/object_value.h"
+#include "menger/runtime/values/shared_bytes.h"
 
 namespace menger {
 
@@ -31,7 +31,7 @@ class FrameQueue {
     kYes,
     kFirst,  // Likewise, and whoever takes is to be told: it has found nothing.
   };
-  Added Add(std::span<const std::byte> head, const Payload& tail);
+  Added Add(std::span<const std::byte> head, const SharedBytes& tail);
   // An empty frame, where there is nothing else: the other end sees that this one lives.
   Added AddBeat();
 
@@ -48,11 +48,11 @@ class FrameQueue {
   // One or the other.
   struct Piece {
     std::vector<std::byte> bytes;
-    Payload payload;
-    std::size_t size() const { return bytes.size() + payload.size(); }
+    SharedBytes shared;
+    std::size_t size() const { return bytes.size() + shared.size(); }
   };
   std::vector<std::byte>& OpenBytes(std::size_t bytes) MENGER_REQUIRES(mutex_);
-  Added AddLocked(std::span<const std::byte> head, const Payload& tail) MENGER_REQUIRES(mutex_);
+  Added AddLocked(std::span<const std::byte> head, const SharedBytes& tail) MENGER_REQUIRES(mutex_);
 
   const std::size_t bytes_max_;
   Mutex mutex_;

@@ -5,7 +5,7 @@
 namespace menger {
 
 void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
-  const auto& [kind, loan, lease, owner, epoch, pull, name, total, message, bytes] = letter;
+  const auto& [kind, loan, lease, owner, epoch, pull, name, total, message, bytes, part] = letter;
   writer.Add(static_cast<std::uint8_t>(kind));
   switch (kind) {
     case NodeLetter::Kind::kMessage:
@@ -26,8 +26,7 @@ void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
       writer.Add(epoch);
       writer.Add(pull);
       writer.Add(name);
-      writer.Add(total);
-      return writer.AddBytes(bytes);
+      return writer.Add(total);
     case NodeLetter::Kind::kLeave:
       return;
   }
@@ -35,17 +34,14 @@ void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
 
 void ReadLetter(WireReader& reader, NodeLetter& letter) {
   letter.kind = reader.TakeEnumerator(NodeLetter::Kind::kLeave, "letter");
-  const auto take_bytes = [&] {
-    const std::span<const std::byte> bytes = reader.TakeRest();
-    letter.bytes.assign(bytes.begin(), bytes.end());
-  };
   switch (letter.kind) {
     case NodeLetter::Kind::kMessage:
       return ReadLetter(reader, letter.message);
     case NodeLetter::Kind::kToWorker:
     case NodeLetter::Kind::kFromWorker:
       letter.loan = reader.Take<std::uint64_t>("loan");
-      return take_bytes();
+      letter.bytes = reader.TakeRestCopy();
+      return;
     case NodeLetter::Kind::kRecall:
     case NodeLetter::Kind::kInterrupt:
     case NodeLetter::Kind::kReturned:
@@ -60,7 +56,8 @@ void ReadLetter(WireReader& reader, NodeLetter& letter) {
       letter.pull = reader.Take<std::uint64_t>("pull");
       letter.name = reader.Take<std::uint64_t>("name");
       letter.total = reader.Take<std::uint64_t>("total");
-      return take_bytes();
+      letter.part.bytes = reader.TakeRest();
+      return;
     case NodeLetter::Kind::kLeave:
       return;
   }

@@ -6,6 +6,7 @@
 
 #include "menger/runtime/net/wire_bytes.h"
 #include "menger/runtime/node/peer_message.h"
+#include "menger/runtime/values/shared_bytes.h"
 
 namespace menger {
 
@@ -26,7 +27,7 @@ struct NodeLetter {
     // The receiver shall send the value that it has as `name`, or knows by `pull` where it is the
     // owner itself; whose it is say `owner` and `epoch`.
     kSend,
-    kPart,   // Of a value of `total` bytes these, in order;
+    kPart,   // Of a value of `total` bytes `part`, in order;
     kNone,   // or there is no such value.
     kLeave,  // The sender's life ends with this.
   };
@@ -40,10 +41,12 @@ struct NodeLetter {
   std::uint64_t total = 0;
   PeerMessage message;
   std::vector<std::byte> bytes;
+  SharedBytes part;
 };
 
+// Without the part, which is sent behind all others, from where it lies.
 void WriteLetter(WireWriter& writer, const NodeLetter& letter);
-// Throws InvalidArgument. What `bytes` says is its reader's to check.
+// Throws InvalidArgument. What `bytes` says is its reader's to check. A part is where it was read.
 void ReadLetter(WireReader& reader, NodeLetter& letter);
 
 }  // namespace menger

@@ -7,7 +7,7 @@
 
 #include "menger/base/error.h"
 #include "menger/runtime/net/handshake.h"
-#include "menger/runtime/values/object_value.h"
+#include "menger/runtime/values/shared_bytes.h"
 
 namespace menger {
 
@@ -34,7 +34,7 @@ class PeerStream {
   // waits: false where so much waits to be sent that there is no room (PeerStreamOwner::HasRoom
   // follows), or the stream has ended. What is sent before the stream's thread comes to it goes in
   // one system call. Throws InvalidArgument for an empty frame and one that is too long.
-  virtual bool TrySend(std::span<const std::byte> head, const Payload& tail = {}) = 0;
+  virtual bool TrySend(std::span<const std::byte> head, const SharedBytes& tail = {}) = 0;
 
   // PeerStreamOwner::Ended follows, unless it has been called. What waits to be sent is dropped.
   virtual void Close() = 0;

@@ -238,7 +238,7 @@ void Session::Beat() {
   Await(options_.heartbeat_every, &Session::Beat);
 }
 
-bool Session::TrySend(std::span<const std::byte> head, const Payload& tail) {
+bool Session::TrySend(std::span<const std::byte> head, const SharedBytes& tail) {
   const std::size_t bytes = head.size() + tail.size();
   if (bytes == 0 || bytes > options_.frame_bytes_max) {
     throw InvalidArgument("a frame of {} bytes cannot be sent; it must have from 1 to {}", bytes,

@@ -44,7 +44,7 @@ class Session final : public PeerStream, public std::enable_shared_from_this<Ses
 
   // ---- As PeerStream.
   const OtherEnd& peer() const override { return peer_; }
-  bool TrySend(std::span<const std::byte> head, const Payload& tail) override;
+  bool TrySend(std::span<const std::byte> head, const SharedBytes& tail) override;
   void Close() override;
 
  private:

@@ -20,9 +20,11 @@ class WireWriter {
  public:
   template <std::unsigned_integral T>
   void Add(T number) {
+    std::array<std::byte, sizeof(T)> bytes;
     for (std::size_t i = 0; i < sizeof(T); ++i) {
-      bytes_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(number) >> (8 * i)));
+      bytes[i] = static_cast<std::byte>(static_cast<std::uint64_t>(number) >> (8 * i));
     }
+    AddBytes(bytes);
   }
   void Add(const Id& id) {
     Add(id.high);
@@ -68,6 +70,10 @@ class WireReader {
   std::size_t TakeCount(std::size_t element_bytes, const char* name);
   std::span<const std::byte> TakeBytes(std::size_t bytes, const char* name);
   std::span<const std::byte> TakeRest() { return TakeBytes(bytes_.size(), ""); }
+  std::vector<std::byte> TakeRestCopy() {
+    const std::span<const std::byte> rest = TakeRest();
+    return {rest.begin(), rest.end()};
+  }
   // All was taken, or it is refused.
   void Finish() const;
 

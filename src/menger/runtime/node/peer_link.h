@@ -43,6 +43,9 @@ class PeerLink {
     letters_.push_back({std::move(letter), bytes});
   }
 
+  // Of the letter that comes next, if none is lost.
+  std::uint64_t next() const { return arrived_ + 1; }
+
   // What was sent may be lost: all of it goes out next.
   void SendAgain() { again_ = owes_ = true; }
 
