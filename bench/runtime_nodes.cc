@@ -272,9 +272,7 @@ int Main(int argc, char** argv) {
   Settings settings;
   std::string part;
   CLI::App app("Measures what a cluster, that of MENGER_ADDRESS, costs a program and wins for it.");
-  app.add_option("--part", part, "what is measured")
-      ->required()
-      ->check(CLI::IsMember(parts));
+  app.add_option("--part", part, "what is measured")->required()->check(CLI::IsMember(parts));
   app.add_option("--nodes", settings.nodes, "nodes there are; node i has the resource n<i>");
   app.add_option("--workers", settings.workers, "CPUs of each node");
   app.add_option("--seconds", settings.seconds, "of a measurement");

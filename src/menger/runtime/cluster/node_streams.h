@@ -82,9 +82,9 @@ class NodeStreams final : public PeerStreamOwner {
     SharedBytes tail;
   };
   struct Lane {
-    std::shared_ptr<PeerStream> stream;         // Null while there is none,
-    std::int64_t since = 0;                     // since then.
-    std::deque<Frame> unsent;                   // It had no room for these.
+    std::shared_ptr<PeerStream> stream;  // Null while there is none,
+    std::int64_t since = 0;              // since then.
+    std::deque<Frame> unsent;            // It had no room for these.
     Dialled* dialled = nullptr;
     bool connecting = false;
     int not_found = 0;  // So many attempts, since there was a stream, found nobody.

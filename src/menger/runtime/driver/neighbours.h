@@ -119,7 +119,7 @@ class Neighbours final : private LetterBox {
   std::map<PeerIndex, Neighbour> neighbours_;
   std::vector<Coming> coming_;
   std::vector<std::shared_ptr<Object*>> going_;  // Values that are sent: pinned, one a wish.
-  std::vector<Coming> here_already_;  // To be copied by Work.
+  std::vector<Coming> here_already_;             // To be copied by Work.
 };
 
 }  // namespace menger

@@ -74,7 +74,8 @@ std::vector<std::span<const std::byte>> FrameQueue::Next() {
   std::vector<std::span<const std::byte>> given;
   while (taken_ < pieces_.size() && taken_ < kPiecesMax && !closed_) {
     const Piece& piece = pieces_[taken_++];
-    given.push_back(piece.shared.size() > 0 ? piece.shared.bytes : std::span<const std::byte>(piece.bytes));
+    given.push_back(piece.shared.size() > 0 ? piece.shared.bytes
+                                            : std::span<const std::byte>(piece.bytes));
   }
   idle_ = given.empty();
   return given;

@@ -94,6 +94,41 @@ TEST_F(CopiesTest, EachPlaceServesTwoAtATimeAndNewCopiesServeOthers) {
   EXPECT_EQ(freed, std::vector<std::uint64_t>{64});
 }
 
+// For as long as the bytes would take, which are 10 ms here.
+TEST_F(CopiesTest, ACallWaitsForAWorkerWhereItsArgumentLies) {
+  const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 10'000'000));
+  Submit({value});
+  Worker& far = Borrow(*others[1]);
+  EXPECT_TRUE(queues[far.index].empty());
+  EXPECT_TRUE(Messages(Kind::kPull).empty());
+  Worker& near = Borrow(*others[0]);
+  EXPECT_EQ(queues[near.index].size(), 1);
+  EXPECT_TRUE(Messages(Kind::kPull).empty());
+}
+
+TEST_F(CopiesTest, ACallDoesNotWaitForLongerThanItsArgumentTakes) {
+  machine.SetTime(1'000'000'000);
+  const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 10'000'000));
+  Submit({value});
+  Borrow(*others[1]);
+  EXPECT_TRUE(Messages(Kind::kPull).empty());
+  machine.SetTime(1'009'000'000);
+  EXPECT_LE(machine.next_deadline(), 1'010'000'000);
+  machine.Run();
+  EXPECT_TRUE(Messages(Kind::kPull).empty());
+  machine.SetTime(1'010'000'000);
+  machine.Run();
+  EXPECT_EQ(Messages(Kind::kPull).size(), 1);
+}
+
+TEST_F(CopiesTest, OthersGoBeforeACallThatWaitsForItsArgument) {
+  const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 10'000'000));
+  Submit({value});
+  Submit();
+  EXPECT_EQ(queues[Borrow(*others[1]).index].size(), 1);
+  EXPECT_TRUE(Messages(Kind::kPull).empty());
+}
+
 TEST_F(CopiesTest, AValueIsLostWithItsLastCopy) {
   const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 100));
   Submit({value});

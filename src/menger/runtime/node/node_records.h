@@ -149,6 +149,7 @@ struct Task {
   Worker* awaited_by = nullptr;  // Of another node, to which its arguments are on their way.
   LeaseNumber lease = 0;
   std::int64_t offered_at = 0;
+  std::int64_t nearer_since = 0;  // It could have begun, away from its arguments; 0: it could not.
   SchedulingClass* scheduling = nullptr;
   FunctionTimes* times = nullptr;
   Actor* actor = nullptr;

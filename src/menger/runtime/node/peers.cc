@@ -66,9 +66,9 @@ Worker* Peers::FindBorrowed(const Peer& peer, LoanNumber loan) {
 }
 
 void Peers::TellScheduler() {
-  std::vector<Resources> elsewhere;
+  std::vector<Scheduler::Elsewhere> elsewhere;
   for (const auto& [index, peer] : peers_) {
-    if (peer->cannot_serve.empty()) elsewhere.push_back(peer->total);
+    if (peer->cannot_serve.empty()) elsewhere.push_back({index, peer->total});
   }
   node_.scheduler.SetElsewhere(std::move(elsewhere));
 }

@@ -146,8 +146,12 @@ class Scheduler {
   void Empty(Worker& worker, std::vector<Task*>& recalled);
 
   // ---- Workers of other nodes (scheduler_loans.cc).
-  // What each of the others has in all.
-  void SetElsewhere(std::vector<Resources> elsewhere);
+  // Another node, and what it has in all.
+  struct Elsewhere {
+    PeerIndex node = 0;
+    Resources total;
+  };
+  void SetElsewhere(std::vector<Elsewhere> elsewhere);
   // What none of them has may yet come: see NodeMachineOptions::node_patience.
   void AwaitNodes() { awaits_nodes_ = true; }
   // NodeMachineOptions::only_borrows. Before all else.
@@ -265,7 +269,8 @@ class Scheduler {
   static void StopAwaiting(Task& task);
   bool IsAwaited(const Task& task) const;
   Task* NextFor(const Worker& worker, SchedulingClass& scheduling);
-  Task* NextNotAwaited(const Worker& worker, const SchedulingClass& scheduling) const;
+  Task* NextFree(const Worker& worker, const SchedulingClass& scheduling);
+  bool AwaitsNearer(const Worker& worker, Task& task);
   double MissingNanoseconds(const Task& task, PeerIndex node) const;
   double CostOf(const Worker& worker, const Task* next) const;
   void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled);
@@ -284,7 +289,8 @@ class Scheduler {
   int blocked_ = 0;    // of these whose call waits,
   int busy_ = 0;       // which have calls,
   int stacked_ = 0;    // and which more than one.
-  std::vector<Resources> elsewhere_;
+  std::vector<Elsewhere> elsewhere_;
+  std::int64_t no_nearer_at_ = 0;  // A call goes where it can then; 0: none waits for a nearer one.
   bool awaits_nodes_ = false;
   bool only_borrows_ = false;
   ObjectTable* objects_;

@@ -10,7 +10,7 @@ namespace menger {
 
 bool Scheduler::IsElsewhere(const Resources& need) const {
   return std::any_of(elsewhere_.begin(), elsewhere_.end(),
-                     [&need](const Resources& total) { return total.Contains(need); });
+                     [&need](const Elsewhere& other) { return other.total.Contains(need); });
 }
 
 void Scheduler::OnlyBorrow() {
@@ -25,7 +25,7 @@ void Scheduler::CheckElsewhere(const Resources& need, bool was_elsewhere) const 
   throw InvalidArgument("no worker can ever run this call: {}", missing);
 }
 
-void Scheduler::SetElsewhere(std::vector<Resources> elsewhere) {
+void Scheduler::SetElsewhere(std::vector<Elsewhere> elsewhere) {
   elsewhere_ = std::move(elsewhere);
   for (const auto& scheduling : classes_) {
     scheduling->was_elsewhere |= scheduling->foreign && IsElsewhere(scheduling->need);
@@ -93,7 +93,8 @@ namespace {
 constexpr double kHopNanoseconds = 100'000;  // To another node and back.
 constexpr double kNanosecondsPerByte = 1;    // Between nodes.
 constexpr std::int64_t kAwaited = 10'000'000'000;
-constexpr int kLookedAt = 16;  // Calls, for one whose arguments are there.
+constexpr int kLookedAt = 16;        // Calls, for one whose arguments are there.
+constexpr double kNearerMax = 20e6;  // Nanoseconds.
 
 }  // namespace
 
@@ -149,16 +150,36 @@ Task* Scheduler::NextFor(const Worker& worker, SchedulingClass& scheduling) {
   if (worker.awaits != nullptr) return worker.awaits;
   Task* const first = Next(scheduling);
   if (first == nullptr || (worker.lender == 0 && !IsAwaited(*first))) return first;
-  return NextNotAwaited(worker, scheduling);
+  return NextFree(worker, scheduling);
 }
 
-Task* Scheduler::NextNotAwaited(const Worker& worker, const SchedulingClass& scheduling) const {
+// A worker of a node that has more of its arguments may be had, or come free, soon. So it waits,
+// but no longer than it would take to bring them: delay scheduling (Zaharia et al. 2010). A node
+// that has workers to spare lends one within a hop.
+bool Scheduler::AwaitsNearer(const Worker& worker, Task& task) {
+  if (worker.lender == 0 || task.references == 0 || task.scheduling->group != nullptr) return false;
+  const double missing = MissingNanoseconds(task, worker.lender);
+  if (missing <= kHopNanoseconds) return false;
+  const bool any_nearer = std::ranges::any_of(elsewhere_, [&](const Elsewhere& other) {
+    return other.total.Contains(task.scheduling->need) &&
+           MissingNanoseconds(task, other.node) + kHopNanoseconds < missing;
+  });
+  if (!any_nearer) return false;
+  if (task.nearer_since == 0) task.nearer_since = now_;
+  const auto until = task.nearer_since + static_cast<std::int64_t>(std::min(missing, kNearerMax));
+  if (now_ >= until) return false;
+  no_nearer_at_ = no_nearer_at_ == 0 ? until : std::min(no_nearer_at_, until);
+  return true;
+}
+
+// Neither awaited, nor in wait for another worker.
+Task* Scheduler::NextFree(const Worker& worker, const SchedulingClass& scheduling) {
   Task* first = nullptr;
   int looked_at = 0;
   for (const auto& [turn, tasks] : scheduling.ready) {
     for (Task* task = tasks.front(); task != nullptr; task = task->next) {
       if (++looked_at > kLookedAt) return first;
-      if (IsAwaited(*task)) continue;
+      if (IsAwaited(*task) || AwaitsNearer(worker, *task)) continue;
       if (first == nullptr) first = task;
       if (worker.lender == 0 || MissingNanoseconds(*task, worker.lender) == 0) return task;
     }

@@ -166,6 +166,7 @@ std::optional<std::int64_t> Scheduler::NextTurn() const {
   std::optional<std::int64_t> next;
   const auto at = [&next](std::int64_t time) { next = std::min(next.value_or(time), time); };
   if (WantsBalance()) at(now_ + 1'000'000);
+  if (no_nearer_at_ != 0) at(no_nearer_at_);
   if (next_entry_ != 0 && ready_ > 0) at(std::max(next_entry_, now_));
   for (const SchedulingClass* const claimed : claims_) {
     for (const Claim* const claim : {&claimed->calls, &claimed->actors}) {
@@ -235,6 +236,7 @@ void Scheduler::ServeAll(const Group* waiting, bool wanted) {
 
 void Scheduler::Run(const Group* waiting) {
   stranded_ = nullptr;
+  no_nearer_at_ = 0;
   if (ready_ == 0) return;
   if (wanted_ready_ > 0) ServeAll(waiting, /*wanted=*/true);
   FindClaims();

@@ -114,7 +114,8 @@ ObjectValue SimulatedNode::MakeValue(WorkerIndex worker, Payload bytes) {
   if (plan_.threads || Draw(100) >= common_.shared_percent) {
     return ObjectValue::Inline(std::move(bytes));
   }
-  const std::uint64_t size = bytes.size();
+  // Some are worth waiting for a worker where they lie.
+  const std::uint64_t size = bytes.size() * (last_extent_ % 3 == 0 ? 20'000 : 1);
   extents_.emplace(++last_extent_, Extent{std::move(bytes), worker, worker == 0});
   return ObjectValue::Shared({.offset = last_extent_, .bytes = size});
 }
