@@ -1,12 +1,14 @@
 """Ray: rows of its own `ray microbenchmark`, as RESULT lines.
 
-    ray_microbenchmark.py [--rows TEXT...] [--warm-up S]
+    ray_microbenchmark.py [--rows TEXT...] [--warm-up S] [--nodes N --cpus C --store-bytes B]
 
-Its rows are timed by Ray's own functions; --warm-up is the pause before each, 10 s there.
+Its rows are timed by Ray's own functions; --warm-up is the pause before each, 10 s there. With --nodes they run on a cluster of so
+many nodes of this machine (ray.cluster_utils.Cluster), of which the driver is none.
 """
 
 import argparse
 import json
+import os
 import time
 
 from ray._private import ray_perf
@@ -18,7 +20,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", nargs="*", default=[], help="only rows whose name contains one of these")
     parser.add_argument("--warm-up", type=float, default=1, help="seconds of rest before each row")
+    parser.add_argument("--nodes", type=int, default=0, help="0: Ray's own default, one node with all CPUs")
+    parser.add_argument("--cpus", type=int, default=1, help="of each node")
+    parser.add_argument("--store-bytes", type=int, default=10**9, help="of each node")
     options = parser.parse_args()
+    if options.nodes:
+        from ray.cluster_utils import Cluster
+
+        node = {"num_cpus": options.cpus, "object_store_memory": options.store_bytes}
+        cluster = Cluster(initialize_head=True, head_node_args=node)
+        for _ in range(options.nodes - 1):
+            cluster.add_node(**node)
+        os.environ["RAY_ADDRESS"] = cluster.address
 
     def timeit(name, function, multiplier=1, warmup_time_sec=0):
         if options.rows and not any(text in name for text in options.rows):

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""The runtime on several nodes of this machine, beside Ray's cluster, a bare socket and iperf3, in the same run.
+
+    bench/runtime_nodes.py [--parts latency calls bytes broadcast locality rows] [--rows TEXT...] [--seconds S] [--without-ray]
+
+Nodes are `menger node` processes on loopback, without TLS; the driver brings no CPUs. `latency`: a call to a worker that sleeps, on
+another node, beside an echo of a bare socket and such a call on one machine. `calls`: empty ones over 1 to 8 nodes. `bytes`: values
+that another node has or wants, beside iperf3 (Debian's package) if it is there. `broadcast`: 100 MB to 64 workers of 8 nodes.
+`locality`: what it wins that calls go to where their arguments lie. `rows`: `ray microbenchmark` on two nodes of one CPU.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import measure
+
+PARTS = ("latency", "calls", "bytes", "broadcast", "locality", "rows")
+STORE_BYTES = 10**9
+PATIENCE_S = 30
+
+
+@contextlib.contextmanager
+def cluster(nodes, cpus):
+    """`menger node` processes, node i with the resource n<i>; in the environment the head's address meanwhile."""
+    started = []
+
+    def start(number, *arguments):
+        command = [measure.BUILD / "menger", "node", *arguments, "--cpus", str(cpus), "--resources", f"n{number}=1000",
+                   "--store-bytes", str(STORE_BYTES)]  # fmt: skip
+        started.append(subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
+        return started[-1].stdout.readline().strip()
+
+    try:
+        address = start(1, "--head", "--listen", "127.0.0.1:0")
+        if not address:
+            raise measure.Failed("`menger node --head` has not begun; `make` builds it")
+        for number in range(2, nodes + 1):
+            start(number, "--join", address)
+        os.environ["MENGER_ADDRESS"] = address
+        await_nodes(address, nodes)
+        yield
+    finally:
+        os.environ.pop("MENGER_ADDRESS", None)
+        for process in reversed(started):
+            process.send_signal(signal.SIGTERM)
+        for process in started:
+            try:
+                process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def await_nodes(address, nodes):
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        listed = subprocess.run([str(measure.BUILD / "menger"), "node", "list", address], stdout=subprocess.PIPE, text=True).stdout
+        if listed.count(" up ") >= nodes:
+            return
+        time.sleep(0.1)
+    raise measure.Failed(f"{nodes} nodes were not there within {PATIENCE_S} s")
+
+
+def ours(part, options, nodes, cpus):
+    with cluster(nodes, cpus):
+        command = [measure.BUILD / "bench" / "bench_runtime_nodes", "--part", part, "--nodes", nodes, "--workers", cpus]
+        return measure.run([*command, "--seconds", options.seconds], limit_s=300).results
+
+
+def show(header, rows):
+    print("\n" + measure.table(header, rows), flush=True)
+
+
+def latency(options):
+    rows = [ours("latency", options, nodes=2, cpus=1)[0] for _ in range(3)]
+    show(["echo of a bare socket, p50, us", "call on one machine", "call on another node", "/ (echo + call on one machine)"],
+         [[row["echo_us"], row["here_us"], row["there_us"], measure.ratio(row["there_us"], row["echo_us"] + row["here_us"])]
+          for row in rows])  # fmt: skip
+
+
+def calls(options):
+    rows = [ours("calls", options, nodes, cpus=1)[0] for nodes in (1, 2, 4, 8)]
+    show(["nodes of 1 CPU", "empty calls a second"], [[row["nodes"], spread(row)] for row in rows])
+
+
+def gigabytes(options):
+    bare = iperf(options)
+    rows = ours("bytes", options, nodes=2, cpus=2)
+    show(["bytes", "brought to the driver, GB/s", "brought to another node's worker", "iperf3 -P1", "driver / iperf3"],
+         [[measure.short(row["bytes"]), row["get_gb_s"], row["take_gb_s"], bare or "-", measure.ratio(row["get_gb_s"], bare)]
+          for row in rows])  # fmt: skip
+
+
+def iperf(options):
+    """GB/s of one stream over loopback; None without iperf3."""
+    program = shutil.which("iperf3")
+    if program is None:
+        return None
+    server = subprocess.Popen([program, "-s", "-1", "-p", "5301"], stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(0.3)
+        client = subprocess.run([program, "-c", "127.0.0.1", "-p", "5301", "-P1", "-J", "-t", str(max(1, round(options.seconds)))],
+                                stdout=subprocess.PIPE, text=True, timeout=60)  # fmt: skip
+        return round(json.loads(client.stdout)["end"]["sum_received"]["bits_per_second"] / 8e9, 2)
+    finally:
+        server.kill()
+
+
+def broadcast(options):
+    row = ours("broadcast", options, nodes=8, cpus=8)[0]
+    show(["100 MB to so many workers", "on so many nodes", "s", "over the owner's link, times"],
+         [[row["readers"], row["nodes"], row["seconds"], row["times_sent"]]])  # fmt: skip
+
+
+def locality(options):
+    rows = ours("locality", options, nodes=2, cpus=2)
+    show(["bytes of the argument", "where it may go to it, ms", "on the other node, ms", "other / own"],
+         [[measure.short(row["bytes"]), row["aware_ms"], row["elsewhere_ms"], measure.ratio(row["elsewhere_ms"], row["aware_ms"])]
+          for row in rows])  # fmt: skip
+
+
+def rows(options):
+    picked = ["--rows", *options.rows] if options.rows else []
+    with cluster(nodes=2, cpus=1):
+        mine = measure.run([measure.BUILD / "bench" / "bench_runtime_calls", *picked, "--seconds", options.seconds], 900).results
+    peer = {}
+    if not options.without_ray:
+        arguments = [*picked, "--nodes", 2, "--cpus", 1, "--store-bytes", STORE_BYTES]
+        try:
+            peer = {row["name"]: row for row in measure.peer("ray", "ray_microbenchmark.py", arguments, 1800).results}
+        except measure.Failed as error:
+            measure.note(f"left out: {error}")
+    table = []
+    for row in mine:
+        other = peer.get(row["name"], {"per_second": None, "deviation": 0})
+        table.append([row["name"] + (" *" if row["note"] else ""), spread(row), spread(other),
+                      measure.ratio(row["per_second"], other["per_second"]), row["other"]])  # fmt: skip
+    show(["a second", "Menger", "Ray", "Menger / Ray", "other"], table)
+
+
+def spread(row):
+    if row["per_second"] is None:
+        return "-"
+    return f"{measure.short(row['per_second'])} +- {measure.short(row['deviation'])}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("--rows", nargs="*", default=[], help="of rows: only those whose name contains one of these")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each window of a measurement")
+    parser.add_argument("--without-ray", action="store_true")
+    options = parser.parse_args()
+    print(f"{os.cpu_count()} CPUs; load before the start {os.getloadavg()[0]:.2f}")
+    failures = 0
+    for part in options.parts:
+        measure.note(f"runtime_nodes: {part}")
+        try:
+            {"latency": latency, "calls": calls, "bytes": gigabytes, "broadcast": broadcast, "locality": locality, "rows": rows}[part](options)  # fmt: skip
+        except measure.Failed as error:
+            measure.note(f"left out: {error}")
+            failures += 1
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
