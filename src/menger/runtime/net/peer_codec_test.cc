@@ -90,7 +90,7 @@ using Packet = PeerLink<PeerMessage>::Packet;
 TEST(PeerCodecTest, MessagesAndPacketsComeBackAsTheyWere) {
   ExpectSame(DecodePeerMessage(EncodePeerMessage(FullMessage())), FullMessage());
   ExpectSame(DecodePeerMessage(EncodePeerMessage({})), {});
-  for (std::uint8_t kind = 0; kind <= static_cast<std::uint8_t>(PeerMessage::Kind::kCancel);
+  for (std::uint8_t kind = 0; kind <= static_cast<std::uint8_t>(PeerMessage::Kind::kLetGo);
        ++kind) {
     PeerMessage message{.kind = static_cast<PeerMessage::Kind>(kind)};
     if (message.kind == PeerMessage::Kind::kCall) message.call = SomeCall();

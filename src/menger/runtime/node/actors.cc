@@ -1,6 +1,7 @@
 #include "menger/runtime/node/actors.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "menger/runtime/node/node_parts.h"
@@ -139,13 +140,23 @@ Worker* Actors::FindProcess(SchedulingClass& need) {
 void Actors::Serve(Actor& actor) {
   if (actor.state == Actor::State::kDead) return;
   if (actor.worker == nullptr && actor.waits_for_room) return;  // The next Run looks for a home.
+  if (IsToMove(actor)) {  // In the next Run, once what it has begun is done, and part of it.
+    if (actor.in_flight == 0) ServeLater(actor);
+    return;
+  }
   if (node_.checkpoints.IsDue(actor)) node_.checkpoints.Ask(actor);
   // Until it lives, only its construction may go.
   const bool living = actor.state == Actor::State::kAlive;
   if (actor.mailbox.empty() || (!living && actor.mailbox.front() != actor.construction)) return;
   if (!FindHome(actor)) return ServeLater(actor);
+  OfferCalls(actor, living ? std::numeric_limits<std::size_t>::max() : 1);
+  if (!actor.mailbox.empty() && actor.in_flight == 0) ServeLater(actor);
+}
+
+// How many it has taken.
+std::size_t Actors::OfferCalls(Actor& actor, std::size_t most) {
   std::size_t offered = 0;
-  while (!actor.mailbox.empty() && (living || offered == 0)) {
+  while (!actor.mailbox.empty() && offered < most) {
     Task* const task = actor.mailbox.PopFront();
     if (!node_.scheduler.OfferTo(*actor.worker, *task)) {
       actor.mailbox.PushFront(task);
@@ -157,7 +168,7 @@ void Actors::Serve(Actor& actor) {
     if (node_.checkpoints.IsDue(actor)) node_.checkpoints.Ask(actor);
   }
   if (offered > 0) node_.effects.Announce(*actor.worker);
-  if (!actor.mailbox.empty() && actor.in_flight == 0) ServeLater(actor);
+  return offered;
 }
 
 void Actors::ServeLater(Actor& actor) {
@@ -173,7 +184,7 @@ void Actors::ServeWaiting() {
     Actor& actor = *waiting_.front();
     waiting_.pop_front();
     actor.waits_for_room = false;
-    Serve(actor);
+    IsToMove(actor) && actor.in_flight == 0 ? MoveSaved(actor) : Serve(actor);
   }
 }
 
@@ -242,6 +253,14 @@ void Actors::WorkerLost(Actor& actor, const TaskFailure& cause) {
     failure.task = node_.notes.NameOf(*actor.construction);
     return Die(actor, Encode(failure));
   }
+  --actor.restarts;
+  ++node_.counts.actors_restarted;
+  MakeAgain(actor);
+}
+
+// By another worker: as it was constructed, then as it was.
+void Actors::MakeAgain(Actor& actor) {
+  Task& construction = *actor.construction;
   // What was to be done once more, if it is there, is done from the beginning.
   for (Task* task = actor.mailbox.front(); task != nullptr;) {
     Task& upkeep = *std::exchange(task, task->next);
@@ -249,8 +268,6 @@ void Actors::WorkerLost(Actor& actor, const TaskFailure& cause) {
     actor.mailbox.Remove(&upkeep);
     node_.checkpoints.UpkeepLost(upkeep);
   }
-  --actor.restarts;
-  ++node_.counts.actors_restarted;
   if (actor.state == Actor::State::kAlive)
     node_.states.Enter(actor.state, Actor::State::kRestarting);
   node_.notes.NoteActor(NodeEventKind::kActorRestarted, actor);

@@ -45,6 +45,8 @@ class Actors {
   void Kill(Actor& actor, bool may_restart,
             std::string_view why = "the actor was killed by its user");
   void WorkerLost(Actor& actor, const TaskFailure& cause);
+  // Its worker's node will leave: it is made again elsewhere, if it is checkpointed.
+  void AskToMove(Worker& worker);
   // All calls that it has not begun fail; its process, if it had one, has ended or ends.
   void Die(Actor& actor, const Payload& death);
   void Release(Actor& actor);  // Nobody refers to it any longer, and it has no calls: each held it.
@@ -52,6 +54,11 @@ class Actors {
  private:
   void SettleDead(Task& task, const Actor* actor);
   void LetCallerGo(Actor& actor, const Id& caller);
+  static bool IsToMove(const Actor& actor);
+  void MoveSaved(Actor& actor);
+  void Move(Actor& actor);
+  void MakeAgain(Actor& actor);
+  std::size_t OfferCalls(Actor& actor, std::size_t most);
   bool FindHome(Actor& actor);
   Worker* FindProcess(SchedulingClass& need);
   void SortWaiting();

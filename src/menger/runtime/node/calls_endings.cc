@@ -62,6 +62,9 @@ void Calls::Returned(Worker& worker, LeaseNumber lease) {
     node_.actors.LeaveWorker(*task);
     node_.actors.ServeLater(*task->actor);
   }
+  // What is done for an actor's sake is done all the same: it has lost nothing.
+  if (Checkpoints::IsUpkeep(*task))
+    return node_.actors.JoinMailbox(*task, Scheduler::Place::kFirst);
   RunAgain(*task, /*begun=*/false, {});
 }
 

@@ -156,7 +156,10 @@ void Checkpoints::GiveUpComing(Actor& actor) {
 
 void Checkpoints::NoRoom(const Object& object) {
   const auto found = coming_.find(&object);
-  if (found != coming_.end()) GiveUpComing(*found->second);
+  if (found == coming_.end()) return;
+  Actor& actor = *found->second;
+  GiveUpComing(actor);
+  node_.actors.ServeLater(actor);
 }
 
 void Checkpoints::UpkeepFailed(Task& task, const Payload& error) {

@@ -176,6 +176,27 @@ void Copies::Restored(Object& object) {
 
 // ---- Ends.
 
+// What a node has for its own use it drops when it likes.
+bool Copies::MayBeLost(const Object& object) const {
+  if (!object.elsewhere || object.foreign) return false;
+  if (object.value.kind != ObjectValue::Kind::kRemote) return false;
+  const Places& places = places_.at(const_cast<Object*>(&object));
+  return std::ranges::all_of(places.copies, [this](const Copy& copy) {
+    const Peer* const peer = node_.peers.Find(NodeOfPlace(copy.place));
+    return (copy.place & kOwnUse) != 0 || peer == nullptr || peer->leaves;
+  });
+}
+
+std::vector<ObjectId> Copies::LostWith(PeerIndex node) const {
+  std::vector<ObjectId> lost;
+  const auto found = of_node_.find(node);
+  if (found == of_node_.end()) return lost;
+  for (const Object* const object : found->second) {
+    if (MayBeLost(*object)) lost.push_back(object->id);
+  }
+  return lost;
+}
+
 void Copies::Forget(Object& object) {
   if (!object.elsewhere) return;
   object.elsewhere = false;

@@ -43,6 +43,10 @@ class Copies : public ValuePlaces {
   // What is pulled by that name; null if nobody wants it any longer.
   Object* Find(std::uint64_t pull) const;
 
+  // Values that would be lost with the node: they lie nowhere else where they stay.
+  std::vector<ObjectId> LostWith(PeerIndex node) const;
+  bool MayBeLost(const Object& object) const;  // With nodes that will leave.
+
   void Forget(Object& object);  // The value is no more.
   // The node is gone, with what lay there.
   void PeerDied(PeerIndex node, const TaskFailure& cause);

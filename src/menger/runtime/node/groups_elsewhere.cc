@@ -49,6 +49,7 @@ std::vector<Groups::Node> Groups::Nodes(bool in_all) {
   std::vector<Node> nodes;
   nodes.push_back({.free = in_all ? node_.options.resources : node_.scheduler.FreeOfIdle()});
   for (const auto& [index, peer] : node_.peers.all()) {
+    if (peer->leaves) continue;
     nodes.push_back(
         {.index = index, .free = in_all ? peer->total : peer->free.value_or(peer->total)});
   }
@@ -262,7 +263,8 @@ void Groups::ReserveFor(Peer& owner, const PeerMessage& message) {
       group->places[bundle] = 0;
     }
     SetPlaces(*group, std::move(group->places));
-    has_room = !owner.groups.contains(message.kept) && node_.scheduler.SetAside(*group);
+    has_room = !node_.drains.begun() && !owner.groups.contains(message.kept) &&
+               node_.scheduler.SetAside(*group);
   } catch (const Error&) {
     has_room = false;  // It is none, or takes this node for another than it is.
   }

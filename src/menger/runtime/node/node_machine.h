@@ -168,6 +168,9 @@ class NodeMachine {
   static Worker* FindBorrowed(const Peer& peer, LoanNumber loan) {
     return Peers::FindBorrowed(peer, loan);
   }
+  // This node will leave: the others take what they would miss (drains.h).
+  void Drain() { parts_.drains.Begin(); }
+  DrainProgress drain_progress() const { return parts_.drains.progress(); }
   // That life of a node is over; it may never have been a peer.
   void NodeIsOver(NodeId node, std::uint64_t epoch) { parts_.foreign.LifeIsOver(node, epoch); }
   // The process refers to an object that another node may own, as it was told by a name. Where it

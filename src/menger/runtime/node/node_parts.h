@@ -8,6 +8,7 @@
 #include "menger/runtime/node/checkpoints.h"
 #include "menger/runtime/node/copies.h"
 #include "menger/runtime/node/demand.h"
+#include "menger/runtime/node/drains.h"
 #include "menger/runtime/node/families.h"
 #include "menger/runtime/node/foreign_objects.h"
 #include "menger/runtime/node/groups.h"
@@ -58,6 +59,7 @@ struct NodeCounts {
   std::uint64_t retried = 0;
   std::uint64_t rebuilt = 0;
   std::uint64_t actors_restarted = 0;
+  std::uint64_t actors_moved = 0;  // Since their node was to leave.
   std::uint64_t checkpoints = 0;
   std::uint64_t replayed = 0;  // Calls of actors that were made again.
 };
@@ -98,7 +100,8 @@ struct NodeParts {
   Streams streams{*this};
   Groups groups{*this};  // Of resources that are set aside.
   Peers peers{*this};    // Other nodes,
-  Guests guests{*this};  // and workers with programs of theirs.
+  Guests guests{*this};  // workers with programs of theirs,
+  Drains drains{*this};  // and those that will leave.
   Lineage lineage;       // What can be made again.
   Demand demand;         // Who waits for what,
   Waits waits;           // and what cannot go on.

@@ -232,6 +232,7 @@ struct Worker {
   std::uint64_t tried = 0;  // and the round in which it was to get one that could not yet go.
   bool asked_back = false;
   bool stays = false;  // Lent for an actor: it comes back to nobody.
+  bool saved = false;  // Its actor was, to be made again elsewhere.
 
   bool blocked() const { return state == State::kBlocked; }
   bool gone() const { return state == State::kGone; }
@@ -262,6 +263,10 @@ struct Peer {
   // calls these copies.
   std::map<std::uint64_t, ObjectId> own_pulls;
   std::map<std::uint64_t, ObjectId> own_copies;
+  // It will leave; it knows that this node will, and needs nothing of it any longer (drains.h).
+  bool leaves = false;
+  bool told = false;
+  bool lets_go = false;
   // This node's that it has, and its own that this node has.
   std::map<LoanNumber, Worker*> lent;
   std::map<LoanNumber, Worker*> borrowed;

@@ -62,6 +62,9 @@ struct PeerMessage {
     kCall,      // makes a call of an actor of the receiver, which refers to `references`,
     kCalled,    // or has become a referrer of all of these;
     kCancel,    // would have the receiver's `object` cancelled; `clean`: by force.
+    // Nodes that will leave (drains.h). The sender
+    kLeaving,  // is one, and lends nothing more;
+    kLetGo,  // needs nothing of the receiver's any longer, having taken `count` values of `bytes`.
   };
   Kind kind = Kind::kWant;
   bool clean = false;

@@ -68,7 +68,8 @@ Worker* Peers::FindBorrowed(const Peer& peer, LoanNumber loan) {
 void Peers::TellScheduler() {
   std::vector<Scheduler::Elsewhere> elsewhere;
   for (const auto& [index, peer] : peers_) {
-    if (peer->cannot_serve.empty()) elsewhere.push_back({index, peer->total});
+    if (!peer->cannot_serve.empty() || peer->leaves) continue;
+    elsewhere.push_back({index, peer->total});
   }
   node_.scheduler.SetElsewhere(std::move(elsewhere));
 }
@@ -121,6 +122,10 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
         ReceiveOfLent(*lent->second, message);
       }
       return;
+    case PeerMessage::Kind::kLeaving:
+      return node_.drains.Leaves(peer);
+    case PeerMessage::Kind::kLetGo:
+      return node_.drains.LetsGo(peer, message);
     default:
       return node_.foreign.Receive(peer, message);
   }
@@ -156,7 +161,7 @@ void Peers::LendTo(Peer& peer) {
   // Threads are part of the driver.
   if (node_.options.threads || !peer.program) return;
   for (auto& [text, count] : peer.wanted) {
-    while (count > 0) {
+    while (count > 0 && node_.drains.MayLend(text)) {
       std::size_t lent = 0;
       for (const auto& [index, other] : peers_) lent += other->lent.size();
       if (lent >= kLentMax) return;
@@ -299,6 +304,7 @@ void Peers::Died(Peer& peer, const TaskFailure& cause) {
   for (const auto& [loan, worker] : dead->borrowed) node_.workers.Died(*worker, cause);
   node_.objects.DropProcess(dead->process);
   node_.groups.PeerDied(*dead, cause);
+  node_.drains.PeerDied(dead->index);
   node_.copies.PeerDied(dead->index, cause);
   node_.foreign.PeerDied(*dead);
   node_.values.SpreadNews();

@@ -37,6 +37,7 @@ class Peers {
   Object* FindKept(const Peer& peer, std::uint64_t kept) const;
 
   const std::map<PeerIndex, std::unique_ptr<Peer>>& all() const { return peers_; }
+  void TellScheduler();                 // What others have.
   void GiveBackOf(const Group& group);  // Workers that were borrowed for its calls.
   void Serve();                         // Asks for workers, lends, and gives back.
   void Tell(PeerIndex to, const PeerMessage& message);
@@ -49,7 +50,6 @@ class Peers {
   Worker* Dedicate(SchedulingClass& need);
 
  private:
-  void TellScheduler();
   void ReceiveOfLent(Worker& worker, const PeerMessage& message);
   void Drop(Peer& peer, std::uint64_t kept);
   SchedulingClass* FindClass(const std::string& name);  // Null if calls of it cannot be any longer.

@@ -54,6 +54,7 @@ void Peers::Serve() {
     node_.foreign.Meet(*peer);
     AskFor(*peer);
     GiveBackIdle(*peer);
+    node_.drains.Serve(*peer);
     LendTo(*peer);
   }
   AskBack();
@@ -154,7 +155,7 @@ void Peers::AskFor(Peer& peer) {
 bool Peers::MayServe(const Peer& peer, const SchedulingClass& scheduling) {
   if (!peer.cannot_serve.empty()) return false;
   return scheduling.group != nullptr ? Groups::IsAt(scheduling, peer)
-                                     : peer.total.Contains(scheduling.need);
+                                     : !peer.leaves && peer.total.Contains(scheduling.need);
 }
 
 void Peers::GiveBackIdle(Peer& peer) {

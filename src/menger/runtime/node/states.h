@@ -64,7 +64,7 @@ inline constexpr auto kTaskTransitions = std::to_array<Transition<TaskState>>({
     {TaskState::kReady, TaskState::kWaiting, "Actors::TakeCalls", "its actor is dead"},
     {TaskState::kReady, TaskState::kWaiting, "Values::ReconsiderFetching", "an argument was lost"},
     {TaskState::kDone, TaskState::kWaiting, "Values::Revive", "a result was lost and is made again"},
-    {TaskState::kDone, TaskState::kWaiting, "Actors::WorkerLost", "a construction: its actor is made again"},
+    {TaskState::kDone, TaskState::kWaiting, "Actors::MakeAgain", "a construction: its actor is made again"},
     {TaskState::kLeased, TaskState::kAbandoned, "Calls::EndRunning", "it is cancelled, out of time, or its actor is dead"},
     {TaskState::kWaiting, TaskState::kDone, "Calls::Conclude", "its results are settled"},
     {TaskState::kReady, TaskState::kDone, "Calls::Conclude", "it is cancelled, or cannot run, before it was given to a worker"},
@@ -83,7 +83,7 @@ inline constexpr auto kWorkerTransitions = std::to_array<Transition<WorkerState>
 
 inline constexpr auto kActorTransitions = std::to_array<Transition<ActorState>>({
     {ActorState::kPending, ActorState::kAlive, "Actors::CallDone", "its construction has ended"},
-    {ActorState::kAlive, ActorState::kRestarting, "Actors::WorkerLost", "its worker has died, and it has restarts left"},
+    {ActorState::kAlive, ActorState::kRestarting, "Actors::MakeAgain", "its worker has died, and it has restarts left, or its node will leave"},
     {ActorState::kRestarting, ActorState::kAlive, "Actors::CallDone", "it is constructed again"},
     {ActorState::kPending, ActorState::kDead, "Actors::EndLife", "its construction failed, or nobody wants it"},
     {ActorState::kAlive, ActorState::kDead, "Actors::EndLife", "it was killed, has no restarts left, or nobody refers to it"},

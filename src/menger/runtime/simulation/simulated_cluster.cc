@@ -41,12 +41,17 @@ void SimulatedCluster::MakePlans() {
     common_.spread = OneIn(2);
     common_.meets = OneIn(2);
     node_deaths_ = OneIn(2) ? 1 + Draw(2) : 0;
+    drains_ = OneIn(2) ? 1 + Draw(2) : 0;
     // A node that has never heard of a GPU, or of seats, says so.
     births_ = common_.gpus || common_.seats ? 0 : Draw(3);
     // What was put, or came from an actor, goes with the node where it lies.
     common_.errors = node_deaths_ > 0 && (common_.shared_percent > 0 || common_.gpus || poor_ ||
                                           !faithful_ || common_.spread || common_.meets ||
                                           (common_.seats && node_deaths_ + 1 >= nodes));
+    // What a node drains is not lost with it, but what its own driver has given away.
+    common_.errors |=
+        drains_ > 0 && (common_.gpus || poor_ || !faithful_ || common_.spread || common_.meets ||
+                        node_deaths_ > 0 || (common_.seats && drains_ + 1 >= nodes));
   }
   if (nodes > 1) membership_ = std::make_unique<SimulatedMembership>(random_);
   for (int i = 0; i < nodes; ++i) StartNode(i);
@@ -63,7 +68,7 @@ NodePlan SimulatedCluster::MakeNodePlan(int number) {
   plan.workers = poor_ && number == 1 ? 0 : 1 + Draw(3);
   plan.gpu = common_.gpus && number == 0;
   // Actors that are left with too few seats would wait for ever.
-  if (common_.seats) plan.seats = number != 0 ? 1000 : node_deaths_ > 0 ? 0 : Draw(3);
+  if (common_.seats) plan.seats = number != 0 ? 1000 : node_deaths_ + drains_ > 0 ? 0 : Draw(3);
   plan.driver_steps = 10 + Draw(50) / static_cast<int>(nodes_.size());
   plan.room = OneIn(2) ? 1 + static_cast<std::size_t>(Draw(3)) : 100;
   plan.wait_here_max = 5e4 * Draw(3);  // Calls take twice as long.
@@ -93,11 +98,33 @@ void SimulatedCluster::KillNode(int number) {
   StartNode(number);
 }
 
+bool SimulatedCluster::Drain(int number) {
+  SimulatedNode& node = *nodes_[static_cast<std::size_t>(number)];
+  const auto stays = [&node](const auto& one) {
+    return one != nullptr && one.get() != &node && !one->drains();
+  };
+  if (node.drains() || std::ranges::none_of(nodes_, stays)) return false;
+  if (!node.HasActorsOfOthers() && !OneIn(4)) return false;  // Few have any.
+  node.Drain();
+  return true;
+}
+
+void SimulatedCluster::LetLeave() {
+  for (int number = 0; number < static_cast<int>(nodes_.size()); ++number) {
+    const auto& node = nodes_[static_cast<std::size_t>(number)];
+    if (node == nullptr || !node->MayLeave()) continue;
+    ++counts_.drained;
+    KillNode(number);
+  }
+}
+
 void SimulatedCluster::Run() {
   int idle_ticks = 0;
   bool driving = true;
   const int last_ticks = nodes_.size() > 1 ? kLastTicks : 2;
-  const auto has_calls = [](const auto& node) { return node != nullptr && node->HasCalls(); };
+  const auto has_calls = [](const auto& node) {
+    return node != nullptr && (node->HasCalls() || node->drains());
+  };
   const auto settled = [this] { return membership_ == nullptr || membership_->settled(); };
   while (driving || idle_ticks < last_ticks || !settled() ||
          std::ranges::any_of(nodes_, has_calls)) {
@@ -120,6 +147,7 @@ void SimulatedCluster::Run() {
     counts_.node.rebuilt += counts.rebuilt;
     counts_.node.replayed += counts.replayed;
     counts_.node.checkpoints += counts.checkpoints;
+    counts_.node.actors_moved += counts.actors_moved;
     counts_.states.Add(node->machine_states());
   }
 }
@@ -151,6 +179,8 @@ bool SimulatedCluster::DoSomething() {
     if (node_deaths_ > 0 && OneIn(100)) {
       --node_deaths_;
       KillNode(at->first->number());
+    } else if (drains_ > 0 && OneIn(100) && Drain(at->first->number())) {
+      --drains_;
     } else {
       at->first->Do(choice);
     }
@@ -158,6 +188,7 @@ bool SimulatedCluster::DoSomething() {
   if (OneIn(20)) now_ += kTickNanoseconds;
   if (membership_ != nullptr) Disturb();
   Settle();
+  LetLeave();
   return true;
 }
 
@@ -264,6 +295,7 @@ bool SimulatedCluster::LetTimePass() {
     node->Settle(now_);
   }
   Exchange();
+  LetLeave();
   return learned;
 }
 

@@ -44,7 +44,9 @@ class SimulatedCluster {
   NodePlan MakeNodePlan(int number);
   void StartNode(int number);
   void KillNode(int number);
-  bool DoSomething();  // False if nobody can do anything.
+  void LetLeave();         // Nodes that drain, and may.
+  bool Drain(int number);  // False if that node does already, or no other would be left.
+  bool DoSomething();      // False if nobody can do anything.
   void Deliver(std::size_t index);
   void Disturb();  // Perhaps: the network, and what the nodes know each other by.
   bool Parted(int one, int other) const;
@@ -72,6 +74,7 @@ class SimulatedCluster {
   int haste_ = 1;        // Hundredths of a lease that pass while something happens, if it matters.
   int fail_overs_ = 0;   // Of the store, still allowed.
   int node_deaths_ = 0;  // Still allowed,
+  int drains_ = 0;       // likewise,
   int births_ = 0;       // likewise.
   std::uint64_t told_deaths_ = 0;  // Of which all know, whether or not they ever met who died.
   std::int64_t now_ = 0;

@@ -59,6 +59,7 @@ struct SimulationCounts {
   std::uint64_t errors = 0;  // Likewise: permitted ones.
   std::uint64_t deaths = 0;
   std::uint64_t node_deaths = 0;
+  std::uint64_t drained = 0;  // Nodes that have left without a loss.
   std::uint64_t groups = 0;   // Placement groups that were asked for,
   std::uint64_t asked = 0;    // other nodes that were asked for bundles,
   std::uint64_t removed = 0;  // and those that were removed while calls were in them.
@@ -105,6 +106,10 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   bool DropSomething();  // False if there is nothing, or the driver waits.
   void Settle(std::int64_t now);
   void RunMachine() { machine_.Run(); }
+  void Drain();
+  bool HasActorsOfOthers();
+  bool drains() const { return drains_; }
+  bool MayLeave() const { return drains_ && machine_.drain_progress().done(); }
 
   // ---- Other nodes.
   void Meet(const SimulatedNode& other);
@@ -234,6 +239,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   NodeMachine machine_;
   Checker checker_;
   std::int64_t now_ = 0;
+  bool drains_ = false;
   std::map<WorkerIndex, std::unique_ptr<SimulatedWorker>> workers_;
   std::vector<std::pair<SimulatedWorker*, int>> choices_;
   int starting_ = 0;

@@ -48,6 +48,18 @@ void SimulatedNode::HearOfDeath(int number, std::uint64_t epoch) {
   EndPulls({number, epoch}, index);
 }
 
+void SimulatedNode::Drain() {
+  drains_ = true;
+  machine_.Drain();
+}
+
+bool SimulatedNode::HasActorsOfOthers() {
+  return std::ranges::any_of(workers_, [this](const auto& entry) {
+    const Worker* const worker = machine_.FindWorker(entry.first);
+    return worker != nullptr && worker->loan != 0 && worker->stays;
+  });
+}
+
 Link* SimulatedNode::LinkTo(int number, Lane lane) {
   const auto found = neighbours_.find(number);
   if (found == neighbours_.end()) return nullptr;

@@ -35,6 +35,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.errors += cluster.counts().errors;
     sum.deaths += cluster.counts().deaths;
     sum.node_deaths += cluster.counts().node_deaths;
+    sum.drained += cluster.counts().drained;
     sum.groups += cluster.counts().groups;
     sum.removed += cluster.counts().removed;
     sum.loans += cluster.counts().loans;
@@ -56,6 +57,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.node.rebuilt += cluster.counts().node.rebuilt;
     sum.node.replayed += cluster.counts().node.replayed;
     sum.node.checkpoints += cluster.counts().node.checkpoints;
+    sum.node.actors_moved += cluster.counts().node.actors_moved;
     sum.states.Add(cluster.counts().states);
   }
   fmt::print(
@@ -66,12 +68,13 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   fmt::print(
       "{} placement groups, {} of them removed, {} nodes asked for bundles, {} loans of workers, "
       "{} of them for actors, {} in groups, {} messages of theirs, {} values fetched, {} from "
-      "third nodes, {} nodes died, {} of them fenced, {} packets lost, {} pairs parted, {} "
+      "third nodes, {} nodes died, {} of them fenced, {} drained with {} actors moved, {} packets "
+      "lost, {} pairs parted, {} "
       "fail-overs; {} references given to other drivers, {} calls of others' actors, {} values of "
       "theirs brought\n",
       sum.groups, sum.removed, sum.asked, sum.loans, sum.away, sum.inside, sum.remote, sum.fetched,
-      sum.spread, sum.node_deaths, sum.fenced, sum.packets, sum.partings, sum.fail_overs, sum.given,
-      sum.called, sum.brought);
+      sum.spread, sum.node_deaths, sum.fenced, sum.drained, sum.node.actors_moved, sum.packets,
+      sum.partings, sum.fail_overs, sum.given, sum.called, sum.brought);
   EXPECT_EQ(StateDifferences(sum.states, /*all=*/count >= kEverything), "");
   if (count == 1) return;
   // Each thing that can happen does.
@@ -91,6 +94,8 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.called, 0);
   EXPECT_GT(sum.brought, 0);
   EXPECT_GT(sum.node_deaths, 0);
+  EXPECT_GT(sum.drained, 0);
+  EXPECT_GT(sum.node.actors_moved, 0);
   EXPECT_GT(sum.packets, 0);
   EXPECT_GT(sum.partings, 0);
   EXPECT_GT(sum.fail_overs, 0);
