@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -317,7 +318,7 @@ class Programs(unittest.TestCase):
 
 
 class Leaving(unittest.TestCase):
-    def test_a_node_that_joins_later_serves_and_one_that_leaves_costs_a_run(self):
+    def test_a_node_that_joins_later_serves_and_one_that_leaves_at_once_costs_a_run(self):
         ray.init(NODES[0].address)
 
         @ray.remote(resources={"third": 1}, max_retries=3)
@@ -326,7 +327,7 @@ class Leaving(unittest.TestCase):
             return ray.get_runtime_context().get_node_id()
 
         waiting = where.remote()
-        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--resources", "third=1")
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--resources", "third=1", "--drain-seconds", "0")
         third = get(waiting)
         await_nodes(3)
         self.assertIn(third, [node["NodeID"] for node in ray.nodes()])
@@ -336,6 +337,76 @@ class Leaving(unittest.TestCase):
         NODES[0].end(slice(2, 3))
         self.assertNotEqual(get(running), third)
         ray.shutdown()
+
+    def test_a_node_that_drains_loses_nothing_and_begins_nothing(self):
+        ray.init(NODES[0].address)
+        go = os.path.join(NODES[0].folder.name, "go")
+
+        # None may run again: what is there in the end was made once.
+        @ray.remote(resources={"fourth": 1}, num_cpus=0, max_retries=0)
+        def make(number, awaited):
+            while awaited and not os.path.exists(awaited):
+                time.sleep(0.02)
+            return np.full(100_000, number), ray.get_runtime_context().get_node_id()
+
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--resources", "fourth=2")
+        leaving = NODES[0].processes[-1]
+        alone = make.remote(-1, None)  # Nobody reads it before the end: its only copy is there.
+        ray.wait([alone], timeout=PATIENCE_S, fetch_local=False)
+        calls = [make.remote(number, go) for number in range(30)]
+        self.await_use("fourth", 2)
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--resources", "fourth=2")
+        leaving.terminate()
+        self.await_draining()
+        with open(go, "w"):
+            pass
+        self.assertEqual(leaving.wait(PATIENCE_S), 0)
+        values = get(calls)
+        for number, (array, _) in enumerate(values):
+            self.assertEqual((int(array.min()), int(array.max())), (number, number))
+        array, gone = get(alone)
+        self.assertEqual(int(array.sum()), -100_000)
+        self.assertEqual([node for _, node in values].count(gone), 2)  # Those that were under way.
+        NODES[0].end(slice(-2, None))
+        ray.shutdown()
+
+    def test_draining_is_said_and_over_at_once_where_a_node_is_told_again(self):
+        ray.init(NODES[0].address)
+
+        @ray.remote(resources={"fifth": 1}, num_cpus=0, max_retries=0)
+        def stay():
+            time.sleep(10 * PATIENCE_S)
+
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--resources", "fifth=1", "--drain-seconds", "600")
+        leaving = NODES[0].processes[-1]
+        running = stay.remote()
+        self.await_use("fifth", 1)
+        leaving.terminate()
+        self.await_draining()
+        self.assertIsNone(leaving.poll())
+        leaving.terminate()
+        self.assertEqual(leaving.wait(PATIENCE_S), 128 + signal.SIGTERM)
+        NODES[0].end(slice(-1, None))
+        with self.assertRaises(ray.exceptions.RayError):
+            get(running)
+        ray.shutdown()
+
+    def await_use(self, resource, count):
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            if ray.cluster_resources().get(resource, 0) - ray.available_resources().get(resource, 0) == count:
+                return
+            time.sleep(0.02)
+        self.fail(f"nobody uses {count} of '{resource}'")
+
+    def await_draining(self):
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            listed = subprocess.run([PROGRAM, "node", "list", NODES[0].address], capture_output=True, text=True, check=True)
+            if " draining " in listed.stdout:
+                return
+            time.sleep(0.02)
+        self.fail(f"no node drains: {listed.stdout}")
 
 
 if __name__ == "__main__":

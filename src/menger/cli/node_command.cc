@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/base/clock.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/base/thread.h"
@@ -35,6 +36,7 @@ struct NodeArguments {
   std::string resources;
   std::uint64_t store_bytes = 0;
   std::string cache;
+  double drain_seconds = 30;
   // As RuntimeOptions'.
   RuntimeOptions access;
 };
@@ -72,6 +74,25 @@ std::string Describe(const Resources& resources) {
   return text;
 }
 
+// Until others have nothing here any longer, but for so long at the most.
+void Drain(ClusterNode& node, std::chrono::duration<double> most, const std::atomic<bool>& over) {
+  const Deadline deadline =
+      Deadline::After(std::chrono::duration_cast<std::chrono::nanoseconds>(most)).OrWhen(over);
+  node.Drain();
+  DrainProgress left = node.HowFarDrained();
+  for (; !left.done() && !deadline.expired(); left = node.HowFarDrained()) {
+    std::this_thread::sleep_for(kLook);
+  }
+  const std::string taken =
+      fmt::format("programs took {} values of {} bytes", left.values, left.bytes);
+  if (left.done()) return LogInfo("drained: {}", taken);
+  LogWarning(
+      "not drained in time: {}; what is left here ends with it: {} workers with calls or actors, "
+      "{} "
+      "placement groups, values of {} programs",
+      taken, left.lent, left.groups, left.holders);
+}
+
 void Serve(const NodeArguments& arguments) {
   ClusterNodeOptions options = OptionsOf(arguments);
   std::atomic<bool> over{false};
@@ -81,7 +102,7 @@ void Serve(const NodeArguments& arguments) {
     over = true;
   };
   const StopSignals signals;  // Before threads, so that all of them leave signals to it.
-  const ClusterNode node(options);
+  ClusterNode node(options);
   fmt::print("{}\n", node.address());
   std::fflush(stdout);
   LogInfo("{} at {}, with {}", arguments.head ? "head of a cluster" : "node of a cluster",
@@ -92,7 +113,14 @@ void Serve(const NodeArguments& arguments) {
   }
   while (signals.received() == 0 && !over) std::this_thread::sleep_for(kLook);
   if (over) throw Unavailable("this node is no longer one of the cluster: {}", why);
-  LogInfo("{}: leaving the cluster", StopSignals::NameOf(signals.received()));
+  const char* const signal = StopSignals::NameOf(signals.received());
+  if (!arguments.head && arguments.drain_seconds > 0) {
+    LogInfo("{}: draining for {:g} s at most; one signal more ends it at once", signal,
+            arguments.drain_seconds);
+    Drain(node, std::chrono::duration<double>(arguments.drain_seconds), over);
+  }
+  if (over) throw Unavailable("this node is no longer one of the cluster: {}", why);
+  LogInfo("{}: leaving the cluster", signal);
 }
 
 void List(const NodeArguments& arguments) {
@@ -138,7 +166,8 @@ void AddNodeCommand(CLI::App& app, CommandContext&) {
   CLI::App* command =
       app.add_subcommand("node", "Begin a cluster of the runtime, or join one with this machine");
   command->footer(R"(
-Runs until SIGTERM or Ctrl-C. Its address is the first line that it prints.
+Runs until SIGTERM or Ctrl-C; a node that has joined drains then: it begins no further calls, and leaves once
+those under way are done and nothing is lost by it. Its address is the first line that it prints.
   menger node --head                              begin one, for this machine alone, at 127.0.0.1:7070
   menger node --join 127.0.0.1:7070 --cpus 4      one more node
   menger node list 127.0.0.1:7070                 who is there
@@ -164,6 +193,13 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
                       "Of values in shared memory; default: 30% of the memory");
   command->add_option("--cache", arguments->cache,
                       "Where programs of drivers are kept; default: ~/.cache/menger/programs");
+  command
+      ->add_option(
+          "--drain-seconds", arguments->drain_seconds,
+          "How long a node that has joined may take to leave without a loss, once it is told "
+          "to; 0: it leaves at once")
+      ->check(CLI::Range(0., 1e6))
+      ->capture_default_str();
   AddAccess(*command, arguments->access);
   AddList(*command);
   command->callback([command, arguments] {

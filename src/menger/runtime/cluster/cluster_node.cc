@@ -55,6 +55,10 @@ class ClusterNode::State {
   LocalNode& node() { return *node_; }
   const std::string& address() const { return record_.address; }
   std::vector<NodeRecord> Nodes() const { return loop_->Nodes(); }
+  void Drain() {
+    loop_->Drain();  // For those who look.
+    node_->Drain();
+  }
 
  private:
   bool is_head() const { return options_.access.address.empty(); }
@@ -287,6 +291,10 @@ ClusterNode::~ClusterNode() = default;
 LocalNode& ClusterNode::node() { return state_->node(); }
 
 const std::string& ClusterNode::address() const { return state_->address(); }
+
+void ClusterNode::Drain() { state_->Drain(); }
+
+DrainProgress ClusterNode::HowFarDrained() const { return state_->node().HowFarDrained(); }
 
 std::vector<NodeRecord> ClusterNode::Nodes() const { return state_->Nodes(); }
 

@@ -58,6 +58,10 @@ class ClusterNode {
   LocalNode& node();
   // Where others find it.
   const std::string& address() const;
+  // It will leave: it lends nothing more, and the others take what they would miss (drains.h). What
+  // they still have of it: where it leaves before they have nothing, they lose that.
+  void Drain();
+  DrainProgress HowFarDrained() const;
   // Members, as far as this one knows, itself first.
   std::vector<NodeRecord> Nodes() const;
 

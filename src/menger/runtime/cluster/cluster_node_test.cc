@@ -48,6 +48,23 @@ std::vector<double> Ramp(int size) {
 double Sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.);
 }
+// Which process has made it.
+std::vector<double> Marked(int size) {
+  return std::vector<double>(static_cast<std::size_t>(size), static_cast<double>(::getpid()));
+}
+class Account {
+ public:
+  explicit Account(int start) : sum_(start) {}
+  int Add(int amount) { return sum_ += amount; }
+  int Where() { return Process(); }
+  template <typename Archive>
+  void Serialize(Archive& archive) {
+    archive(sum_);
+  }
+
+ private:
+  int sum_;
+};
 int Slowly(int milliseconds) {
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   return milliseconds;
@@ -76,6 +93,38 @@ TEST_F(ClusterTest, ANodeThatLeavesCostsARun) {
   runtime.Get(runtime.CallWith<Square>({.resources = {{"second", 1}}}, 1), kPatience);
   second.reset();
   for (int i = 0; i < 8; ++i) EXPECT_EQ(runtime.Get(calls[i], kPatience), 300 + i);
+}
+
+// Nothing may run again here: so what is right was done once, and nothing made anew.
+TEST_F(ClusterTest, ADrainedNodeLeavesAndNothingIsLost) {
+  Runtime runtime(Driver());
+  auto leaving = std::make_unique<ClusterNode>(NodeOptions(head_->address(), 3, "either"));
+  const CallOptions once{.resources = {{"either", 1}}, .retries = 0};
+  const ActorRef<Account> account = runtime.CreateActor<Account>(
+      {.resources = {{"either", 0.5}}, .restarts = 0, .call_retries = 0, .checkpoint_every = 1000},
+      100);
+  const int before = runtime.Get(account.Call<&Account::Where>(), kPatience);
+  const auto value = runtime.CallWith<Marked>(once, 300'000);
+  const auto maker = runtime.CallWith<Process>(once);
+  runtime.Get(maker, kPatience);
+  EXPECT_EQ(runtime.Wait(std::vector{value}, {.timeout = kPatience}).ready.size(), 1);
+  std::vector<ObjectRef<int>> calls;
+  for (int i = 0; i < 40; ++i) calls.push_back(runtime.CallWith<Slowly>(once, 50 + i));
+  std::vector<ObjectRef<int>> sums;
+  for (int i = 0; i < 40; ++i) sums.push_back(account.Call<&Account::Add>(1));
+  runtime.Get(calls[0], kPatience);
+  const ClusterNode staying(NodeOptions(head_->address(), 2, "either"));
+  leaving->Drain();
+  const Deadline deadline = Deadline::After(kPatience);
+  while (!leaving->HowFarDrained().done() && !deadline.expired()) Slowly(5);
+  EXPECT_TRUE(leaving->HowFarDrained().done());
+  EXPECT_GE(leaving->HowFarDrained().values, 1);
+  leaving.reset();
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(runtime.Get(calls[i], kPatience), 50 + i);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(runtime.Get(sums[i], kPatience), 101 + i);
+  EXPECT_EQ(runtime.Get(account.Call<&Account::Add>(1), kPatience), 141);
+  EXPECT_NE(runtime.Get(account.Call<&Account::Where>(), kPatience), before);
+  EXPECT_EQ(runtime.Get(value, kPatience).size(), 300'000);
 }
 
 TEST_F(ClusterTest, TwoDriversHaveWorkersOfTheirOwn) {

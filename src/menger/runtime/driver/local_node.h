@@ -116,6 +116,10 @@ class LocalNode final : public Client, private NodeEffects {
   void Arrive(std::vector<Neighbours::Flying> packets);
   // What was posted to it may be lost, and is posted again.
   void StreamOpened(const NodeLife& node, PeerLane lane);
+  // It will leave: it lends nothing more, and the others take what they would miss (drains.h). What
+  // they still have of it.
+  void Drain();
+  DrainProgress HowFarDrained();
   // Before End: the others shall not wait for it.
   void SayFarewell();
 

@@ -94,6 +94,15 @@ void LocalNode::StreamOpened(const NodeLife& node, PeerLane lane) {
   TellNeighbours([&](Neighbours& neighbours) { neighbours.SendAgain(node, lane); });
 }
 
+void LocalNode::Drain() {
+  TellNeighbours([&](Neighbours&) { machine_.Drain(); });
+}
+
+DrainProgress LocalNode::HowFarDrained() {
+  const std::lock_guard lock(node_mutex_);
+  return machine_.drain_progress();
+}
+
 void LocalNode::SayFarewell() {
   TellNeighbours([](Neighbours& neighbours) { neighbours.SayFarewell(); });
 }
