@@ -289,11 +289,15 @@ TEST_F(LeavingTest, PlacementGroupsGoOnWhereTheyAre) {
   EXPECT_EQ(machine.drain_progress().groups, 1);
   Receive(*borrower, {.kind = Kind::kReserve, .kept = 2, .text = "0;cpu=1"});
   EXPECT_EQ(Messages(Kind::kNotReserved).size(), 1);
+  Receive(*borrower, {.kind = Kind::kLetGo});  // Which says nothing of what is still to come.
   Receive(*borrower, {.kind = Kind::kWant, .count = 1, .scheduling = "@1 0 cpu=1"});
   ASSERT_EQ(Messages(Kind::kLend).size(), 1);
   EXPECT_EQ(machine.drain_progress().lent, 1);
+  machine.KeepFor(*borrower, Large(64));
   Receive(*borrower, {.kind = Kind::kGiveBack, .clean = true, .loan = 1});
   Receive(*borrower, {.kind = Kind::kRelease, .kept = 1});
+  EXPECT_EQ(machine.drain_progress().holders, 1);
+  Receive(*borrower, {.kind = Kind::kLetGo});
   EXPECT_TRUE(machine.drain_progress().done());
 }
 

@@ -171,6 +171,7 @@ void Peers::LendTo(Peer& peer) {
       worker->loan = ++last_loan_;
       worker->borrower = peer.index;
       peer.lent.emplace(worker->loan, worker);
+      peer.lets_go = false;
       node_.effects.Lent(*worker, peer);
       Tell(peer.index,
            {.kind = PeerMessage::Kind::kLend, .loan = worker->loan, .scheduling = text});

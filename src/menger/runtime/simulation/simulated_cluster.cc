@@ -48,6 +48,7 @@ void SimulatedCluster::MakePlans() {
     common_.errors = node_deaths_ > 0 && (common_.shared_percent > 0 || common_.gpus || poor_ ||
                                           !faithful_ || common_.spread || common_.meets ||
                                           (common_.seats && node_deaths_ + 1 >= nodes));
+    common_.orderly = node_deaths_ == 0;
     // What a node drains is not lost with it, but what its own driver has given away.
     common_.errors |=
         drains_ > 0 && (common_.gpus || poor_ || !faithful_ || common_.spread || common_.meets ||

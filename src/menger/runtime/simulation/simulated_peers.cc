@@ -42,9 +42,13 @@ void SimulatedNode::HearOfDeath(int number, std::uint64_t epoch) {
     machine_.objects().DropReferrer(kDriver, *machine_.objects().Find(gift.object));
     return true;
   });
+  const std::uint64_t rebuilt = machine_.counts().rebuilt;
   machine_.PeerDied(*machine_.FindPeer(index), {.kind = FailureKind::kNodeDied,
                                                 .code = ErrorCode::kUnavailable,
                                                 .text = fmt::format("node {} is gone", number)});
+  if (common_.orderly && machine_.counts().rebuilt != rebuilt) {
+    throw Internal("a value is made again that lay at node {}, which had drained", number);
+  }
   EndPulls({number, epoch}, index);
 }
 
