@@ -39,11 +39,6 @@ def of_worker(told, name, control):
     return Place(node, {LABEL: node}, None, address, int(control.split()[-1])), machine == _machine()
 
 
-def is_on_node():
-    """Whether this process is a worker that a node of a cluster has started, for whichever program."""
-    return _NODE_VARIABLE in os.environ
-
-
 def of_driver(opened, address):
     """The Place of a program that has joined a cluster."""
     own = opened.ask("nodes")["nodes"][0]

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 
-from menger.runtime import library, members
+from menger.runtime import library
 
 LOGGING_VARIABLE = "MENGER_RUNTIME_LOGGING"  # Where init has been told how to log.
 _MARK = "\x1f"
@@ -21,22 +21,25 @@ class Lines:
     def __init__(self, shown):
         self._shown = shown
         self._failed = {}  # The driver's streams that take no more, by their letters.
-        self._begun = {}  # Pieces of lines whose ends are still to come, by the process and the stream's letter.
+        self._begun = {}  # Pieces of lines whose ends are still to come, by the node, the process and the stream's letter.
         self.callback = library.OnLine(self._on_line)
 
-    def _on_line(self, _worker, process, address, size):
+    def _on_line(self, _worker, process, node, address, size):
         if not self._shown:
             return
         line = ctypes.string_at(address, size).decode(errors="replace")
+        node = node.decode(errors="replace")
         stream, name, text = parse(line)
         if line.startswith(_MARK):
-            text = self._joined((process, stream.lower()), text, goes_on=stream.isupper())
+            text = self._joined((node, process, stream.lower()), text, goes_on=stream.isupper())
             if text is None:
                 return
         stream = stream.lower()
         file = sys.stderr if stream == "e" else sys.stdout
+        if process == 0:  # Lines were left out, perhaps with the ends of some that have begun.
+            self._begun.clear()
         if file is not None and self._failed.get(stream) is not file:
-            self._show(stream, file, f"({name} pid={process}) {text}\n")
+            self._show(stream, file, f"({_who(name, process, node)}) {text}\n")
 
     def _joined(self, of, text, goes_on):
         """The line that ends with this piece; None if it goes on."""
@@ -54,6 +57,14 @@ class Lines:
             print(_known_to(file, line), end="", file=file, flush=True)
         except Exception:
             self._failed[stream] = file
+
+
+def _who(name, process, node):
+    """What a line begins with. `node`: of a cluster, or empty; `process` is 0 where it is all of a node's."""
+    parts = [f"{name} pid={process}"] if process else []
+    if node:
+        parts.append(f"node={node}")
+    return ", ".join(parts) or name
 
 
 def _known_to(file, line):
@@ -92,7 +103,6 @@ class Output:
 
     def __init__(self, descriptor, stream, name):
         self._descriptor, self._stream, self._name = descriptor, stream, name
-        self._is_marked = not members.is_on_node()  # A node of a cluster shows lines as they come.
         self._rest = ""
         self._lock = threading.RLock()  # A signal's handler may print, too.
         self.buffer = io.FileIO(descriptor, "w", closefd=False)  # Its lines go out without a name.
@@ -116,11 +126,9 @@ class Output:
 
     def _put(self, lines):
         name = self._name()[:_NAME_LETTERS_MAX]
-        before = goes_on = f"({name}) ".encode(errors="replace")
-        if self._is_marked:
-            before, goes_on = (
-                f"{_MARK}{stream}{_MARK}{name}{_MARK}".encode(errors="replace") for stream in (self._stream, self._stream.upper())
-            )
+        before, goes_on = (
+            f"{_MARK}{stream}{_MARK}{name}{_MARK}".encode(errors="replace") for stream in (self._stream, self._stream.upper())
+        )
         for line in lines:
             for piece in _pieces(line.encode(errors="replace"), before, goes_on):
                 os.write(self._descriptor, piece)  # A pipe takes so few bytes all at once: what else writes there comes before or after.

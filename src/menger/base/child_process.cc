@@ -154,6 +154,14 @@ void ChildProcesses::LimitMemory(ChildId child, std::uint64_t bytes_max) {
   Wake();
 }
 
+void ChildProcesses::AfterReading(std::function<void()> then) {
+  {
+    const std::lock_guard lock(mutex_);
+    after_reading_.push_back(std::move(then));
+  }
+  Wake();
+}
+
 bool ChildProcesses::WaitForEnd(ChildId child, std::chrono::nanoseconds timeout) {
   std::unique_lock lock(mutex_);
   return ended_.wait_for(lock, timeout, [&] { return Find(child) == nullptr; });
@@ -161,14 +169,21 @@ bool ChildProcesses::WaitForEnd(ChildId child, std::chrono::nanoseconds timeout)
 
 void ChildProcesses::Watch() {
   std::optional<Deadline> stop;
+  // Who was there before the look that was the last, which has found all that was printed by then.
+  std::vector<std::function<void()>> after_reading;
+  bool found_all = true;
   for (;;) {
     Round();
+    if (found_all) {
+      for (const auto& then : std::exchange(after_reading, {})) then();
+    }
     {
       const std::lock_guard lock(mutex_);
+      if (after_reading.empty()) after_reading.swap(after_reading_);
       if (stopping_ && !stop.has_value()) stop = Deadline::After(kStopAtMost);
       if (stopping_ && (children_.empty() || stop->expired())) break;
     }
-    AwaitEvents(Patience());
+    found_all = AwaitEvents(after_reading.empty() ? Patience() : std::chrono::nanoseconds(0));
   }
   for (const auto& [id, child] : children_) {
     LogWarning("process {} ('{}') does not end: it waits in the kernel", child->process,
@@ -218,7 +233,8 @@ std::chrono::nanoseconds ChildProcesses::Patience() {
   return patience;
 }
 
-void ChildProcesses::AwaitEvents(std::chrono::nanoseconds patience) {
+// False if there may be more.
+bool ChildProcesses::AwaitEvents(std::chrono::nanoseconds patience) {
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
   std::array<epoll_event, kEventsAtOnce> found;
   const int count = epoll_wait(events_.get(), found.data(), static_cast<int>(found.size()),
@@ -227,6 +243,7 @@ void ChildProcesses::AwaitEvents(std::chrono::nanoseconds patience) {
     const auto id = static_cast<ChildId>(found[static_cast<std::size_t>(i)].data.u64);
     if (id != 0) ready_.insert(id);
   }
+  return count < static_cast<int>(found.size());
 }
 
 bool ChildProcesses::Listen(ChildId id, int descriptor) const {

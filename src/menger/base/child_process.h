@@ -67,6 +67,10 @@ class ChildProcesses {
   // this; looked at four times a second. 0: no limit.
   void LimitMemory(ChildId child, std::uint64_t bytes_max);
 
+  // Calls `then`, on the thread that watches, once all lines have been told that children had
+  // printed before; not at all if this ends first.
+  void AfterReading(std::function<void()> then);
+
   // Returns true when it has ended and on_end has returned, false after `timeout`.
   bool WaitForEnd(ChildId child, std::chrono::nanoseconds timeout);
 
@@ -79,7 +83,7 @@ class ChildProcesses {
   void Round();
   std::set<ChildId> TakeDue();
   std::chrono::nanoseconds Patience();
-  void AwaitEvents(std::chrono::nanoseconds patience);
+  bool AwaitEvents(std::chrono::nanoseconds patience);
   bool Listen(ChildId id, int descriptor) const;
   void CloseOutput(Child& child) const;
   void Tend(ChildId id, Child& child);
@@ -101,6 +105,7 @@ class ChildProcesses {
   std::set<ChildId> fresh_;   // To be started. Guarded by mutex_.
   std::set<ChildId> timed_;   // Have a time to be killed at. Guarded by mutex_.
   std::set<ChildId> looked_;  // To be looked at now and then. Guarded by mutex_.
+  std::vector<std::function<void()>> after_reading_;  // Guarded by mutex_.
   Deadline next_look_ = Deadline::After({});
   std::set<ChildId> ready_;  // Of the watching thread: something was heard of them.
   Thread watcher_;           // Starts them, too: the kernel takes its end for that of this process.

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -243,6 +244,31 @@ TEST(ChildProcessTest, ExitCausesAreInWords) {
   EXPECT_EQ(ExitCause(3 << 8), "ended with exit status 3");
   EXPECT_THAT(ExitCause(SIGSEGV), HasSubstr("SIGSEGV"));
   EXPECT_THAT(ExitCause(SIGKILL), HasSubstr("memory"));
+}
+
+TEST(ChildProcessesTest, WhatWasPrintedBeforeIsToldBeforeAfterReadingIs) {
+  const std::string folder = testing::TempDir();
+  std::atomic<int> lines{0};
+  ChildProcesses processes;
+  const ChildEvents events{.on_line = [&lines](std::string_view) { ++lines; }};
+  // Each has printed once there is its file.
+  constexpr int kChildren = 5;
+  std::vector<std::string> files;
+  for (int i = 0; i < kChildren; ++i) {
+    files.push_back(fmt::format("{}/menger-printed-{}-{}", folder, getpid(), i));
+    processes.Start(Shell(fmt::format("echo a; echo b; touch {}; sleep 1000", files.back())),
+                    events);
+  }
+  const Deadline deadline = Deadline::After(kPatience);
+  for (const std::string& file : files) {
+    while (!std::filesystem::exists(file) && !deadline.expired()) usleep(1000);
+    std::filesystem::remove(file);
+  }
+  std::promise<int> seen;
+  processes.AfterReading([&] { seen.set_value(lines); });
+  std::future<int> result = seen.get_future();
+  ASSERT_EQ(result.wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(result.get(), 2 * kChildren);
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ enum class Isolation {
 struct WorkerLine {
   int worker = -1;        // -1: of one that was started ahead and has no number yet.
   std::string_view name;  // "worker 3", or of the actor that has come to live there.
-  pid_t process = 0;
+  pid_t process = 0;      // 0: `text` says how many lines of workers were left out.
+  std::string_view node;  // In a cluster the worker's: its name, or how its id begins; else "".
   std::string_view text;  // Without its end; a long line comes in pieces.
 };
 

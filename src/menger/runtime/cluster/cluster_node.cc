@@ -23,6 +23,7 @@ using Role = LocalNode::Place::Role;
 
 constexpr std::chrono::milliseconds kLeaveMax{2'000};
 constexpr std::chrono::milliseconds kFarewellMax{300};
+constexpr std::chrono::milliseconds kLinesMax{500};  // Of workers that have printed them by then.
 
 NodeLife LifeOf(const NodeRecord& record) { return {record.id, record.epoch}; }
 
@@ -77,6 +78,7 @@ class ClusterNode::State {
   void Over(NodeLease::End end);
 
   void Close();
+  void AwaitLines();
   void SayFarewell();
 
   const ClusterNodeOptions options_;
@@ -259,7 +261,10 @@ void ClusterNode::State::Over(NodeLease::End end) {
 // ---- The end.
 
 void ClusterNode::State::Close() {
-  if (node_ != nullptr && loop_->Lives()) SayFarewell();
+  if (node_ != nullptr && loop_->Lives()) {
+    AwaitLines();
+    SayFarewell();
+  }
   if (loop_ != nullptr && loop_->Lives() && !loop_->Leave(Deadline::After(kLeaveMax))) {
     LogWarning("the control store of the cluster did not hear in time that this node leaves");
   }
@@ -268,6 +273,16 @@ void ClusterNode::State::Close() {
   programs_.reset();
   streams_.reset();  // From here on nobody calls.
   if (LocalNode* const node = std::exchange(node_, nullptr)) node->End();
+}
+
+// What a driver's calls have printed is seen also if it leaves as soon as they are done.
+void ClusterNode::State::AwaitLines() {
+  if (options_.role != Role::kDriver) return;
+  node_->AskForLines();
+  const Deadline deadline = Deadline::After(kLinesMax);
+  while (node_->AwaitsLines() && !deadline.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 // Whoever has heard it closes his streams.

@@ -1,8 +1,13 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <string>
@@ -133,6 +138,114 @@ TEST_F(ClusterTest, TwoDriversHaveWorkersOfTheirOwn) {
   const int first = one.Get(one.Call<Process>(), kPatience);
   const int second = other.Get(other.Call<Process>(), kPatience);
   EXPECT_NE(first, second);
+}
+
+// ---- What workers print.
+
+int Print(int x) {
+  fmt::print("x is {}\n", x);
+  std::fflush(stdout);
+  return x;
+}
+
+class Speaker {
+ public:
+  int Say(int x) { return Print(x); }
+};
+
+int PrintMany(int lines) {
+  for (int i = 0; i < lines; ++i) fmt::print("{:*>99}\n", i);
+  std::fflush(stdout);
+  return lines;
+}
+
+int PrintAndDie(int x) {
+  Print(x);
+  std::abort();
+}
+
+// What a driver is told, as "node|name|text".
+class Heard {
+ public:
+  RuntimeOptions Of(RuntimeOptions options) {
+    options.on_line = [this](const WorkerLine& line) {
+      const std::lock_guard lock(mutex_);
+      if (line.process == 0) ++left_out_;
+      lines_.push_back(fmt::format("{}|{}|{}", line.node, line.name, line.text));
+    };
+    return options;
+  }
+  std::vector<std::string> lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+  int left_out() {
+    const std::lock_guard lock(mutex_);
+    return left_out_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+  int left_out_ = 0;
+};
+
+TEST_F(ClusterTest, WhatWorkersPrintIsToldToTheDriverAlsoIfItLeavesAtOnce) {
+  ClusterNodeOptions options = NodeOptions(head_->address(), 2, "second");
+  options.name = "workshop";
+  const ClusterNode second(options);
+  Heard heard;
+  testing::internal::CaptureStderr();
+  {
+    Runtime runtime(heard.Of(Driver()));
+    runtime.Get(runtime.CallWith<Print>({.resources = {{"first", 1}}}, 5), kPatience);
+    const auto actor =
+        runtime.CreateActor<Speaker>({.resources = {{"second", 1}}, .name = "press"});
+    runtime.Get(actor.Call<&Speaker::Say>(6), kPatience);
+  }
+  EXPECT_THAT(heard.lines(), testing::UnorderedElementsAre(
+                                 testing::MatchesRegex("[0-9a-f]+\\|worker [0-9]+\\|x is 5"),
+                                 "workshop|press|x is 6"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::Not(testing::HasSubstr("x is")));
+}
+
+TEST_F(ClusterTest, AWorkerThatPrintsALotLosesLinesAndKeepsNobodyWaiting) {
+  constexpr int kLines = 100'000;  // Ten times what may wait and go in the time that it takes.
+  Heard heard;
+  {
+    Runtime runtime(heard.Of(Driver()));
+    const ClusterNode second(NodeOptions(head_->address(), 2, "second"));
+    const auto many = runtime.CallWith<PrintMany>({.resources = {{"second", 1}}}, kLines);
+    for (int i = 0; i < 20; ++i) {
+      const auto call = runtime.CallWith<Square>({.resources = {{"second", 1}}}, i);
+      EXPECT_EQ(runtime.Get(call, kPatience), i * i);
+    }
+    EXPECT_EQ(runtime.Get(many, kPatience), kLines);
+    runtime.Get(runtime.CallWith<Print>({.resources = {{"first", 1}}}, 5), kPatience);
+    const Deadline deadline = Deadline::After(kPatience);
+    while (heard.left_out() == 0 && !deadline.expired()) std::this_thread::yield();
+  }
+  EXPECT_GT(heard.left_out(), 0);
+  EXPECT_LT(heard.lines().size(), static_cast<std::size_t>(kLines));
+  EXPECT_THAT(heard.lines(),
+              testing::Contains(testing::HasSubstr("lines of workers were left out")));
+  EXPECT_THAT(heard.lines(), testing::Contains(testing::HasSubstr("x is 5")));
+}
+
+TEST_F(ClusterTest, AWorkerThatDiesIsNamedWithItsNodeAndItsLastWordsCome) {
+  Heard heard;
+  {
+    Runtime runtime(heard.Of(Driver()));
+    try {
+      runtime.Get(runtime.CallWith<PrintAndDie>({.retries = 0}, 5), kPatience);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::ContainsRegex(
+                                    "worker [0-9]+, process [0-9]+, node [0-9a-f]{8}: its worker "
+                                    "was killed by SIGABRT"));
+    }
+  }
+  EXPECT_THAT(heard.lines(), testing::Contains(testing::HasSubstr("x is 5")));
 }
 
 TEST_F(ClusterTest, WrongTokensAndAddressesAreNamed) {

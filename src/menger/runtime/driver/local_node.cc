@@ -26,6 +26,7 @@ constexpr std::chrono::nanoseconds kGatherEvery{100'000'000};
 // astray may have taken their flags down. So often while calls are not done, else ever less.
 constexpr std::chrono::nanoseconds kLookAtAll{100'000'000};
 constexpr std::chrono::nanoseconds kLookAtAllMost{10'000'000'000};
+constexpr std::chrono::nanoseconds kLinesAgain{5'000'000};  // What workers print, not sent yet.
 constexpr std::chrono::hours kForever{24 * 365};
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options,
@@ -86,13 +87,12 @@ LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Place> place)
   } else {
     AddDriverSegment();
     const TaskId node = place_ ? ChildTask(TaskId{place_->own.node}, place_->own.epoch) : TaskId{};
-    auto team = std::make_unique<ProcessTeam>(options, node, machine_, store_, *spiller_,
-                                              shared_bell().flags, bell_memory_->descriptor(),
-                                              [this] { bell().Ring(); });
+    auto team = std::make_unique<ProcessTeam>(
+        options, node, machine_, store_, *spiller_, guest_output_, shared_bell().flags,
+        bell_memory_->descriptor(), [this] { bell().Ring(); });
     if (place_) {
-      neighbours_ = std::make_unique<Neighbours>(
-          place_->own, machine_, store_,
-          [processes = team.get()](WorkerIndex index) { return processes->FindHost(index); });
+      neighbours_ =
+          std::make_unique<Neighbours>(place_->own, machine_, store_, NeighbourHooks(*team));
     }
     team_ = std::move(team);
   }
@@ -121,6 +121,7 @@ void LocalNode::End() {
   WriteLines();
   control_.Finish();
   team_->Stop();
+  line_printer_.reset();
   actors_.Clear();
   Release();
 }
@@ -224,6 +225,8 @@ void LocalNode::Tell(FunctionRef<void(NodeMachine&)> tell) {
 void LocalNode::WorkLocked(bool all) {
   if (stopping()) return;
   machine_.SetTime(MonotonicNanoseconds());
+  // Before others are told that who has printed it is gone.
+  if (guest_output_.waits()) SendLines();
   if (team_->Drain(all)) ++news_;
   DeliverMessages();
   RunMachine();
@@ -417,6 +420,7 @@ std::chrono::nanoseconds LocalNode::NextPause(std::chrono::nanoseconds before, s
   } else if (waiting) {
     pause = std::min(2 * before, kLookAfterMost);
   }
+  if (guest_output_.waits()) pause = std::min(pause, kLinesAgain);
   if (const std::optional<std::int64_t> deadline = machine_.next_deadline()) {
     pause = std::clamp(std::chrono::nanoseconds(*deadline - now), kLookAfter, pause);
   }

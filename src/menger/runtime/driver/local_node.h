@@ -21,6 +21,8 @@
 #include "menger/runtime/channel/worker_flags.h"
 #include "menger/runtime/control/control_state.h"
 #include "menger/runtime/control/node_record.h"
+#include "menger/runtime/driver/guest_output.h"
+#include "menger/runtime/driver/line_printer.h"
 #include "menger/runtime/driver/neighbours.h"
 #include "menger/runtime/driver/spiller.h"
 #include "menger/runtime/driver/worker_host.h"
@@ -34,6 +36,7 @@
 
 namespace menger {
 
+class ProcessTeam;
 class ThreadWorker;
 
 // The node that a driver embeds: the machine under one lock, the workers that do its calls, and the
@@ -120,6 +123,9 @@ class LocalNode final : public Client, private NodeEffects {
   // they still have of it.
   void Drain();
   DrainProgress HowFarDrained();
+  // What the workers of others have printed for this one until now shall come.
+  void AskForLines();
+  bool AwaitsLines();
   // Before End: the others shall not wait for it.
   void SayFarewell();
 
@@ -234,7 +240,11 @@ class LocalNode final : public Client, private NodeEffects {
   void WorkLocked(bool all = false);
   void DeliverMessages();
   void RunMachine();
+  Neighbours::Hooks NeighbourHooks(ProcessTeam& team);
   void ServeNeighbours();
+  void SendLines();
+  void TellLinesSoon(PeerIndex to);
+  std::string NameOfNode(const NodeId& id);
   void TellNeighbours(FunctionRef<void(Neighbours&)> tell);
   bool Part(const NodeLife& node, const std::string& why);
   SharedExtent AwaitRoom(std::size_t bytes, std::unique_lock<Mutex>& lock);
@@ -298,6 +308,8 @@ class LocalNode final : public Client, private NodeEffects {
   std::unique_ptr<Neighbours> neighbours_;      // Guarded by node_mutex_. None where it is alone.
   std::map<PeerIndex, ProgramIndex> programs_;  // Likewise.
   ProgramIndex last_program_ = kOwnProgram;     // Likewise.
+  GuestOutput guest_output_;
+  std::unique_ptr<LinePrinter> line_printer_;  // Of whoever has a driver, among other nodes.
   // Of values that came, and lie elsewhere. Likewise.
   std::vector<std::pair<Watch, ObjectId>> asks_again_;
   std::int64_t gathered_at_ = 0;                   // The caretaker's.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "menger/runtime/driver/local_node.h"
+#include "menger/runtime/driver/process_team.h"
 
 // The part of the driver's node that has to do with other nodes.
 namespace menger {
@@ -102,6 +103,65 @@ DrainProgress LocalNode::HowFarDrained() {
   const std::lock_guard lock(node_mutex_);
   return machine_.drain_progress();
 }
+
+// ---- What workers print.
+
+Neighbours::Hooks LocalNode::NeighbourHooks(ProcessTeam& team) {
+  if (place_->role != Place::Role::kNode) {
+    line_printer_ = std::make_unique<LinePrinter>(
+        options_, [this](const NodeId& node) { return NameOfNode(node); });
+  }
+  return {.find_process = [&team](WorkerIndex index) { return team.FindHost(index); },
+          .on_lines =
+              [this](std::vector<DistantLine> lines) {
+                if (line_printer_ != nullptr) line_printer_->Add(std::move(lines));
+              },
+          .on_lines_wanted = [this](PeerIndex peer) { TellLinesSoon(peer); }};
+}
+
+void LocalNode::SendLines() {
+  const std::int64_t now = MonotonicNanoseconds();
+  for (const auto& [peer, program] : programs_) {
+    GuestOutput::Batch batch = guest_output_.Take(program, now);
+    for (PrintedLine& line : batch.lines) {
+      const Worker* const worker = machine_.FindWorker(line.worker);
+      if (worker != nullptr) line.loan = worker->loan;
+    }
+    if (batch.lines.empty() && !batch.last) continue;
+    neighbours_->SendLines(peer, std::move(batch.lines), batch.last);
+  }
+}
+
+void LocalNode::TellLinesSoon(PeerIndex to) {
+  const auto program = programs_.find(to);
+  if (program == programs_.end()) return neighbours_->SendLines(to, {}, /*last=*/true);
+  team_->AfterOutput([this, of = program->second] {
+    guest_output_.Mark(of);
+    bell().Ring();
+  });
+}
+
+void LocalNode::AskForLines() {
+  TellNeighbours([](Neighbours& neighbours) { neighbours.AskForLines(); });
+}
+
+bool LocalNode::AwaitsLines() {
+  bool awaits = false;
+  TellNeighbours([&](Neighbours& neighbours) { awaits = neighbours.AwaitsLines(); });
+  return awaits;
+}
+
+// By the thread that shows lines.
+std::string LocalNode::NameOfNode(const NodeId& id) {
+  if (place_->members) {
+    for (const NodeRecord& node : place_->members()) {
+      if (node.id == id && !node.name.empty()) return node.name;
+    }
+  }
+  return ShortName(id);
+}
+
+// ----
 
 void LocalNode::SayFarewell() {
   TellNeighbours([](Neighbours& neighbours) { neighbours.SayFarewell(); });

@@ -123,6 +123,10 @@ void Neighbours::Arrive(Flying flying) {
 void Neighbours::Take(Neighbour& from, NodeLetter& letter) {
   switch (letter.kind) {
     case NodeLetter::Kind::kMessage:
+      // Its workers have numbers that are used here, too.
+      if (std::string& worker = letter.message.cause.worker; !worker.empty()) {
+        worker += fmt::format(", node {}", ShortName(from.life.node));
+      }
       return TakeMessage(from, letter.message);
     case NodeLetter::Kind::kToWorker:
     case NodeLetter::Kind::kRecall:
@@ -138,6 +142,10 @@ void Neighbours::Take(Neighbour& from, NodeLetter& letter) {
       return TakePart(letter);
     case NodeLetter::Kind::kLeave:
       throw Unavailable("it has left the cluster");
+    case NodeLetter::Kind::kLines:
+      return TakeLines(from, letter);
+    case NodeLetter::Kind::kLinesWanted:
+      return hooks_.on_lines_wanted(from.peer);
   }
 }
 
@@ -149,6 +157,7 @@ void Neighbours::TakeMessage(Neighbour& from, const PeerMessage& message) {
   Peer& peer = *machine_.FindPeer(from.peer);
   machine_.Receive(peer, message);
   if (message.kind != PeerMessage::Kind::kLend) return;
+  from.has_lent = true;
   Worker* const worker = NodeMachine::FindBorrowed(peer, message.loan);
   if (worker == nullptr || worker->host != nullptr) return;
   auto host = std::make_unique<BorrowedWorker>(machine_, *worker, static_cast<LetterBox&>(*this));
@@ -167,14 +176,14 @@ void Neighbours::ForgetReturned(Neighbour& from) {
 // ---- Workers.
 
 void Neighbours::Lent(Worker& worker) {
-  ProcessWorker* const process = find_process_(worker.index);
+  ProcessWorker* const process = hooks_.find_process(worker.index);
   if (process == nullptr) return;
   process->Lend(
       std::make_unique<LentWorker>(*process, machine_, worker, static_cast<LetterBox&>(*this)));
 }
 
 std::vector<LeaseNumber> Neighbours::BegunBy(const Worker& worker) {
-  ProcessWorker* const process = find_process_(worker.index);
+  ProcessWorker* const process = hooks_.find_process(worker.index);
   if (process == nullptr || process->loan() == nullptr) return {};
   return process->loan()->Begun();
 }
@@ -183,7 +192,7 @@ void Neighbours::TakeForWorker(Neighbour& from, NodeLetter& letter) {
   const Peer& peer = *machine_.FindPeer(from.peer);
   const auto lent = peer.lent.find(letter.loan);
   if (lent == peer.lent.end()) return;
-  ProcessWorker* const process = find_process_(lent->second->index);
+  ProcessWorker* const process = hooks_.find_process(lent->second->index);
   LentWorker* const loan = process != nullptr ? process->loan() : nullptr;
   if (loan == nullptr) return;
   if (letter.kind == NodeLetter::Kind::kToWorker) return loan->Tell(std::move(letter.bytes));
@@ -221,6 +230,49 @@ void Neighbours::DropValuesOf(Neighbour& from, std::span<const std::byte> messag
     if (value.kind != ObjectValue::Kind::kRemote) continue;
     Tell(*machine_.FindPeer(from.peer), {.kind = PeerMessage::Kind::kDrop, .kept = value.kept});
   }
+}
+
+// ---- What workers print.
+
+void Neighbours::SendLines(PeerIndex to, std::vector<PrintedLine> lines, bool last) {
+  std::uint64_t bytes = 0;
+  for (const PrintedLine& line : lines) bytes += LineQueue<PrintedLine>::BytesOf(line);
+  Neighbour* const neighbour = Find(to);
+  if (neighbour == nullptr) return;
+  neighbour->control.Send(
+      {.kind = NodeLetter::Kind::kLines, .last = last, .lines = std::move(lines)}, bytes);
+}
+
+void Neighbours::AskForLines() {
+  for (auto& [index, neighbour] : neighbours_) {
+    if (!neighbour.has_lent) continue;
+    neighbour.owes_lines = true;
+    Send(index, {.kind = NodeLetter::Kind::kLinesWanted});
+  }
+}
+
+bool Neighbours::AwaitsLines() const {
+  return std::ranges::any_of(neighbours_,
+                             [](const auto& entry) { return entry.second.owes_lines; });
+}
+
+// By its node a worker has a number; the actor that lives there is known here.
+void Neighbours::TakeLines(Neighbour& from, NodeLetter& letter) {
+  if (letter.last) from.owes_lines = false;
+  const Peer& peer = *machine_.FindPeer(from.peer);
+  std::vector<DistantLine> lines;
+  for (PrintedLine& line : letter.lines) {
+    const Worker* const worker = NodeMachine::FindBorrowed(peer, line.loan);
+    const Actor* const actor = worker != nullptr ? worker->actor : nullptr;
+    lines.push_back({.node = from.life.node,
+                     .name = actor != nullptr ? std::string(machine_.NameOf(*actor->construction))
+                                              : fmt::format("worker {}", line.worker),
+                     .worker = static_cast<int>(line.worker),
+                     .process = static_cast<pid_t>(line.process),
+                     .left_out = line.left_out,
+                     .text = std::move(line.text)});
+  }
+  if (!lines.empty()) hooks_.on_lines(std::move(lines));
 }
 
 // ---- Values.

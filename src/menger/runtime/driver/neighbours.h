@@ -11,6 +11,7 @@
 
 #include "menger/runtime/driver/borrowed_worker.h"
 #include "menger/runtime/driver/letter_box.h"
+#include "menger/runtime/driver/line_printer.h"
 #include "menger/runtime/memory/value_store.h"
 #include "menger/runtime/net/handshake.h"
 #include "menger/runtime/node/node_machine.h"
@@ -34,14 +35,20 @@ class Neighbours final : private LetterBox {
     PeerLane lane = PeerLane::kControl;
     Link::Packet packet;
   };
-  // Of this node's workers: the process of one, or null.
-  using FindProcess = std::function<ProcessWorker*(WorkerIndex)>;
+  struct Hooks {
+    // Of this node's workers: the process of one, or null.
+    std::function<ProcessWorker*(WorkerIndex)> find_process;
+    // Workers of another node have printed that.
+    std::function<void(std::vector<DistantLine> lines)> on_lines;
+    // That one would know what its guests have printed until now: see SendLines.
+    std::function<void(PeerIndex peer)> on_lines_wanted;
+  };
 
-  Neighbours(NodeLife own, NodeMachine& machine, ValueStore& store, FindProcess find_process)
+  Neighbours(NodeLife own, NodeMachine& machine, ValueStore& store, Hooks hooks)
       : own_(own),
         machine_(machine),
         store_(store),
-        find_process_(std::move(find_process)),
+        hooks_(std::move(hooks)),
         segment_(store.AddSegment()) {}
 
   const NodeLife& own() const { return own_; }
@@ -69,6 +76,13 @@ class Neighbours final : private LetterBox {
   void Lent(Worker& worker);
   std::vector<LeaseNumber> BegunBy(const Worker& worker);
 
+  // ---- What workers print.
+  // Guests of that node did; `last`: what it has asked for is told with these.
+  void SendLines(PeerIndex to, std::vector<PrintedLine> lines, bool last);
+  // Whoever has lent workers shall tell what they have printed until now.
+  void AskForLines();
+  bool AwaitsLines() const;  // Some have not.
+
   // What could not be done from within the machine. True if it was told something.
   bool Work();
 
@@ -79,6 +93,8 @@ class Neighbours final : private LetterBox {
     Link control;
     Link bulk;
     std::map<LoanNumber, std::unique_ptr<BorrowedWorker>> borrowed;
+    bool has_lent = false;
+    bool owes_lines = false;  // AskForLines.
   };
   // A value on its way here: whose, and as which pull of its owner.
   struct Coming {
@@ -102,6 +118,7 @@ class Neighbours final : private LetterBox {
   void TakeFromWorker(Neighbour& from, const NodeLetter& letter);
   void DropValuesOf(Neighbour& from, std::span<const std::byte> message);
   void ForgetReturned(Neighbour& from);
+  void TakeLines(Neighbour& from, NodeLetter& letter);
 
   Object* FindValue(const NodeLife& owner, std::uint64_t pull, std::uint64_t name);
   void SendValue(Neighbour& to, const NodeLetter& wish);
@@ -114,7 +131,7 @@ class Neighbours final : private LetterBox {
   const NodeLife own_;
   NodeMachine& machine_;
   ValueStore& store_;
-  const FindProcess find_process_;
+  const Hooks hooks_;
   const std::uint32_t segment_;  // Where values come to.
   std::map<PeerIndex, Neighbour> neighbours_;
   std::vector<Coming> coming_;

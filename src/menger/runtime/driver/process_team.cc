@@ -9,7 +9,7 @@
 
 #include "menger/base/files.h"
 #include "menger/base/sharing/descriptors.h"
-#include "menger/base/status_line.h"
+#include "menger/runtime/driver/show_line.h"
 
 namespace menger {
 namespace {
@@ -34,13 +34,14 @@ constexpr std::uint64_t kAheadBytesMin = std::uint64_t{256} << 10;
 }  // namespace
 
 ProcessTeam::ProcessTeam(const RuntimeOptions& options, TaskId node, NodeMachine& machine,
-                         ValueStore& store, Spiller& spiller, WorkerFlags& flags,
-                         int bell_descriptor, std::function<void()> wake)
+                         ValueStore& store, Spiller& spiller, GuestOutput& guest_output,
+                         WorkerFlags& flags, int bell_descriptor, std::function<void()> wake)
     : options_(options),
       node_(node),
       machine_(machine),
       store_(store),
       spiller_(spiller),
+      guest_output_(guest_output),
       flags_(flags),
       bell_descriptor_(bell_descriptor),
       wake_(std::move(wake)),
@@ -85,6 +86,11 @@ void ProcessTeam::SetProgram(ProgramIndex program, const GuestProgram& what) {
   guests_.insert_or_assign(program, Guest{.program = what});
 }
 
+void ProcessTeam::DropProgram(ProgramIndex program) {
+  guests_.erase(program);
+  guest_output_.Drop(program);
+}
+
 void ProcessTeam::StartGuest(ProgramIndex program) {
   const auto found = guests_.find(program);
   if (found == guests_.end()) return;
@@ -102,6 +108,7 @@ void ProcessTeam::Start(ProgramIndex program, TaskId job, const WorkerProgram& r
     places_[*member.place] = {index, &member};
     WorkerChannel channel(
         AllocateSharedMemory(fmt::format("menger-worker-{}", index), WorkerChannel::kBytes));
+    if (program != kOwnProgram) guest_output_.Begin(index, program);
     FileDescriptor control = processes_->Start(static_cast<int>(index), runs);
     member.host = std::make_unique<ProcessWorker>(static_cast<WorkerOwner&>(*this), machine_, index,
                                                   std::move(channel), std::move(control));
@@ -196,6 +203,7 @@ void ProcessTeam::Bury(const Death& death) {
          .text = fmt::format("its worker {}", death.end.cause),
          .worker = fmt::format("worker {}, process {}", death.index, death.process)});
   }
+  guest_output_.End(death.index);
   {
     const std::lock_guard lock(names_mutex_);
     names_.erase(death.index);
@@ -229,24 +237,20 @@ void ProcessTeam::GuestFailed(ProgramIndex program, const ChildEnd& end) {
   machine_.GuestFailed(program, hopeless ? end.cause : "");
 }
 
-// By the watching thread.
+// By the watching thread. What guests print is for the program that they run.
 void ProcessTeam::TellLine(int worker, pid_t process, std::string_view text) {
+  if (worker >= 0) {
+    const auto added = guest_output_.Add(static_cast<WorkerIndex>(worker), process, text);
+    if (added == GuestOutput::Added::kFirst) wake_();
+    if (added != GuestOutput::Added::kNoGuest) return;
+  }
   std::string name = worker < 0 ? "worker" : fmt::format("worker {}", worker);
   {
     const std::lock_guard lock(names_mutex_);
     const auto found = names_.find(static_cast<WorkerIndex>(worker));
     if (found != names_.end()) name = found->second;
   }
-  if (options_.on_line) {
-    options_.on_line({.worker = worker, .name = name, .process = process, .text = text});
-    return;
-  }
-  const AboveStatusLine above;
-  if (options_.line_prefix) {
-    fmt::print(stderr, "({} pid={}) {}\n", name, process, text);
-  } else {
-    fmt::print(stderr, "{}\n", text);
-  }
+  ShowLine(options_, {.worker = worker, .name = name, .process = process, .text = text});
 }
 
 // ---- What the members ask.

@@ -13,6 +13,7 @@
 #include "menger/base/clock.h"
 #include "menger/runtime/calls/runtime_options.h"
 #include "menger/runtime/channel/worker_flags.h"
+#include "menger/runtime/driver/guest_output.h"
 #include "menger/runtime/driver/process_worker.h"
 #include "menger/runtime/driver/spiller.h"
 #include "menger/runtime/driver/worker_process.h"
@@ -34,7 +35,7 @@ class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
   // `wake` is called on another thread, without the lock, when there is something to drain.
   // `node`: this one, in its life, as if that were a call.
   ProcessTeam(const RuntimeOptions& options, TaskId node, NodeMachine& machine, ValueStore& store,
-              Spiller& spiller, WorkerFlags& flags, int bell_descriptor,
+              Spiller& spiller, GuestOutput& guest_output, WorkerFlags& flags, int bell_descriptor,
               std::function<void()> wake);
 
   // Null for one that is gone.
@@ -46,7 +47,10 @@ class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
   void StartWorker() override;
   void StartGuest(ProgramIndex program) override;
   void SetProgram(ProgramIndex program, const GuestProgram& what) override;
-  void DropProgram(ProgramIndex program) override { guests_.erase(program); }
+  void DropProgram(ProgramIndex program) override;
+  void AfterOutput(std::function<void()> then) override {
+    processes_->AfterReading(std::move(then));
+  }
   bool Drain(bool all) override;
   void Announce() override;
   void Stop() override;
@@ -107,6 +111,7 @@ class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
   NodeMachine& machine_;
   ValueStore& store_;
   Spiller& spiller_;
+  GuestOutput& guest_output_;
   WorkerFlags& flags_;
   const int bell_descriptor_;
   std::map<WorkerIndex, Member> members_;

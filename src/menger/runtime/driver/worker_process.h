@@ -50,6 +50,9 @@ class WorkerProcesses {
   // The worker has said that it runs; before that it has the deadline of the constructor.
   void Connected(int worker);
 
+  // As ChildProcesses::AfterReading.
+  void AfterReading(std::function<void()> then) { children_.AfterReading(std::move(then)); }
+
   // 0 where it has none yet or any more.
   pid_t ProcessOf(int worker);
 

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "menger/runtime/calls/worker_program.h"
@@ -28,6 +29,9 @@ class TeamOfWorkers {
   virtual void StartGuest(ProgramIndex) {}
   virtual void SetProgram(ProgramIndex, const GuestProgram&) {}
   virtual void DropProgram(ProgramIndex) {}
+  // `then` is called on another thread, without the lock, once all is in GuestOutput that workers
+  // have printed by now.
+  virtual void AfterOutput(std::function<void()>) {}
 
   // Tells the machine what the workers have reported since, and whether there was anything. `all`:
   // also those are looked at that have not said that they had something.

@@ -64,7 +64,8 @@ RuntimeOptions OptionsOf(const menger_runtime_options& from) {
   program.memory_bytes_max = from.memory_bytes_max;
   if (from.on_line != nullptr) {
     options.on_line = [tell = from.on_line](const WorkerLine& line) {
-      tell(line.worker, line.process, line.text.data(), line.text.size());
+      const std::string node(line.node);
+      tell(line.worker, line.process, node.c_str(), line.text.data(), line.text.size());
     };
   }
   return options;

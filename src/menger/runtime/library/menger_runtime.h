@@ -64,8 +64,10 @@ typedef struct {
   const char* tls_certificate;
   const char* tls_key;
   const char* tls_authorities;
-  // Gets what workers print, line by line, on a thread of the runtime. May be null.
-  void (*on_line)(int32_t worker, int32_t process, const char* line, uint64_t bytes);
+  // Gets what workers print, line by line, on a thread of the runtime. May be null. `node`: of a
+  // cluster, or empty; `process` 0: the line says how many others were left out.
+  void (*on_line)(int32_t worker, int32_t process, const char* node, const char* line,
+                  uint64_t bytes);
 } menger_runtime_options;
 
 menger_runtime* menger_runtime_open(const menger_runtime_options* options);

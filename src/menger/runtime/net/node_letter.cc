@@ -3,9 +3,39 @@
 #include "menger/runtime/net/peer_codec.h"
 
 namespace menger {
+namespace {
+
+// One without text: numbers, and the text's length.
+constexpr std::size_t kLineBytesMin = 3 * sizeof(std::uint64_t) + 2 * sizeof(std::uint32_t);
+
+void WriteLine(WireWriter& writer, const PrintedLine& line) {
+  const auto& [loan, worker, process, left_out, text] = line;
+  writer.Add(loan);
+  writer.Add(worker);
+  writer.Add(process);
+  writer.Add(left_out);
+  writer.AddText(text);
+}
+
+PrintedLine ReadLine(WireReader& reader) {
+  PrintedLine line;
+  line.loan = reader.Take<std::uint64_t>("line.loan");
+  line.worker = reader.Take<std::uint64_t>("line.worker");
+  line.process = reader.Take<std::uint32_t>("line.process");
+  line.left_out = reader.Take<std::uint64_t>("line.left_out");
+  line.text = reader.TakeText("line.text");
+  if (line.text.size() > PrintedLine::kTextBytesMax) {
+    throw InvalidArgument("a packet of a peer has a line of {} bytes; {} are the most",
+                          line.text.size(), PrintedLine::kTextBytesMax);
+  }
+  return line;
+}
+
+}  // namespace
 
 void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
-  const auto& [kind, loan, lease, owner, epoch, pull, name, total, message, bytes, part] = letter;
+  const auto& [kind, loan, lease, owner, epoch, pull, name, total, last, message, bytes, part,
+               lines] = letter;
   writer.Add(static_cast<std::uint8_t>(kind));
   switch (kind) {
     case NodeLetter::Kind::kMessage:
@@ -27,13 +57,19 @@ void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
       writer.Add(pull);
       writer.Add(name);
       return writer.Add(total);
+    case NodeLetter::Kind::kLines:
+      writer.AddFlag(last);
+      writer.Add(static_cast<std::uint32_t>(lines.size()));
+      for (const PrintedLine& line : lines) WriteLine(writer, line);
+      return;
     case NodeLetter::Kind::kLeave:
+    case NodeLetter::Kind::kLinesWanted:
       return;
   }
 }
 
 void ReadLetter(WireReader& reader, NodeLetter& letter) {
-  letter.kind = reader.TakeEnumerator(NodeLetter::Kind::kLeave, "letter");
+  letter.kind = reader.TakeEnumerator(NodeLetter::Kind::kLinesWanted, "letter");
   switch (letter.kind) {
     case NodeLetter::Kind::kMessage:
       return ReadLetter(reader, letter.message);
@@ -58,7 +94,13 @@ void ReadLetter(WireReader& reader, NodeLetter& letter) {
       letter.total = reader.Take<std::uint64_t>("total");
       letter.part.bytes = reader.TakeRest();
       return;
+    case NodeLetter::Kind::kLines:
+      letter.last = reader.TakeFlag("last");
+      letter.lines.resize(reader.TakeCount(kLineBytesMin, "lines"));
+      for (PrintedLine& line : letter.lines) line = ReadLine(reader);
+      return;
     case NodeLetter::Kind::kLeave:
+    case NodeLetter::Kind::kLinesWanted:
       return;
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "menger/runtime/net/printed_line.h"
 #include "menger/runtime/net/wire_bytes.h"
 #include "menger/runtime/node/peer_message.h"
 #include "menger/runtime/values/shared_bytes.h"
@@ -30,6 +31,9 @@ struct NodeLetter {
     kPart,   // Of a value of `total` bytes `part`, in order;
     kNone,   // or there is no such value.
     kLeave,  // The sender's life ends with this.
+    kLines,  // `lines` were printed by workers that do, or were to do, the receiver's calls.
+    // The sender would know what they have printed until now: the last kLines of that is `last`.
+    kLinesWanted,
   };
   Kind kind = Kind::kMessage;
   LoanNumber loan = 0;
@@ -39,9 +43,11 @@ struct NodeLetter {
   std::uint64_t pull = 0;
   std::uint64_t name = 0;
   std::uint64_t total = 0;
+  bool last = false;
   PeerMessage message;
   std::vector<std::byte> bytes;
   SharedBytes part;
+  std::vector<PrintedLine> lines;
 };
 
 // Without the part, which is sent behind all others, from where it lies.

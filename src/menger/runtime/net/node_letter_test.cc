@@ -1,0 +1,115 @@
+#include "menger/runtime/net/node_letter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "menger/base/random.h"
+#include "menger/runtime/net/peer_codec.h"
+
+namespace menger {
+namespace {
+
+using testing::HasSubstr;
+
+using Packet = PeerLink<NodeLetter>::Packet;
+
+NodeLetter LinesLetter() {
+  return {.kind = NodeLetter::Kind::kLines,
+          .last = true,
+          .lines = {{.loan = 1, .worker = 2, .process = 3, .text = "x is 5"},
+                    {.worker = ~std::uint64_t{0}, .left_out = 17},
+                    {.text = std::string(PrintedLine::kTextBytesMax, 'x')}}};
+}
+
+std::vector<std::byte> BytesOf(const NodeLetter& letter) {
+  return EncodePacket<NodeLetter>({1, 2, 3, 4, 5, letter});
+}
+
+NodeLetter Again(const NodeLetter& letter) {
+  return DecodePacket<NodeLetter>(BytesOf(letter)).letter;
+}
+
+std::string WhyNot(std::span<const std::byte> bytes) {
+  try {
+    (void)DecodePacket<NodeLetter>(bytes);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+TEST(NodeLetterTest, LettersComeBackAsTheyWere) {
+  const NodeLetter wish{.kind = NodeLetter::Kind::kPart,
+                        .owner = NodeId{Id{.high = 1, .low = 2}},
+                        .epoch = 3,
+                        .pull = 4,
+                        .name = 5,
+                        .total = 6,
+                        .bytes = {std::byte{7}}};
+  EXPECT_EQ(Again(wish).owner, wish.owner);
+  EXPECT_EQ(Again(wish).total, 6U);
+  EXPECT_EQ(Again(wish).bytes, wish.bytes);
+  EXPECT_EQ(Again({.kind = NodeLetter::Kind::kRecall, .loan = 8, .lease = 9}).lease, 9U);
+  for (int kind = 0; kind <= static_cast<int>(NodeLetter::Kind::kLinesWanted); ++kind) {
+    EXPECT_EQ(static_cast<int>(Again({.kind = static_cast<NodeLetter::Kind>(kind)}).kind), kind);
+  }
+}
+
+TEST(NodeLetterTest, LinesComeBackAsTheyWere) {
+  const NodeLetter written = LinesLetter();
+  const NodeLetter read = Again(written);
+  EXPECT_TRUE(read.last);
+  ASSERT_EQ(read.lines.size(), written.lines.size());
+  for (std::size_t i = 0; i < read.lines.size(); ++i) {
+    EXPECT_EQ(read.lines[i].loan, written.lines[i].loan);
+    EXPECT_EQ(read.lines[i].worker, written.lines[i].worker);
+    EXPECT_EQ(read.lines[i].process, written.lines[i].process);
+    EXPECT_EQ(read.lines[i].left_out, written.lines[i].left_out);
+    EXPECT_EQ(read.lines[i].text, written.lines[i].text);
+  }
+  EXPECT_TRUE(Again({.kind = NodeLetter::Kind::kLines}).lines.empty());
+}
+
+TEST(NodeLetterTest, LinesThatAreCutOrTooLongAreRefused) {
+  const std::vector<std::byte> bytes = BytesOf(LinesLetter());
+  for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
+    // In a buffer of its own, so that AddressSanitizer sees who reads on.
+    const std::vector<std::byte> part(bytes.begin(),
+                                      bytes.begin() + static_cast<std::ptrdiff_t>(cut));
+    EXPECT_THAT(WhyNot(part), HasSubstr("a packet of a peer")) << cut;
+  }
+  NodeLetter letter = LinesLetter();
+  letter.lines[0].text.assign(PrintedLine::kTextBytesMax + 1, 'x');
+  EXPECT_THAT(WhyNot(BytesOf(letter)), HasSubstr("a line of 4097 bytes; 4096 are the most"));
+  // Behind kind and `last` the number of lines: nothing is made for lines that are not there.
+  std::vector<std::byte> many = bytes;
+  for (std::size_t i = 2; i < 6; ++i) many[kPacketHeadBytes + i] = std::byte{255};
+  EXPECT_THAT(WhyNot(many), HasSubstr("4294967295 elements in 'lines'"));
+  many[kPacketHeadBytes + 1] = std::byte{2};
+  EXPECT_THAT(WhyNot(many), HasSubstr("2 as 'last'"));
+}
+
+TEST(NodeLetterTest, RandomChangesAreReadOrRefused) {
+  Random random = Random::FromSeed(12);
+  NodeLetter letter = LinesLetter();
+  letter.lines.pop_back();  // So that changes fall on what is not text, too.
+  const std::vector<std::byte> right = BytesOf(letter);
+  const auto size = static_cast<std::int64_t>(right.size());
+  int refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    std::vector<std::byte> bytes = right;
+    for (int n = 0; n < 1 + i % 4; ++n) {
+      bytes[static_cast<std::size_t>(random.Integers(0, size))] =
+          static_cast<std::byte>(random.Integers(0, 256));
+    }
+    if (!WhyNot(bytes).empty()) ++refused;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace menger
