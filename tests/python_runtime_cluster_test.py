@@ -405,6 +405,25 @@ except ray.exceptions.WorkerCrashedError as error:
         self.assertIn("done 50", done.stdout.splitlines())
 
 
+    def test_a_node_says_whom_it_turned_away_but_not_of_all(self):
+        def turned_away():
+            return [line for line in pathlib.Path(NODES[0].log).read_text().splitlines() if " was turned away: " in line]
+
+        before, many = len(turned_away()), 60
+        host, port = NODES[0].address.split(":")
+        for _ in range(many):
+            with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as stranger:
+                stranger.sendall(b"GET / HTTP/1.0\r\n" * 8)
+                with contextlib.suppress(ConnectionResetError):
+                    while stranger.recv(4096):
+                        pass
+        end = time.monotonic() + PATIENCE_S
+        while not turned_away() and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertRegex(turned_away()[-1], r"who connected from 127\.0\.0\.1:\d+ was turned away: .+")
+        self.assertLess(len(turned_away()) - before, many / 2)
+
+
 class Leaving(unittest.TestCase):
     def test_a_node_that_joins_later_serves_and_one_that_leaves_at_once_costs_a_run(self):
         ray.init(NODES[0].address)

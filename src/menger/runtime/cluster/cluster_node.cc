@@ -163,7 +163,11 @@ void ClusterNode::State::Join() {
     fetcher_ = programs_->owner();
   }
   loop_->Begin({.on_change = [this](const NodeChange& change) { Changed(change); },
-                .tend = [this](std::int64_t now) { return node_streams_->Tend(now); },
+                .tend =
+                    [this](std::int64_t now) {
+                      lanes_->refusals().Tend(now);
+                      return node_streams_->Tend(now);
+                    },
                 .on_over = [this](NodeLease::End end) { Over(end); }});
 }
 

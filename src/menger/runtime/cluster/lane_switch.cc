@@ -2,12 +2,19 @@
 
 #include <utility>
 
+#include "menger/base/clock.h"
 #include "menger/base/log.h"
 #include "menger/runtime/cluster/node_streams.h"
 #include "menger/runtime/cluster/program_server.h"
 #include "menger/runtime/cluster/store_server.h"
 
 namespace menger {
+
+LaneSwitch::LaneSwitch(NodeStreams& nodes, StoreServer* store, ProgramServer* programs)
+    : nodes_(nodes),
+      store_(store),
+      programs_(programs),
+      refusals_([](std::string_view line) { LogWarning("{}", line); }) {}
 
 void LaneSwitch::Opened(std::shared_ptr<PeerStream> stream) {
   switch (stream->peer().lane) {
@@ -66,7 +73,7 @@ void LaneSwitch::Ended(PeerStream& stream, const Error& why) {
 // It may have been a node with another token, which its user would look for in vain there.
 void LaneSwitch::Failed(const std::string& address, const Error& why) {
   if (why.code() == ErrorCode::kCancelled) return;
-  LogWarning("who connected from {} was turned away: {}", address, why.what());
+  refusals_.Add(MonotonicNanoseconds(), address, why.what());
 }
 
 }  // namespace menger

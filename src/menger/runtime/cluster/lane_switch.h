@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 
+#include "menger/runtime/cluster/refusal_log.h"
 #include "menger/runtime/net/peer_stream.h"
 
 namespace menger {
@@ -16,8 +17,7 @@ class StoreServer;
 class LaneSwitch final : public PeerStreamOwner {
  public:
   // Null: nobody. They outlive the service of the streams.
-  LaneSwitch(NodeStreams& nodes, StoreServer* store, ProgramServer* programs)
-      : nodes_(nodes), store_(store), programs_(programs) {}
+  LaneSwitch(NodeStreams& nodes, StoreServer* store, ProgramServer* programs);
 
   void Opened(std::shared_ptr<PeerStream> stream) override;
   void Arrived(PeerStream& stream, std::span<const std::span<const std::byte>> frames) override;
@@ -25,10 +25,13 @@ class LaneSwitch final : public PeerStreamOwner {
   void Ended(PeerStream& stream, const Error& why) override;
   void Failed(const std::string& address, const Error& why) override;
 
+  RefusalLog& refusals() { return refusals_; }
+
  private:
   NodeStreams& nodes_;
   StoreServer* const store_;
   ProgramServer* const programs_;
+  RefusalLog refusals_;
 };
 
 }  // namespace menger
