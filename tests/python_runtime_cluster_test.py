@@ -113,6 +113,24 @@ class Addresses(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "HOST:PORT"):
             ray.init(7070)
 
+    def test_waits_are_the_programs_to_choose(self):
+        with self.assertRaisesRegex(ConnectionError, "127.0.0.1:1"):
+            ray.init("127.0.0.1:1", join_seconds=0.2)
+        ray.init(NODES[0].address, node_wait_seconds=0.2)
+
+        @ray.remote(resources={"nowhere": 1})
+        def never():
+            pass
+
+        with self.assertRaisesRegex(Exception, "no node has what it needs") as raised:
+            get(never.remote())
+        self.assertNotIsInstance(raised.exception, ray.exceptions.GetTimeoutError)
+        ray.shutdown()
+        for name in ("join_seconds", "node_wait_seconds"):
+            for wrong, error in ((0, ValueError), (-1, ValueError), (float("inf"), ValueError), ("1", TypeError)):
+                with self.assertRaisesRegex(error, f"{name} is '?{wrong}'?; it must"):
+                    ray.init(NODES[0].address, **{name: wrong})
+
     def test_a_cluster_that_would_not_have_the_program_cannot_be_connected_to(self):
         with variables(MENGER_CLUSTER_TOKEN="another"), self.assertRaisesRegex(ConnectionError, "token"):
             ray.init(NODES[0].address)

@@ -53,6 +53,8 @@ def init(
     namespace=None,
     object_spilling_directory=None,
     worker_memory=None,
+    join_seconds=None,
+    node_wait_seconds=None,
     logging_config=None,
     labels=None,
     _memory=None,
@@ -69,7 +71,8 @@ def init(
     num_cpus: as many workers at once (one a CPU). resources: further ones, {name: amount}. object_store_memory: bytes (30% of
     the memory). object_spilling_directory: where values go that do not fit. runtime_env: {"env_vars": {...}, "working_dir":
     folder, "py_modules": folders, "worker_process_setup_hook": function} of the workers. namespace: of the names of actors. worker_memory: bytes that one worker may
-    use. logging_config: a LoggingConfig. labels: of the node, {name: value}. _memory: bytes of which tasks and actors may ask for `memory`. Options that only Ray's clusters know (include_dashboard, logging_level ...) have no effect.
+    use. join_seconds: that joining a cluster may take (30). node_wait_seconds: that calls wait for a node with what they need, where
+    none has it (60). logging_config: a LoggingConfig. labels: of the node, {name: value}. _memory: bytes of which tasks and actors may ask for `memory`. Options that only Ray's clusters know (include_dashboard, logging_level ...) have no effect.
     """
     unknown = set(ignored) - _WITHOUT_EFFECT
     if unknown:
@@ -86,6 +89,9 @@ def init(
     for bytes_name, size in (("object_store_memory", object_store_memory), ("worker_memory", worker_memory), ("_memory", _memory)):
         if size is not None:
             options.check_number(bytes_name, size)
+    for seconds_name, seconds in (("join_seconds", join_seconds), ("node_wait_seconds", node_wait_seconds)):
+        if seconds is not None:
+            options.check_seconds(seconds_name, seconds)
     if object_store_memory is not None and object_store_memory < _STORE_BYTES_MIN:
         raise ValueError(f"object_store_memory is {object_store_memory} bytes; it must be at least {_STORE_BYTES_MIN}, or be left out")
     if object_spilling_directory is not None and not isinstance(object_spilling_directory, (str, os.PathLike)):
@@ -140,6 +146,8 @@ def init(
         tls_certificate=b"",
         tls_key=b"",
         tls_authorities=b"",
+        join_seconds=float(join_seconds or 0),
+        node_wait_seconds=float(node_wait_seconds or 0),
         on_line=lines.callback,
     )
     runtime = functions.open(ctypes.byref(wanted))

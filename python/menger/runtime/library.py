@@ -46,6 +46,8 @@ class RuntimeOptions(ctypes.Structure):
         ("tls_certificate", ctypes.c_char_p),
         ("tls_key", ctypes.c_char_p),
         ("tls_authorities", ctypes.c_char_p),
+        ("join_seconds", ctypes.c_double),
+        ("node_wait_seconds", ctypes.c_double),
         ("on_line", OnLine),
     ]
 

@@ -63,6 +63,7 @@ METHOD_OPTIONS = {
 }
 _MANY = 1e18  # More than that is no number of bytes, or seconds, of anything.
 _NUMBERS = {int, float}  # What most are: asking whether something is a Real takes half a microsecond.
+_SECONDS_MIN, _SECONDS_MAX = 0.001, 31_536_000  # As RuntimeOptions has it.
 _AMOUNT_MAX = 1_000_000
 _AMOUNT_MIN = 0.0001
 _OPTION_OF = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory", "object_store_memory": "object_store_memory of init"}
@@ -110,6 +111,13 @@ def check_number(name, number, most=_MANY):
         raise ValueError(f"{name} is {number}; it must not be negative")
     if not number <= most:
         raise ValueError(f"{name} is {number}; it must be a number up to {most:g}")
+
+
+def check_seconds(name, seconds):
+    """A time that somebody waits: some, and no more than a year."""
+    check_number(name, seconds, _SECONDS_MAX)
+    if seconds < _SECONDS_MIN:
+        raise ValueError(f"{name} is {seconds}; it must be at least {_SECONDS_MIN} seconds")
 
 
 def check_amount(name, amount, resource=None):

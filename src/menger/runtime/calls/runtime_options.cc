@@ -18,6 +18,15 @@ void CheckRange(const char* option, std::int64_t value, std::uint64_t min, std::
                         min, max);
 }
 
+// A year is longer than anybody waits.
+void CheckSeconds(const char* option, double value) {
+  constexpr double kMin = 0.001;
+  constexpr double kMax = 31'536'000;
+  if (value >= kMin && value <= kMax) return;
+  throw InvalidArgument("RuntimeOptions::{} is {}; it must lie between {} and {:.0f} seconds",
+                        option, value, kMin, kMax);
+}
+
 }  // namespace
 
 void CheckOptions(const RuntimeOptions& options) {
@@ -25,6 +34,8 @@ void CheckOptions(const RuntimeOptions& options) {
   CheckRange("workers_max", options.workers_max, 1, kWorkersMax);
   CheckRange("workers_ahead", options.workers_ahead, 0, kWorkersMax);
   CheckRange("isolation", static_cast<int>(options.isolation), 0, 1);
+  CheckSeconds("join_seconds", options.join_seconds);
+  CheckSeconds("node_wait_seconds", options.node_wait_seconds);
   const bool elsewhere = !options.address.empty() && options.address != "local";
   if (elsewhere && options.isolation == Isolation::kThread) {
     throw InvalidArgument(

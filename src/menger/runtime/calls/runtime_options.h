@@ -42,6 +42,11 @@ struct RuntimeOptions {
   std::string tls_certificate;
   std::string tls_key;
   std::string tls_authorities;
+  // Joining may take so long before it fails with what was in its way,
+  double join_seconds = 30;
+  // and calls and actors wait so long for a node with what they need, where none has it: one may be
+  // about to join. Then they fail with what is lacking.
+  double node_wait_seconds = 60;
 
   int workers = 0;  // That run at once; 0: one a CPU that this process may use.
   // So many workers there may be, at least `workers`, beside those of actors: while calls wait for

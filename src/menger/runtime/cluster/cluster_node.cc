@@ -30,6 +30,11 @@ NodeLife LifeOf(const NodeRecord& record) { return {record.id, record.epoch}; }
 // That no other node has; 53 bits are what JSON's numbers keep.
 std::uint64_t JobOf(const NodeId& id) { return id.low >> 11 | 1; }
 
+std::chrono::nanoseconds Seconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(seconds));
+}
+
 std::string WhyOver(NodeLease::End end) {
   return end == NodeLease::End::kNameTaken ? "another node of the cluster has its name"
                                            : "it could not reach the control store of the cluster, "
@@ -145,7 +150,8 @@ void ClusterNode::State::Join() {
     }
   };
   try {
-    record_ = loop_->AwaitMember(is_head(), failure, Deadline::After(options_.join_max));
+    record_ = loop_->AwaitMember(is_head(), failure,
+                                 Deadline::After(Seconds(options_.runtime.join_seconds)));
   } catch (const Error& error) {
     const std::optional<Error> why = remote_store_ ? remote_store_->last_failure() : std::nullopt;
     if (error.code() != ErrorCode::kDeadlineExceeded || !why) throw;
@@ -184,8 +190,9 @@ void ClusterNode::State::CheckJob() const {
 LocalNode::Place ClusterNode::State::PlaceOfNode() {
   return {.own = LifeOf(record_),
           .role = options_.role,
-          .node_patience =
-              options_.role == Role::kDriver ? options_.node_patience : std::chrono::nanoseconds(0),
+          .node_patience = options_.role == Role::kDriver
+                               ? Seconds(options_.runtime.node_wait_seconds)
+                               : std::chrono::nanoseconds(0),
           .post =
               [this](const std::vector<Neighbours::Flying>& packets) {
                 if (loop_->Lives()) node_streams_->Send(packets);

@@ -27,9 +27,6 @@ struct ClusterNodeOptions {
   // Without the role kNode `job` names the job; 0 for one that no other has.
   RuntimeOptions runtime;
   MembershipOptions membership;
-  std::chrono::nanoseconds join_max = std::chrono::seconds(30);
-  // As NodeMachineOptions::node_patience.
-  std::chrono::nanoseconds node_patience = std::chrono::seconds(60);
   std::string cache_folder;  // Of programs; "": DefaultProgramCacheFolder().
   // This node's life is over although nobody wished so: called once, on a thread of its own, which
   // must not end the node. The next thing to do is to end the process.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -248,6 +249,40 @@ TEST_F(ClusterTest, AWorkerThatDiesIsNamedWithItsNodeAndItsLastWordsCome) {
   EXPECT_THAT(heard.lines(), testing::Contains(testing::HasSubstr("x is 5")));
 }
 
+// ---- How long somebody waits.
+
+TEST_F(ClusterTest, CallsWaitForANodeAsLongAsTheyAreToldTo) {
+  RuntimeOptions options = Driver();
+  options.node_wait_seconds = 0.2;
+  Runtime runtime(options);
+  const auto nowhere = runtime.CallWith<Square>({.resources = {{"nowhere", 1}}}, 3);
+  try {
+    runtime.Get(nowhere, kPatience);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.code(), ErrorCode::kDeadlineExceeded);
+    EXPECT_THAT(error.what(), testing::HasSubstr("no node has what it needs"));
+  }
+}
+
+TEST(RuntimeOptionsTest, WaitsThatNobodyMeansAreNamed) {
+  const auto why = [](const RuntimeOptions& options) -> std::string {
+    try {
+      CheckOptions(options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(why({.join_seconds = 0.5, .node_wait_seconds = 86'400}), "");
+  EXPECT_EQ(why({.join_seconds = -1}),
+            "RuntimeOptions::join_seconds is -1; it must lie between 0.001 and 31536000 seconds");
+  EXPECT_THAT(why({.node_wait_seconds = 0}), testing::HasSubstr("node_wait_seconds is 0;"));
+  EXPECT_THAT(why({.node_wait_seconds = std::numeric_limits<double>::quiet_NaN()}),
+              testing::HasSubstr("node_wait_seconds is nan"));
+}
+
 TEST_F(ClusterTest, WrongTokensAndAddressesAreNamed) {
   ClusterNodeOptions options = NodeOptions(head_->address(), 1);
   options.access.token = "another";
@@ -259,7 +294,7 @@ TEST_F(ClusterTest, WrongTokensAndAddressesAreNamed) {
     EXPECT_NE(std::string(error.what()).find("token"), std::string::npos) << error.what();
   }
   options = NodeOptions("127.0.0.1:1", 1);
-  options.join_max = std::chrono::milliseconds(300);
+  options.runtime.join_seconds = 0.3;
   try {
     const ClusterNode node(options);
     FAIL();

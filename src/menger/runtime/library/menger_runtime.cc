@@ -48,6 +48,8 @@ RuntimeOptions OptionsOf(const menger_runtime_options& from) {
   options.tls_certificate = from.tls_certificate;
   options.tls_key = from.tls_key;
   options.tls_authorities = from.tls_authorities;
+  if (from.join_seconds != 0) options.join_seconds = from.join_seconds;
+  if (from.node_wait_seconds != 0) options.node_wait_seconds = from.node_wait_seconds;
   options.resources = Resources::Parse(from.resources);
   if (from.cpus > 0) options.resources.Set("cpu", from.cpus);
   if (from.gpus > 0) options.resources.Set("gpu", from.gpus);

@@ -64,6 +64,8 @@ typedef struct {
   const char* tls_certificate;
   const char* tls_key;
   const char* tls_authorities;
+  double join_seconds;       // Joining may take so long; 0: as menger::RuntimeOptions says.
+  double node_wait_seconds;  // Likewise: calls wait for a node with what none has.
   // Gets what workers print, line by line, on a thread of the runtime. May be null. `node`: of a
   // cluster, or empty; `process` 0: the line says how many others were left out.
   void (*on_line)(int32_t worker, int32_t process, const char* node, const char* line,
