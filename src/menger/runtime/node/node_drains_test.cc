@@ -216,6 +216,26 @@ TEST_F(DrainsTest, OneWithoutCheckpointsStaysAndServes) {
   EXPECT_EQ(machine.counts().actors_moved, 0);
 }
 
+TEST_F(DrainsTest, OneThatCouldNotBeMadeAgainStaysAndServes) {
+  Worker* worker = nullptr;
+  const Call actor = ConstructThere(worker);
+  Method(actor, {});
+  const Running running = Begin(*worker);
+  for (int i = 0; i < 100; ++i) {  // What it was told is too much to keep,
+    machine.Record(*worker, running.lease, std::vector<std::byte>(1000));
+  }
+  Leaves(*others[0]);
+  Finish(running);
+  Finish(Begin(*worker), {ObjectValue::Remote(others[0]->index, 3, 100)});
+  ASSERT_EQ(pulls.size(), 1);
+  machine.NoRoom(*machine.FindPull(pulls[0].pull), {});  // and so is its checkpoint.
+  machine.Run();
+  EXPECT_TRUE(Messages(Kind::kEnd).empty());
+  const Call method = Method(actor, {});
+  Finish(Begin(*worker));
+  EXPECT_EQ(State(method.result()), "value");
+}
+
 // What is done for its sake when calls are given back is no call of anybody's, and is not lost.
 TEST_F(DrainsTest, ACheckpointThatIsGivenBackIsMadeAllTheSame) {
   Worker* worker = nullptr;
