@@ -13,6 +13,8 @@
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/base/thread.h"
+#include "menger/cli/cluster_options.h"
+#include "menger/cli/cluster_view.h"
 #include "menger/cli/commands.h"
 #include "menger/runtime/cluster/cluster_node.h"
 #include "menger/runtime/cluster/list_nodes.h"
@@ -124,31 +126,16 @@ void Serve(const NodeArguments& arguments) {
 }
 
 void List(const NodeArguments& arguments) {
-  const ClusterAccess access = AccessOf(arguments.access);
-  if (access.address.empty()) {
-    throw InvalidArgument("of which cluster? Name its head, as HOST:PORT, or set MENGER_ADDRESS");
-  }
-  const std::vector<ListedNode> nodes = ListNodes(access, Deadline::After(kPatience));
+  const std::vector<ListedNode> nodes =
+      ListNodes(ClusterOf(arguments.access), Deadline::After(kPatience));
   fmt::print("{:<32}  {:<21}  {:<8}  {:<12}  {}\n", "node", "address", "state", "name", "has");
   for (const ListedNode& listed : nodes) {
     const NodeRecord& node = listed.node;
-    const char* const state = listed.expired                               ? "lost"
-                              : node.state == NodeRecord::State::kDraining ? "draining"
-                                                                           : "up";
     const std::string has =
         node.job != 0 ? fmt::format("job {}", node.job) : Describe(node.resources);
-    fmt::print("{:<32}  {:<21}  {:<8}  {:<12}  {}\n", ToString(node.id), node.address, state,
-               node.name.empty() ? "-" : node.name, has);
+    fmt::print("{:<32}  {:<21}  {:<8}  {:<12}  {}\n", ToString(node.id), node.address,
+               LeaseStateName(listed), node.name.empty() ? "-" : node.name, has);
   }
-}
-
-void AddAccess(CLI::App& command, RuntimeOptions& access) {
-  command.add_option(
-      "--tls-certificate", access.tls_certificate,
-      "This node's certificate (PEM); needed beyond this machine, with the next two");
-  command.add_option("--tls-key", access.tls_key, "Its key");
-  command.add_option("--tls-authorities", access.tls_authorities,
-                     "Whose certificates those of the cluster have");
 }
 
 void AddList(CLI::App& node) {
@@ -156,7 +143,7 @@ void AddList(CLI::App& node) {
   const auto arguments = std::make_shared<NodeArguments>();  // Shared with the callback.
   command->add_option("address", arguments->access.address,
                       "HOST:PORT of the head; default: MENGER_ADDRESS");
-  AddAccess(*command, arguments->access);
+  AddTlsOptions(*command, arguments->access);
   command->callback([arguments] { List(*arguments); });
 }
 
@@ -171,6 +158,7 @@ those under way are done and nothing is lost by it. Its address is the first lin
   menger node --head                              begin one, for this machine alone, at 127.0.0.1:7070
   menger node --join 127.0.0.1:7070 --cpus 4      one more node
   menger node list 127.0.0.1:7070                 who is there
+  menger status --address 127.0.0.1:7070          what they do
   MENGER_ADDRESS=127.0.0.1:7070 ./program         its calls are done by the nodes
 Whoever has the cluster's token may run programs on its nodes: MENGER_CLUSTER_TOKEN has it, or the file
 MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
@@ -200,7 +188,7 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
           "to; 0: it leaves at once")
       ->check(CLI::Range(0., 1e6))
       ->capture_default_str();
-  AddAccess(*command, arguments->access);
+  AddTlsOptions(*command, arguments->access);
   AddList(*command);
   command->callback([command, arguments] {
     if (command->get_subcommands().empty()) Serve(*arguments);

@@ -12,6 +12,7 @@
 #include "menger/runtime/cluster/node_ids.h"
 #include "menger/runtime/cluster/node_streams.h"
 #include "menger/runtime/cluster/program_server.h"
+#include "menger/runtime/cluster/question_server.h"
 #include "menger/runtime/cluster/remote_store.h"
 #include "menger/runtime/cluster/store_server.h"
 #include "menger/runtime/control/embedded_store.h"
@@ -74,6 +75,7 @@ class ClusterNode::State {
   void Join();
   void CheckJob() const;
   LocalNode::Place PlaceOfNode();
+  QuestionServer::Answer Answers();
 
   // ---- By the thread of the streams, or of the loop.
   NodeStreams::Hooks StreamHooks();
@@ -92,13 +94,15 @@ class ClusterNode::State {
   std::unique_ptr<EmbeddedStore> own_store_;  // The head's.
   std::unique_ptr<StoreServer> store_server_;
   std::unique_ptr<ProgramServer> program_server_;
+  std::unique_ptr<QuestionServer> question_server_;
   std::unique_ptr<NodeStreams> node_streams_;
   std::unique_ptr<LaneSwitch> lanes_;
   std::shared_ptr<PeerStreamOwner> fetcher_;
   std::unique_ptr<PeerStreams> streams_;  // Ends before all of these.
   std::unique_ptr<RemoteStore> remote_store_;
   std::unique_ptr<GuestPrograms> programs_;
-  LocalNode* node_ = nullptr;  // Ended by Close.
+  LocalNode* node_ = nullptr;                   // Ended by Close.
+  std::atomic<LocalNode*> answering_{nullptr};  // Likewise: somebody may ask before it is there.
   std::unique_ptr<MemberLoop> loop_;
   std::atomic<MemberLoop*> doubter_{nullptr};  // Likewise: somebody may connect before it is there.
 };
@@ -132,7 +136,9 @@ void ClusterNode::State::Open() {
   }
   node_streams_ =
       std::make_unique<NodeStreams>(*streams_, streams.own, StreamHooks(), NodeStreams::Options{});
-  lanes_ = std::make_unique<LaneSwitch>(*node_streams_, store_server_.get(), program_server_.get());
+  question_server_ = std::make_unique<QuestionServer>(Answers());
+  lanes_ = std::make_unique<LaneSwitch>(*node_streams_, store_server_.get(), program_server_.get(),
+                                        *question_server_);
   const std::string listen = options_.listen.empty()
                                  ? OwnAddressTowards(options_.access.address, streams)
                                  : options_.listen;
@@ -164,6 +170,7 @@ void ClusterNode::State::Join() {
   runtime.job = record_.job != 0 ? record_.job : JobOf(record_.id);
   runtime.resources = record_.resources;
   node_ = new LocalNode(runtime, PlaceOfNode());
+  answering_.store(node_);
   if (options_.role == Role::kNode) {
     programs_ = std::make_unique<GuestPrograms>(*streams_, options_.cache_folder, ProgramHooks());
     fetcher_ = programs_->owner();
@@ -220,6 +227,14 @@ NodeStreams::Hooks ClusterNode::State::StreamHooks() {
             if (MemberLoop* const loop = doubter_.load()) loop->Hint();
           },
       .on_unreachable = [this](const NodeLife& node, const std::string& why) { Gone(node, why); }};
+}
+
+QuestionServer::Answer ClusterNode::State::Answers() {
+  return [this](std::string_view question, FunctionRef<void(std::string_view)> write) {
+    LocalNode* const node = answering_.load();
+    if (node == nullptr) throw Unavailable("it is about to join the cluster");
+    node->Answer(question, write);
+  };
 }
 
 GuestPrograms::Hooks ClusterNode::State::ProgramHooks() {
@@ -282,7 +297,8 @@ void ClusterNode::State::Close() {
   if (loop_ != nullptr) loop_->Stop();
   remote_store_.reset();
   programs_.reset();
-  streams_.reset();  // From here on nobody calls.
+  streams_.reset();                                           // From here on nobody calls,
+  if (question_server_ != nullptr) question_server_->Stop();  // nor asks.
   if (LocalNode* const node = std::exchange(node_, nullptr)) node->End();
 }
 

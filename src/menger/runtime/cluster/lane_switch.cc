@@ -6,14 +6,17 @@
 #include "menger/base/log.h"
 #include "menger/runtime/cluster/node_streams.h"
 #include "menger/runtime/cluster/program_server.h"
+#include "menger/runtime/cluster/question_server.h"
 #include "menger/runtime/cluster/store_server.h"
 
 namespace menger {
 
-LaneSwitch::LaneSwitch(NodeStreams& nodes, StoreServer* store, ProgramServer* programs)
+LaneSwitch::LaneSwitch(NodeStreams& nodes, StoreServer* store, ProgramServer* programs,
+                       QuestionServer& questions)
     : nodes_(nodes),
       store_(store),
       programs_(programs),
+      questions_(questions),
       refusals_([](std::string_view line) { LogWarning("{}", line); }) {}
 
 void LaneSwitch::Opened(std::shared_ptr<PeerStream> stream) {
@@ -25,6 +28,8 @@ void LaneSwitch::Opened(std::shared_ptr<PeerStream> stream) {
       return store_ != nullptr ? store_->Opened(std::move(stream)) : stream->Close();
     case PeerLane::kFiles:
       return programs_ != nullptr ? programs_->Opened(*stream) : stream->Close();
+    case PeerLane::kQuestions:
+      return questions_.Opened(std::move(stream));
   }
 }
 
@@ -39,6 +44,8 @@ void LaneSwitch::Arrived(PeerStream& stream, std::span<const std::span<const std
     case PeerLane::kFiles:
       if (programs_ != nullptr) programs_->Arrived(stream, frames);
       return;
+    case PeerLane::kQuestions:
+      return questions_.Arrived(stream, frames);
   }
 }
 
@@ -53,6 +60,8 @@ void LaneSwitch::HasRoom(PeerStream& stream) {
     case PeerLane::kFiles:
       if (programs_ != nullptr) programs_->HasRoom(stream);
       return;
+    case PeerLane::kQuestions:
+      return questions_.HasRoom(stream);
   }
 }
 
@@ -67,6 +76,8 @@ void LaneSwitch::Ended(PeerStream& stream, const Error& why) {
     case PeerLane::kFiles:
       if (programs_ != nullptr) programs_->Ended(stream);
       return;
+    case PeerLane::kQuestions:
+      return questions_.Ended(stream);
   }
 }
 

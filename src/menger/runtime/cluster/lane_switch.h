@@ -10,6 +10,7 @@ namespace menger {
 
 class NodeStreams;
 class ProgramServer;
+class QuestionServer;
 class StoreServer;
 
 // Who is told of those that connect to a node: passes each stream on to whom its lane concerns, and
@@ -17,7 +18,8 @@ class StoreServer;
 class LaneSwitch final : public PeerStreamOwner {
  public:
   // Null: nobody. They outlive the service of the streams.
-  LaneSwitch(NodeStreams& nodes, StoreServer* store, ProgramServer* programs);
+  LaneSwitch(NodeStreams& nodes, StoreServer* store, ProgramServer* programs,
+             QuestionServer& questions);
 
   void Opened(std::shared_ptr<PeerStream> stream) override;
   void Arrived(PeerStream& stream, std::span<const std::span<const std::byte>> frames) override;
@@ -31,6 +33,7 @@ class LaneSwitch final : public PeerStreamOwner {
   NodeStreams& nodes_;
   StoreServer* const store_;
   ProgramServer* const programs_;
+  QuestionServer& questions_;
   RefusalLog refusals_;
 };
 

@@ -150,6 +150,9 @@ class LocalNode final : public Client, private NodeEffects {
   std::string Calls();    // Those that are not done, as JSON.
   std::string Nodes();  // Of the cluster, as JSON; there are none where this is one machine alone.
   void WriteTimeline(FunctionRef<void(std::string_view piece)> write);
+  // One of these, by its name: "status", "calls", "nodes", "metrics" or "timeline". Throws
+  // InvalidArgument for another.
+  void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
 
   ActorInstances& actors() { return actors_; }
 
@@ -268,7 +271,6 @@ class LocalNode final : public Client, private NodeEffects {
   std::chrono::nanoseconds NextPause(std::chrono::nanoseconds before, std::int64_t now);
   void WriteLines();
   void KeepControlState(std::int64_t now);
-  void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
   void AddDriverSegment();
   void StartAnswering();
   void DestroyActors();

@@ -21,7 +21,7 @@ bool LooksLikeTls(std::span<const std::byte> bytes) {
 }  // namespace
 
 const char* PeerLaneName(PeerLane lane) {
-  constexpr std::array<const char*, 4> kNames = {"control", "bulk", "store", "files"};
+  constexpr std::array<const char*, 5> kNames = {"control", "bulk", "store", "files", "questions"};
   return kNames.at(static_cast<std::size_t>(lane));
 }
 

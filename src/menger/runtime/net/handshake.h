@@ -20,8 +20,9 @@ enum class PeerLane : std::uint8_t {
   kBulk,
   kStore,  // Questions to the control store of the acceptor, also of who is no node yet (epoch 0).
   kFiles,  // Of the program whose calls the acceptor makes.
+  kQuestions,  // What the acceptor says of itself (question_server.h), also to who is no node.
 };
-inline constexpr PeerLane kLastPeerLane = PeerLane::kFiles;
+inline constexpr PeerLane kLastPeerLane = PeerLane::kQuestions;
 const char* PeerLaneName(PeerLane lane);
 
 // A node in one of its lives.

@@ -12,6 +12,8 @@ Json WorkersJson(const NodeStatus& status) {
   for (const NodeStatus::WorkerStatus& worker : status.workers) {
     workers.push_back({{"index", worker.index},
                        {"node", worker.node},
+                       {"lent_to", worker.lent_to},
+                       {"guest", worker.guest},
                        {"process", worker.process},
                        {"memory_bytes", worker.memory_bytes},
                        {"actor", worker.actor},

@@ -16,6 +16,8 @@ struct NodeStatus {
   struct WorkerStatus {
     WorkerIndex index = 0;
     std::string node;                // The other node that has lent it; "" for one of this node's.
+    std::string lent_to;             // The other node that it is lent to; "" for none.
+    bool guest = false;              // It runs another node's program, and is lent to that alone.
     pid_t process = 0;               // The driver's own where it is a thread; 0 for another node's.
     std::uint64_t memory_bytes = 0;  // Resident and its own; 0 for a thread.
     std::string actor;               // The first one that lives there; "" for one of the pool.

@@ -139,6 +139,9 @@ void Notes::FillStatus(NodeStatus& status) const {
     one.index = index;
     const Peer* const lender = node_.peers.Find(worker->lender);
     if (lender != nullptr) one.node = ToString(lender->node);
+    const Peer* const borrower = node_.peers.Find(worker->borrower);
+    if (borrower != nullptr) one.lent_to = ToString(borrower->node);
+    one.guest = worker->program != kOwnProgram;
     one.blocked = worker->blocked();
     if (worker->actor != nullptr) one.actor = NameOf(*worker->actor->construction);
     const Task* const task = worker->outstanding.front();
@@ -162,7 +165,7 @@ void Notes::FillStatus(NodeStatus& status) const {
     if (worker->serving == nullptr) continue;
     const bool idle = worker->actor == nullptr && worker->outstanding.empty() && !worker->blocked();
     if (worker->lender == 0) {
-      if (idle) free.Add(worker->serving->need);
+      if (idle && worker->loan == 0) free.Add(worker->serving->need);  // Lent is not free.
     } else if (!idle && !worker->blocked() && worker->serving->group == nullptr) {
       borrowed.Add(worker->serving->need);
     }

@@ -1,0 +1,122 @@
+"""A cluster of menger.runtime, looked at from outside: `menger status` and `menger node list` of its nodes and jobs."""
+
+import json
+import os
+import subprocess
+import time
+import unittest
+
+from python_runtime import PATIENCE_S, check_library, get, ray
+from python_runtime_cluster_test import PROGRAM, Nodes, await_nodes
+
+NODES = []
+
+
+def setUpModule():
+    check_library()
+    NODES.append(Nodes())
+    ray.init(NODES[0].address)
+    await_nodes(2)
+
+
+def tearDownModule():
+    ray.shutdown()
+    for nodes in NODES:
+        nodes.end()
+        nodes.folder.cleanup()
+
+
+def run(*arguments, **changed):
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("MENGER_")}
+    command = [PROGRAM, *[str(argument) for argument in arguments]]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env={**variables, **changed})
+
+
+def status(*arguments):
+    asked = run("status", "--address", NODES[0].address, *arguments)
+    assert asked.returncode == 0, asked.stderr
+    return asked.stdout
+
+
+def look():
+    """Nodes and drivers, each what the cluster knows of it and what it says itself."""
+    members = [one for one in json.loads(status("--json"))["nodes"] if one["name"] != "stopped"]
+    return [one for one in members if one["job"] == 0], [one for one in members if one["job"] != 0]
+
+
+def await_look(holds):
+    end = time.monotonic() + PATIENCE_S
+    while not holds(*look()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return look()
+
+
+def free(node, name):
+    return next(resource["free"] for resource in node["status"]["resources"] if resource["name"] == name)
+
+
+class Status(unittest.TestCase):
+    def test_nodes_say_what_they_have_and_whom_they_work_for(self):
+        @ray.remote(resources={"second": 1}, num_cpus=0)
+        class Holder:
+            def ready(self):
+                return True
+
+        holder = Holder.remote()
+        get(holder.ready.remote())
+        nodes, (job,) = await_look(lambda nodes, _: free(nodes[1], "second") == 1)
+        self.assertEqual([node["name"] for node in nodes], ["", "second"])
+        self.assertEqual([node["state"] for node in nodes], ["up", "up"])
+        self.assertEqual([free(nodes[1], "second"), free(nodes[1], "cpu"), free(nodes[0], "first")], [1, 2, 1])
+        lent = [worker for worker in nodes[1]["status"]["workers"] if worker["lent_to"] == job["id"]]
+        self.assertEqual([worker["guest"] for worker in lent], [True])
+        self.assertEqual([actor["name"] for actor in job["status"]["actors"]], ["Holder"])
+        text = status()
+        self.assertIn(f"1 for job {job['job']}", text)
+        self.assertIn("second 1 of 2", text)
+        self.assertIn("actors   1,", text)
+        self.assertIn(f"process {os.getpid()}", text)
+        ray.kill(holder)
+
+    def test_one_job_says_what_it_does_and_what_it_lost(self):
+        @ray.remote(max_retries=0)
+        def crashes():
+            os._exit(3)
+
+        with self.assertRaises(ray.exceptions.WorkerCrashedError):
+            get(crashes.remote())
+        _, (job,) = look()
+        for text in (status(job["job"]), status()):
+            self.assertIn("ended with exit status 3, while it ran crashes", text)
+        self.assertGreater(json.loads(status("--json", job["job"]))["tasks"]["failed"], 0)
+        self.assertIn('menger_tasks_total{what="failed"}', status("--metrics", job["job"]))
+        self.assertIn('menger_resource{name="second",amount="total"} 2', status("--metrics", "second"))
+
+    def test_a_variable_names_the_cluster_and_local_this_machine(self):
+        address = NODES[0].address
+        self.assertIn("second", run("status", MENGER_ADDRESS=address).stdout)
+        self.assertIn("second", run("node", "list", MENGER_ADDRESS=address).stdout)
+        nowhere = run("status", "--address", "local", MENGER_ADDRESS=address, XDG_RUNTIME_DIR=NODES[0].folder.name)
+        self.assertIn("no job", nowhere.stderr)
+
+    def test_what_is_not_there_is_named_with_what_is(self):
+        wrong = run("status", "--address", NODES[0].address, "nobody")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertRegex(wrong.stderr, r"no job or node 'nobody'; there are: [0-9a-f]{8}, second \([0-9a-f]{8}\), job \d+")
+        self.assertEqual(run("status", "--address", NODES[0].address, "--metrics").returncode, 2)
+        self.assertIn("token", run("status", "--address", NODES[0].address, MENGER_CLUSTER_TOKEN="another").stderr)
+
+    def test_a_node_that_says_nothing_is_shown_with_why(self):
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--name", "stopped")
+        NODES[0].processes[-1].kill()
+        nodes = json.loads(status("--json"))["nodes"]
+        stopped = next((node for node in nodes if node["name"] == "stopped"), None)
+        if stopped is not None:  # Until the others have found out.
+            self.assertIsNone(stopped["status"])
+            self.assertNotEqual(stopped["failure"], "")
+        self.assertEqual([node["failure"] for node in nodes if node["name"] == "second"], [""])
+        NODES[0].end(slice(-1, None))
+
+
+if __name__ == "__main__":
+    unittest.main()
