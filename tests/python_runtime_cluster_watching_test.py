@@ -1,4 +1,4 @@
-"""A cluster of menger.runtime, looked at from outside: `menger status` and `menger node list` of its nodes and jobs."""
+"""A cluster of menger.runtime, looked at from outside: `menger status`, `menger node list` and `menger timeline`."""
 
 import json
 import os
@@ -116,6 +116,29 @@ class Status(unittest.TestCase):
             self.assertNotEqual(stopped["failure"], "")
         self.assertEqual([node["failure"] for node in nodes if node["name"] == "second"], [""])
         NODES[0].end(slice(-1, None))
+
+
+class Timeline(unittest.TestCase):
+    def test_calls_are_under_the_node_that_did_them(self):
+        @ray.remote
+        def there():
+            return ray.get_runtime_context().get_node_id()
+
+        first = get([there.options(resources={"first": 1}, name="at_first").remote() for _ in range(3)])
+        second = get([there.options(resources={"second": 1}, name="at_second").remote() for _ in range(3)])
+        _, (job,) = look()
+        out = os.path.join(NODES[0].folder.name, "timeline.json")
+        written = run("timeline", out, job["job"], "--address", NODES[0].address)
+        self.assertEqual(written.returncode, 0, written.stderr)
+        with open(out) as file:
+            events = json.load(file)["traceEvents"]
+        processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+        workers = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
+        done = [event for event in events if event["ph"] == "X" and event["name"].startswith("at_")]
+        expected = {"at_first": f"node {first[0][:8]}", "at_second": f"node second ({second[0][:8]})"}
+        self.assertEqual({(event["name"], processes[event["pid"]]) for event in done}, set(expected.items()))
+        self.assertEqual(len(done), 6)
+        self.assertLessEqual({(event["pid"], event["tid"]) for event in done}, workers)
 
 
 if __name__ == "__main__":

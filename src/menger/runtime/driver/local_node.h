@@ -31,6 +31,7 @@
 #include "menger/runtime/node/node_machine.h"
 #include "menger/runtime/watching/job_socket.h"
 #include "menger/runtime/watching/loss_log.h"
+#include "menger/runtime/watching/timeline.h"
 #include "menger/runtime/worker/executor.h"
 #include "menger/tensor/memory.h"
 
@@ -270,6 +271,8 @@ class LocalNode final : public Client, private NodeEffects {
   void LookAfter();
   std::chrono::nanoseconds NextPause(std::chrono::nanoseconds before, std::int64_t now);
   void WriteLines();
+  WorkerPlaces PlacesOf(std::span<const NodeEvent> events, std::span<const std::string> names,
+                        const NodeStatus& status) const;
   void KeepControlState(std::int64_t now);
   void AddDriverSegment();
   void StartAnswering();

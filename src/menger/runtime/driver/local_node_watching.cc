@@ -5,7 +5,6 @@
 #include "menger/base/child_process.h"
 #include "menger/base/log.h"
 #include "menger/runtime/driver/local_node.h"
-#include "menger/runtime/watching/timeline.h"
 
 // What a node says of itself to whoever looks at the job (job_socket.h), and of its losses to the
 // log.
@@ -14,7 +13,8 @@ namespace {
 
 constexpr std::size_t kEventsAtOnce = 4096;  // Copied under the lock: some microseconds.
 constexpr std::size_t kCallsAtOnce = 256;    // Likewise.
-constexpr std::size_t kLinesMax = 1000;      // Kept for a log that nobody reads.
+constexpr std::size_t kShortIdLetters = 8;
+constexpr std::size_t kLinesMax = 1000;  // Kept for a log that nobody reads.
 
 // "was killed by SIGSEGV" of "its worker was killed by SIGSEGV".
 std::string_view WithoutSubject(std::string_view cause) {
@@ -110,6 +110,7 @@ std::string LocalNode::Metrics() {
 void LocalNode::WriteTimeline(FunctionRef<void(std::string_view piece)> write) {
   std::vector<NodeEvent> events;
   std::vector<std::string> names;
+  NodeStatus status;
   std::uint64_t next = 0;
   for (bool more = true; more;) {
     const std::lock_guard lock(node_mutex_);
@@ -120,8 +121,34 @@ void LocalNode::WriteTimeline(FunctionRef<void(std::string_view piece)> write) {
     machine_.CopyRunning(events);
     machine_.events().others().Copy(0, SIZE_MAX, events);
     names = machine_.events().names();
+    machine_.FillStatus(status);
   }
-  menger::WriteTimeline(events, names, write);
+  menger::WriteTimeline(events, names, PlacesOf(events, names, status), write);
+}
+
+// Of another node's worker its first event has the id, and while it lives its status. Of one that
+// is gone, and of which the start is no longer known, nobody knows.
+WorkerPlaces LocalNode::PlacesOf(std::span<const NodeEvent> events,
+                                 std::span<const std::string> names,
+                                 const NodeStatus& status) const {
+  WorkerPlaces places;
+  for (const NodeEvent& event : events) {
+    if (event.kind == NodeEventKind::kWorkerStarted && event.name != 0) {
+      places[event.worker] = names[event.name];
+    }
+  }
+  for (const NodeStatus::WorkerStatus& worker : status.workers) {
+    if (!worker.node.empty()) places[worker.index] = worker.node;
+  }
+  if (places.empty() || !place_ || !place_->members) return places;
+  std::map<std::string, std::string> known;
+  for (const NodeRecord& node : place_->members()) known[ToString(node.id)] = node.name;
+  for (auto& [worker, place] : places) {
+    const std::string& name = known[place];
+    const std::string id = place.substr(0, kShortIdLetters);
+    place = name.empty() ? "node " + id : fmt::format("node {} ({})", name, id);
+  }
+  return places;
 }
 
 std::string LocalNode::Calls() {

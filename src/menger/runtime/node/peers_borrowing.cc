@@ -30,7 +30,7 @@ void Peers::Borrow(Peer& peer, const PeerMessage& message) {
   worker->ended_at = node_.now;
   peer.borrowed.emplace(message.loan, worker.get());
   node_.scheduler.AddBorrowed(*worker, *scheduling);
-  node_.notes.NoteWorker(NodeEventKind::kWorkerStarted, *worker);
+  node_.notes.NoteWorker(NodeEventKind::kWorkerStarted, *worker, ToString(peer.node));
   node_.workers.AddBorrowed(std::move(worker));
 }
 

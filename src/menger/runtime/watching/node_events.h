@@ -42,7 +42,8 @@ struct NodeEvent {
   std::uint64_t subject = 0;       // `low` of the id of the task, object or actor,
   std::uint64_t subject_high = 0;  // and `high`.
   std::uint32_t worker = 0;        // 0: the node itself.
-  std::uint16_t name = 0;          // See Intern: of the function, or the cause of a death.
+  std::uint16_t name = 0;          // See Intern: of the function, the cause of a death, or of
+                                   // another node's worker that node's id.
   NodeEventKind kind = NodeEventKind::kTaskStarted;
   std::uint8_t attempt = 0;  // Of a task: how often it had been run before; 255: or more.
 };

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -17,13 +19,14 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
 
 class TimelineWriter {
  public:
-  TimelineWriter(std::span<const std::string> names, FunctionRef<void(std::string_view)> write)
+  TimelineWriter(std::span<const std::string> names, const WorkerPlaces& places,
+                 FunctionRef<void(std::string_view)> write)
       : write_(write) {
-    using Json = nlohmann::json;
-    for (const std::string& name : names) {
-      quoted_.push_back(
-          Json(name).dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
-    }
+    for (const std::string& name : names) quoted_.push_back(Quote(name));
+    for (const auto& [worker, place] : places) processes_.try_emplace(place, 0);
+    int process = kOwnProcess;
+    for (auto& [place, number] : processes_) number = ++process;
+    for (const auto& [worker, place] : places) elsewhere_[worker] = processes_.at(place);
   }
 
   void Write(std::span<const NodeEvent> events) {
@@ -33,6 +36,11 @@ class TimelineWriter {
     }
     Add("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
     Add(R"({{"name":"process_name","ph":"M","pid":1,"tid":0,"args":{{"name":"menger node"}}}})");
+    for (const auto& [place, number] : processes_) {
+      Add(",\n"
+          R"({{"name":"process_name","ph":"M","pid":{},"tid":0,"args":{{"name":{}}}}})",
+          number, Quote(place));
+    }
     WriteWorkers(events);
     for (const NodeEvent& event : events) WriteEvent(event);
     Add("\n]}}\n");
@@ -40,6 +48,18 @@ class TimelineWriter {
   }
 
  private:
+  static constexpr int kOwnProcess = 1;
+
+  static std::string Quote(const std::string& text) {
+    using Json = nlohmann::json;
+    return Json(text).dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  }
+
+  int ProcessOf(std::uint32_t worker) const {
+    const auto found = elsewhere_.find(worker);
+    return found != elsewhere_.end() ? found->second : kOwnProcess;
+  }
+
   // One run of a task.
   static std::uint64_t Run(const NodeEvent& event) { return event.subject ^ event.attempt; }
 
@@ -57,8 +77,8 @@ class TimelineWriter {
     for (const std::uint32_t worker : workers) {
       const std::string name = worker == 0 ? "node" : fmt::format("worker {}", worker);
       Add(",\n"
-          R"({{"name":"thread_name","ph":"M","pid":1,"tid":{},"args":{{"name":"{}"}}}})",
-          worker, name);
+          R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
+          ProcessOf(worker), worker, name);
     }
   }
 
@@ -83,8 +103,9 @@ class TimelineWriter {
 
   void WriteHead(const NodeEvent& event, char phase, std::string_view title, std::int64_t time) {
     Add(",\n"
-        R"({{"name":{},"ph":"{}","pid":1,"tid":{},"ts":{:.3f},"cat":"{}")",
-        title, phase, event.worker, Microseconds(time - origin_), NodeEventKindName(event.kind));
+        R"({{"name":{},"ph":"{}","pid":{},"tid":{},"ts":{:.3f},"cat":"{}")",
+        title, phase, ProcessOf(event.worker), event.worker, Microseconds(time - origin_),
+        NodeEventKindName(event.kind));
   }
 
   static double Microseconds(std::int64_t nanoseconds) {
@@ -92,7 +113,9 @@ class TimelineWriter {
   }
 
   FunctionRef<void(std::string_view)> write_;
-  std::vector<std::string> quoted_;  // Names as JSON.
+  std::vector<std::string> quoted_;                   // Names as JSON.
+  std::map<std::string, int> processes_;              // Numbers of other nodes in the trace,
+  std::unordered_map<std::uint32_t, int> elsewhere_;  // and that of each of their workers.
   std::int64_t origin_ = INT64_MAX;
   std::unordered_set<std::uint64_t> ended_;  // Runs of which the start need not be shown.
   fmt::memory_buffer text_;
@@ -101,8 +124,8 @@ class TimelineWriter {
 }  // namespace
 
 void WriteTimeline(std::span<const NodeEvent> events, std::span<const std::string> names,
-                   FunctionRef<void(std::string_view)> write) {
-  TimelineWriter(names, write).Write(events);
+                   const WorkerPlaces& places, FunctionRef<void(std::string_view)> write) {
+  TimelineWriter(names, places, write).Write(events);
 }
 
 }  // namespace menger

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -9,9 +10,10 @@
 namespace menger {
 namespace {
 
-std::string Timeline(const std::vector<NodeEvent>& events, const std::vector<std::string>& names) {
+std::string Timeline(const std::vector<NodeEvent>& events, const std::vector<std::string>& names,
+                     const WorkerPlaces& places = {}) {
   std::string text;
-  WriteTimeline(events, names, [&](std::string_view piece) { text += piece; });
+  WriteTimeline(events, names, places, [&](std::string_view piece) { text += piece; });
   return text;
 }
 
@@ -56,14 +58,38 @@ TEST(TimelineTest, ManyEventsComeInPiecesAndAreOneText) {
   std::string text;
   std::size_t longest = 0;
   int pieces = 0;
-  WriteTimeline(events, std::vector<std::string>{"\xff not UTF-8"}, [&](std::string_view piece) {
-    text += piece;
-    longest = std::max(longest, piece.size());
-    ++pieces;
-  });
+  WriteTimeline(events, std::vector<std::string>{"\xff not UTF-8"}, {},
+                [&](std::string_view piece) {
+                  text += piece;
+                  longest = std::max(longest, piece.size());
+                  ++pieces;
+                });
   EXPECT_GT(pieces, 10);
   EXPECT_LT(longest, 80'000u);
   EXPECT_EQ(nlohmann::json::parse(text)["traceEvents"].size(), 10'002u);
+}
+
+TEST(TimelineTest, WorkersOfOtherNodesAreUnderTheirs) {
+  const std::vector<NodeEvent> events = {
+      {.time = 10, .worker = 1, .kind = NodeEventKind::kTaskEnded},
+      {.time = 20, .worker = 2, .kind = NodeEventKind::kTaskEnded},
+      {.time = 30, .worker = 3, .kind = NodeEventKind::kTaskEnded},
+      {.time = 40, .worker = 4, .kind = NodeEventKind::kTaskEnded}};
+  const auto trace = nlohmann::json::parse(
+      Timeline(events, {""}, {{2, "node b"}, {3, "node \"a\""}, {4, "node b"}, {9, "node c"}}));
+  std::map<int, std::string> processes;
+  std::map<int, std::string> ran;
+  std::map<int, int> threads;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("name") == "process_name") processes[event.at("pid")] = event["args"].at("name");
+    if (event.at("name") == "thread_name") threads[event.at("tid")] = event.at("pid");
+    if (event.at("ph") == "X") ran[event.at("tid")] = processes.at(event.at("pid"));
+  }
+  EXPECT_EQ(processes.size(), 4U);
+  EXPECT_EQ(ran, (std::map<int, std::string>{
+                     {1, "menger node"}, {2, "node b"}, {3, "node \"a\""}, {4, "node b"}}));
+  EXPECT_EQ(threads.at(2), threads.at(4));
+  EXPECT_NE(threads.at(2), threads.at(3));
 }
 
 TEST(TimelineTest, NoEventsAreAWholeText) {
