@@ -31,13 +31,13 @@ class Nodes:
         self.address = self.begin("--head", "--listen", "127.0.0.1:0", "--cpus", "1", "--resources", "first=1")
         self.begin("--join", self.address, "--cpus", "2", "--resources", "second=2", "--gpus", "2", "--name", "second")
 
-    def begin(self, *options):
+    def begin(self, *options, log=None):
         command = [PROGRAM, "node", *options, "--store-bytes", str(2**28), "--cache", os.path.join(self.folder.name, "cache")]
         # What the driver and its tests may have set is none of a node's.
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("MENGER_", "CUDA_", "PYTHON"))}
         variables["TMPDIR"] = self.folder.name
-        with open(self.log, "a") as log:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=variables)
+        with open(log or self.log, "a") as errors:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=variables)
         self.processes.append(process)
         return process.stdout.readline().strip()
 

@@ -1,10 +1,14 @@
-"""A cluster of menger.runtime, looked at from outside: `menger status`, `menger node list` and `menger timeline`."""
+"""A cluster of menger.runtime, looked at from outside: `menger status`, `menger node list`, `menger timeline`, and the page of
+metrics of its nodes."""
 
 import json
 import os
+import re
 import subprocess
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 from python_runtime import PATIENCE_S, check_library, get, ray
 from python_runtime_cluster_test import PROGRAM, Nodes, await_nodes
@@ -139,6 +143,101 @@ class Timeline(unittest.TestCase):
         self.assertEqual({(event["name"], processes[event["pid"]]) for event in done}, set(expected.items()))
         self.assertEqual(len(done), 6)
         self.assertLessEqual({(event["pid"], event["tid"]) for event in done}, workers)
+
+
+# The text format of Prometheus, version 0.0.4, by its description: names, labels whose values are escaped, and a number.
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\\\|\\"|\\n)*"'
+SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? ([-+0-9.eE]+|\+Inf|-Inf|NaN)")
+
+
+def parse(text):
+    """Samples by name, each as its labels and its value; raises AssertionError where the text breaks the format."""
+    assert text.endswith("\n")
+    samples, helped, kinds, family = {}, set(), {}, None
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            family = line.split(" ", 3)[2]
+            assert family not in helped, line
+            helped.add(family)
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name == family and name not in kinds and kind in ("counter", "gauge", "histogram"), line
+            assert (kind == "counter") == name.endswith("_total"), line
+            kinds[name] = kind
+        else:
+            match = SAMPLE.fullmatch(line)
+            assert match, line
+            name, labels, value = match.groups()
+            of = re.sub("_(bucket|sum|count)$", "", name) if kinds[family] == "histogram" else name
+            assert of == family, line
+            assert (name, labels) not in samples, line
+            samples[name, labels] = float(value)
+    return samples
+
+
+class Metrics(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        log = os.path.join(NODES[0].folder.name, "third.log")
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--resources", "third=1", "--metrics", "0", log=log)
+        end = time.monotonic() + PATIENCE_S
+        found = None
+        while found is None and time.monotonic() < end:
+            with open(log) as file:
+                found = re.search(r"metrics are at (http://127\.0\.0\.1:\d+/metrics)", file.read())
+        cls.page = found.group(1)
+
+    @classmethod
+    def tearDownClass(cls):
+        NODES[0].end(slice(-1, None))
+
+    def read(self):
+        with urllib.request.urlopen(self.page, timeout=PATIENCE_S) as answer:
+            self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+            return parse(answer.read().decode())
+
+    def await_metrics(self, holds):
+        end = time.monotonic() + PATIENCE_S
+        while not holds(self.read()) and time.monotonic() < end:
+            time.sleep(0.02)
+        return self.read()
+
+    def test_a_node_counts_what_it_does_for_others(self):
+        @ray.remote(resources={"third": 1})
+        def make(count):
+            return bytes(count)
+
+        @ray.remote(resources={"third": 1}, max_retries=0)
+        def crashes():
+            os._exit(3)
+
+        self.assertEqual(len(get(make.remote(3_000_000))), 3_000_000)
+        with self.assertRaises(ray.exceptions.WorkerCrashedError):
+            get(crashes.remote())
+        now = self.await_metrics(lambda now: ("menger_losses_total", 'cause="ended with exit status 3"') in now)
+        self.assertEqual(now["menger_losses_total", 'cause="ended with exit status 3"'], 1)
+        self.assertGreaterEqual(now["menger_calls_for_others_total", None], 1)
+        self.assertGreaterEqual(now["menger_value_bytes_total", 'way="served"'], 3_000_000)
+        self.assertEqual(now["menger_resource", 'name="third",amount="total"'], 1)
+        self.assertEqual(now["menger_cluster_members", 'role="driver"'], 1)
+        self.assertGreaterEqual(now["menger_cluster_members", 'role="node"'], 3)
+        self.assertGreaterEqual(now["menger_cluster_streams", None], 3)
+        self.assertGreaterEqual(now["menger_cluster_store_seconds_count", None], 1)
+
+    def test_a_node_counts_the_ends_of_others_by_their_cause(self):
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--name", "stopped")
+        self.await_metrics(lambda now: now["menger_cluster_members", 'role="node"'] >= 4)
+        NODES[0].processes[-1].kill()
+        cause = ("menger_cluster_ends_total", 'cause="unreachable"')
+        self.assertGreaterEqual(self.await_metrics(lambda now: cause in now)[cause], 1)
+        NODES[0].end(slice(-1, None))
+
+    def test_only_metrics_are_served(self):
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(self.page.replace("/metrics", "/"), timeout=PATIENCE_S)
+        self.assertEqual(refused.exception.code, 404)
+        refused.exception.close()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
 #include "menger/cli/commands.h"
 #include "menger/runtime/cluster/cluster_node.h"
 #include "menger/runtime/cluster/list_nodes.h"
+#include "menger/runtime/net/metrics_page.h"
 #include "menger/training/stop_signals.h"
 
 // A cluster of the runtime: `menger node` begins one or joins it, and says who is there.
@@ -39,6 +40,7 @@ struct NodeArguments {
   std::uint64_t store_bytes = 0;
   std::string cache;
   double drain_seconds = 30;
+  std::string metrics;
   // As RuntimeOptions'.
   RuntimeOptions access;
 };
@@ -90,9 +92,18 @@ void Drain(ClusterNode& node, std::chrono::duration<double> most, const std::ato
   if (left.done()) return LogInfo("drained: {}", taken);
   LogWarning(
       "not drained in time: {}; what is left here ends with it: {} workers with calls or actors, "
-      "{} "
-      "placement groups, values of {} programs",
+      "{} placement groups, values of {} programs",
       taken, left.lent, left.groups, left.holders);
+}
+
+// Null if nobody asked for it. A port alone is this machine's.
+std::unique_ptr<MetricsPage> ServeMetrics(const std::string& address, LocalNode& node) {
+  if (address.empty()) return nullptr;
+  const bool is_port = address.find(':') == std::string::npos;
+  auto page = std::make_unique<MetricsPage>(is_port ? "127.0.0.1:" + address : address,
+                                            [&node] { return node.Metrics(); });
+  LogInfo("metrics are at http://{}/metrics", page->address());
+  return page;
 }
 
 void Serve(const NodeArguments& arguments) {
@@ -105,6 +116,7 @@ void Serve(const NodeArguments& arguments) {
   };
   const StopSignals signals;  // Before threads, so that all of them leave signals to it.
   ClusterNode node(options);
+  const std::unique_ptr<MetricsPage> page = ServeMetrics(arguments.metrics, node.node());
   fmt::print("{}\n", node.address());
   std::fflush(stdout);
   LogInfo("{} at {}, with {}", arguments.head ? "head of a cluster" : "node of a cluster",
@@ -188,6 +200,9 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
           "to; 0: it leaves at once")
       ->check(CLI::Range(0., 1e6))
       ->capture_default_str();
+  command->add_option("--metrics", arguments->metrics,
+                      "Serve metrics for Prometheus at http://HOST:PORT/metrics; a port alone is "
+                      "this machine's. Whoever can connect may read them. Default: not at all");
   AddTlsOptions(*command, arguments->access);
   AddList(*command);
   command->callback([command, arguments] {

@@ -1,10 +1,13 @@
 #include "menger/runtime/cluster/cluster_node.h"
 
 #include <atomic>
+#include <map>
 #include <thread>
 #include <utility>
 
 #include "menger/base/log.h"
+#include "menger/base/mutex.h"
+#include "menger/runtime/cluster/cluster_metrics.h"
 #include "menger/runtime/cluster/describe_program.h"
 #include "menger/runtime/cluster/guest_programs.h"
 #include "menger/runtime/cluster/lane_switch.h"
@@ -76,12 +79,15 @@ class ClusterNode::State {
   void CheckJob() const;
   LocalNode::Place PlaceOfNode();
   QuestionServer::Answer Answers();
+  ClusterCounts Counts() const;
 
   // ---- By the thread of the streams, or of the loop.
   NodeStreams::Hooks StreamHooks();
   GuestPrograms::Hooks ProgramHooks();
   void Changed(const NodeChange& change);
-  void Gone(const NodeLife& node, const std::string& why);
+  // `cause`: `why`, as it is counted.
+  void Gone(const NodeLife& node, const std::string& cause, const std::string& why);
+  void CountEnd(const std::string& cause);
   void Over(NodeLease::End end);
 
   void Close();
@@ -104,6 +110,8 @@ class ClusterNode::State {
   LocalNode* node_ = nullptr;                   // Ended by Close.
   std::atomic<LocalNode*> answering_{nullptr};  // Likewise: somebody may ask before it is there.
   std::unique_ptr<MemberLoop> loop_;
+  mutable Mutex ends_mutex_;
+  std::map<std::string, std::uint64_t> ends_ MENGER_GUARDED_BY(ends_mutex_);  // By cause.
   std::atomic<MemberLoop*> doubter_{nullptr};  // Likewise: somebody may connect before it is there.
 };
 
@@ -207,10 +215,22 @@ LocalNode::Place ClusterNode::State::PlaceOfNode() {
           .parted =
               [this](const NodeLife& node, const Error& why) {
                 LogInfo("node {} is gone: {}", ToString(node.node), why.what());
+                CountEnd(why.code() == ErrorCode::kUnavailable ? "left" : "said what nobody may");
                 node_streams_->Forget(node);
                 loop_->Hint();
               },
-          .members = [this] { return loop_->Nodes(); }};
+          .members = [this] { return loop_->Nodes(); },
+          .add_metrics = [this](MetricsText& text) { AddMetrics(Counts(), text); }};
+}
+
+ClusterCounts ClusterNode::State::Counts() const {
+  ClusterCounts counts{.streams = node_streams_->connected(),
+                       .streams_lost = node_streams_->lost(),
+                       .store = loop_->StoreTimes()};
+  for (const NodeRecord& node : loop_->Nodes()) ++(node.job != 0 ? counts.drivers : counts.nodes);
+  const MutexLock lock(ends_mutex_);
+  counts.ends = ends_;
+  return counts;
 }
 
 // ---- What is told.
@@ -226,7 +246,8 @@ NodeStreams::Hooks ClusterNode::State::StreamHooks() {
           [this] {
             if (MemberLoop* const loop = doubter_.load()) loop->Hint();
           },
-      .on_unreachable = [this](const NodeLife& node, const std::string& why) { Gone(node, why); }};
+      .on_unreachable = [this](const NodeLife& node,
+                               const std::string& why) { Gone(node, "unreachable", why); }};
 }
 
 QuestionServer::Answer ClusterNode::State::Answers() {
@@ -264,13 +285,22 @@ void ClusterNode::State::Changed(const NodeChange& change) {
     case NodeChange::Kind::kDied:
       node_streams_->Forget(LifeOf(other));
       if (programs_ != nullptr) programs_->Drop(LifeOf(other));
-      Gone(LifeOf(other), "its lease is over: it is dead, or cut off from the control store");
+      Gone(LifeOf(other), "lease over",
+           "its lease is over: it is dead, or cut off from the control store");
       return;
   }
 }
 
-void ClusterNode::State::Gone(const NodeLife& node, const std::string& why) {
-  if (node_->HearOfEnd(node, why)) LogInfo("node {} is gone: {}", ToString(node.node), why);
+void ClusterNode::State::Gone(const NodeLife& node, const std::string& cause,
+                              const std::string& why) {
+  if (!node_->HearOfEnd(node, why)) return;
+  CountEnd(cause);
+  LogInfo("node {} is gone: {}", ToString(node.node), why);
+}
+
+void ClusterNode::State::CountEnd(const std::string& cause) {
+  const MutexLock lock(ends_mutex_);
+  ++ends_[cause];
 }
 
 void ClusterNode::State::Over(NodeLease::End end) {
@@ -278,7 +308,8 @@ void ClusterNode::State::Over(NodeLease::End end) {
   for (const NodeRecord& other : loop_->Nodes()) {
     if (other.id == record_.id) continue;
     node_streams_->Forget(LifeOf(other));
-    Gone(LifeOf(other), fmt::format("this node's own life in the cluster is over: {}", why));
+    Gone(LifeOf(other), "cut off",
+         fmt::format("this node's own life in the cluster is over: {}", why));
   }
   node_->CutOff(fmt::format("this process is no longer one of the cluster: {}", why));
   if (options_.on_over) options_.on_over(why);

@@ -20,9 +20,10 @@ struct MemberLoop::Inbox {
     std::vector<StoreResult> results;
     std::optional<StorePage> page;
   };
-  void Add(Answer answer) {
+  void Add(Answer answer, std::int64_t asked_at) {
     {
       const std::lock_guard lock(mutex);
+      times.Add(MonotonicNanoseconds() - asked_at);
       answers.push_back(std::move(answer));
     }
     come.notify_all();
@@ -41,6 +42,7 @@ struct MemberLoop::Inbox {
   std::vector<Answer> answers;  // Guarded by mutex, as the following.
   bool knocked = false;
   bool hint = false;
+  DurationHistogram times;
 };
 
 MemberLoop::MemberLoop(const NodeRecord& self, const MembershipOptions& options,
@@ -116,15 +118,16 @@ void MemberLoop::Step(std::int64_t now, MutexLock& lock) {
 void MemberLoop::Ask(StoreAsk ask) {
   const Deadline deadline = Deadline::After(std::chrono::nanoseconds(ask.patience));
   const std::uint64_t number = ask.number;
+  const std::int64_t now = MonotonicNanoseconds();
   if (!ask.batch.empty()) {
     store_.Submit(std::move(ask.batch), deadline,
-                  [inbox = inbox_, number](std::vector<StoreResult> results) {
-                    inbox->Add({.number = number, .results = std::move(results), .page = {}});
+                  [inbox = inbox_, number, now](std::vector<StoreResult> results) {
+                    inbox->Add({.number = number, .results = std::move(results), .page = {}}, now);
                   });
   } else {
     store_.Scan(ask.table, "", std::move(ask.after), ask.limit, deadline,
-                [inbox = inbox_, number](StorePage page) {
-                  inbox->Add({.number = number, .results = {}, .page = std::move(page)});
+                [inbox = inbox_, number, now](StorePage page) {
+                  inbox->Add({.number = number, .results = {}, .page = std::move(page)}, now);
                 });
   }
 }
@@ -185,6 +188,11 @@ std::vector<NodeRecord> MemberLoop::Nodes() const {
   std::vector<NodeRecord> nodes = {membership_.own().self()};
   for (const auto& [key, node] : membership_.others().nodes()) nodes.push_back(node);
   return nodes;
+}
+
+DurationHistogram MemberLoop::StoreTimes() const {
+  const std::lock_guard lock(inbox_->mutex);
+  return inbox_->times;
 }
 
 void MemberLoop::Drain() {

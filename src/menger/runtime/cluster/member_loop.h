@@ -12,6 +12,7 @@
 #include "menger/base/mutex.h"
 #include "menger/base/thread.h"
 #include "menger/runtime/control/membership.h"
+#include "menger/runtime/watching/metrics.h"
 
 namespace menger {
 
@@ -49,6 +50,7 @@ class MemberLoop {
     return MonotonicNanoseconds() < lives_until_.load(std::memory_order_relaxed);
   }
   std::vector<NodeRecord> Nodes() const;  // This one first.
+  DurationHistogram StoreTimes() const;   // Until the store had answered.
   void Drain();
   // Gives back what it has at the store: false if that took longer.
   bool Leave(const Deadline& deadline);

@@ -94,6 +94,11 @@ std::size_t NodeStreams::connected() const {
       nodes_, [](const auto& entry) { return entry.second.lanes[0].stream != nullptr; }));
 }
 
+std::uint64_t NodeStreams::lost() const {
+  const MutexLock lock(mutex_);
+  return lost_;
+}
+
 std::int64_t NodeStreams::Tend(std::int64_t now) {
   std::int64_t wake_at = std::numeric_limits<std::int64_t>::max();
   std::vector<std::pair<NodeLife, std::string>> unreachable;
@@ -146,7 +151,10 @@ void NodeStreams::DialFailed(const NodeLife& node, PeerLane which, const Error& 
 
 void NodeStreams::Lost(Lane& lane, const Error& why) {
   const std::int64_t now = MonotonicNanoseconds();
-  if (std::exchange(lane.stream, nullptr) != nullptr) lane.since = now;
+  if (std::exchange(lane.stream, nullptr) != nullptr) {
+    lane.since = now;
+    ++lost_;
+  }
   lane.unsent.clear();
   lane.connecting = false;
   lane.not_found = why.code() == ErrorCode::kNotFound ? lane.not_found + 1 : 0;

@@ -62,6 +62,8 @@ class NodeStreams final : public PeerStreamOwner {
   std::int64_t Tend(std::int64_t now);
   // Nodes that have a stream for control.
   std::size_t connected() const;
+  // Streams that were open and have broken.
+  std::uint64_t lost() const;
 
   // ---- As PeerStreamOwner, of those who connect to this node. Of other lanes nothing comes here.
   void Opened(std::shared_ptr<PeerStream> stream) override;
@@ -114,6 +116,7 @@ class NodeStreams final : public PeerStreamOwner {
   const Options options_;
   mutable Mutex mutex_;
   std::map<Key, Node> nodes_ MENGER_GUARDED_BY(mutex_);
+  std::uint64_t lost_ MENGER_GUARDED_BY(mutex_) = 0;
   // Until the service of the streams ends, as it asks of owners.
   std::vector<std::unique_ptr<Dialled>> dialled_ MENGER_GUARDED_BY(mutex_);
 };

@@ -75,6 +75,8 @@ class LocalNode final : public Client, private NodeEffects {
     // Members of the cluster, as far as this one knows, itself first: for whoever asks the job, not
     // under the lock. May be empty.
     std::function<std::vector<NodeRecord>()> members;
+    // Adds what is known of the cluster to the node's metrics; likewise.
+    std::function<void(MetricsText& text)> add_metrics;
   };
   // Made by new, and deletes itself after End.
   explicit LocalNode(const RuntimeOptions& options, std::optional<Place> place = {});

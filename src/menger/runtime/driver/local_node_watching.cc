@@ -35,7 +35,10 @@ std::string LocalNode::NameOfFunction(FunctionId function) {
 
 void LocalNode::WorkerLost(const Worker& worker, const Task* ran, std::size_t begun,
                            const TaskFailure& cause) {
+  if (cause.kind == FailureKind::kNodeDied) losses_.Count(FailureKindName(cause.kind));
   if (cause.worker.empty()) return;
+  losses_.Count(cause.kind == FailureKind::kWorkerDied ? WithoutSubject(cause.text)
+                                                       : FailureKindName(cause.kind));
   std::string text = fmt::format("{} {}", cause.worker, WithoutSubject(cause.text));
   std::string_view subject = "no call";
   if (ran != nullptr) {
@@ -89,6 +92,13 @@ NodeStatus LocalNode::Status() {
                                .times = loss.times,
                                .text = loss.text});
     }
+    status.causes.insert(losses_.causes().begin(), losses_.causes().end());
+    if (neighbours_ != nullptr) {
+      const Neighbours::Traffic& traffic = neighbours_->traffic();
+      status.calls_for_others = traffic.calls;
+      status.pulled_bytes = traffic.pulled_bytes;
+      status.served_bytes = traffic.served_bytes;
+    }
     for (NodeStatus::WorkerStatus& worker : status.workers) {
       worker.process = team_->ProcessOf(worker.index);
     }
@@ -102,6 +112,7 @@ NodeStatus LocalNode::Status() {
 std::string LocalNode::Metrics() {
   MetricsText text;
   AddMetrics(Status(), text);
+  if (place_ && place_->add_metrics) place_->add_metrics(text);
   const std::lock_guard lock(node_mutex_);
   AddMetrics(machine_.events(), text);
   return text.text();

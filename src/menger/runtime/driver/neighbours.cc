@@ -17,6 +17,14 @@ constexpr std::size_t kPartBytes = std::size_t{1} << 20;
 
 bool IsSame(const NodeLife& a, const NodeLife& b) { return a.node == b.node && a.epoch == b.epoch; }
 
+// Whether a message of a worker says what has become of a call.
+bool EndsCall(std::span<const std::byte> message) {
+  ToNode kind;
+  if (message.size() < sizeof(kind)) return false;
+  std::memcpy(&kind, message.data(), sizeof(kind));
+  return kind == ToNode::kFinished || kind == ToNode::kFailed;
+}
+
 }  // namespace
 
 // ---- Who is there.
@@ -85,6 +93,7 @@ PeerIndex Neighbours::PeerOf(const NodeLife& life) {
 // ---- Letters.
 
 void Neighbours::Send(PeerIndex to, NodeLetter letter) {
+  if (letter.kind == NodeLetter::Kind::kFromWorker && EndsCall(letter.bytes)) ++traffic_.calls;
   const std::uint64_t bytes = letter.bytes.size();
   if (Neighbour* const neighbour = Find(to)) neighbour->control.Send(std::move(letter), bytes);
 }
@@ -314,6 +323,7 @@ void Neighbours::SendValue(Neighbour& to, const NodeLetter& wish) {
   std::span<const std::byte> rest = store_.Read(object->value.extent);
   letter.total = rest.size();
   letter.part.keeper = Keep(*object);
+  traffic_.served_bytes += rest.size();
   do {
     const auto part = rest.first(std::min(rest.size(), kPartBytes));
     rest = rest.subspan(part.size());
@@ -368,6 +378,7 @@ void Neighbours::TakePart(const NodeLetter& letter) {
 void Neighbours::EndComing(const Coming& coming, bool arrived) {
   Peer* const owner = machine_.FindPeer(PeerOf(coming.owner));
   const bool wanted = owner != nullptr || IsSame(coming.owner, own_);
+  if (arrived && coming.source != 0) traffic_.pulled_bytes += coming.extent->bytes;
   if (arrived && wanted) {
     return machine_.Pulled(owner, coming.pull, ObjectValue::Shared(*coming.extent));
   }

@@ -82,6 +82,13 @@ class Neighbours final : private LetterBox {
   // Whoever has lent workers shall tell what they have printed until now.
   void AskForLines();
   bool AwaitsLines() const;  // Some have not.
+  // What this node has done for others, and brought of their values.
+  struct Traffic {
+    std::uint64_t calls = 0;
+    std::uint64_t pulled_bytes = 0;
+    std::uint64_t served_bytes = 0;
+  };
+  const Traffic& traffic() const { return traffic_; }
 
   // What could not be done from within the machine. True if it was told something.
   bool Work();
@@ -136,6 +143,7 @@ class Neighbours final : private LetterBox {
   std::map<PeerIndex, Neighbour> neighbours_;
   std::vector<Coming> coming_;
   std::vector<std::shared_ptr<Object*>> going_;  // Values that are sent: pinned, one a wish.
+  Traffic traffic_;
   std::vector<Coming> here_already_;             // To be copied by Work.
 };
 

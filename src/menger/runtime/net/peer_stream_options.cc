@@ -78,7 +78,7 @@ void CheckPeerStreamOptions(const PeerStreamOptions& options) {
   }
 }
 
-NodeAddress ParseNodeAddress(const std::string& address, const PeerStreamOptions& options) {
+NodeAddress ParseHostAndPort(const std::string& address) {
   auto [host, port_text] = Split(address);
   std::uint16_t port = 0;
   const char* const end = port_text.data() + port_text.size();
@@ -91,14 +91,19 @@ NodeAddress ParseNodeAddress(const std::string& address, const PeerStreamOptions
   }
   if (host == "localhost") host = "127.0.0.1";  // Whatever the machine's list of names says.
   const bool loopback = IsLoopback(host);
-  if (!loopback && (options.token.empty() || !options.tls.given())) {
+  return {std::move(host), port, loopback};
+}
+
+NodeAddress ParseNodeAddress(const std::string& address, const PeerStreamOptions& options) {
+  NodeAddress parsed = ParseHostAndPort(address);
+  if (!parsed.loopback && (options.token.empty() || !options.tls.given())) {
     throw InvalidArgument(
         "'{}' is not this machine's loopback, so streams there need a cluster token, which is {}, "
         "and TLS, of which the files are {}",
         address, options.token.empty() ? "missing" : "given",
         options.tls.given() ? "given" : "missing");
   }
-  return {std::move(host), port, loopback};
+  return parsed;
 }
 
 }  // namespace menger

@@ -48,8 +48,12 @@ struct NodeAddress {
 };
 
 // Of "10.0.0.7:7000", "node7:7000", "[fe80::1]:7000", "localhost:7000". Throws InvalidArgument for
-// anything else, and unless the options have a token and TLS for what is not loopback by its number
-// (or "localhost"): what is said elsewhere can be read and written by others.
+// anything else.
+NodeAddress ParseHostAndPort(const std::string& address);
+
+// The same for streams: InvalidArgument also unless the options have a token and TLS for what is
+// not loopback by its number (or "localhost"): what is said elsewhere can be read and written by
+// others.
 NodeAddress ParseNodeAddress(const std::string& address, const PeerStreamOptions& options);
 
 }  // namespace menger

@@ -84,6 +84,39 @@ void AddWorkerMetrics(const NodeStatus& status, MetricsText& text) {
   }
 }
 
+// Whose they are, and for whom they work.
+void AddUseMetrics(const NodeStatus& status, MetricsText& text) {
+  int own = 0;
+  int lent = 0;
+  int waiting = 0;
+  int borrowed = 0;
+  for (const NodeStatus::WorkerStatus& worker : status.workers) {
+    ++(!worker.node.empty()      ? borrowed
+       : !worker.lent_to.empty() ? lent
+       : worker.guest            ? waiting
+                                 : own);
+  }
+  text.Family("menger_workers_by_use", MetricKind::kGauge,
+              "Workers: own and not lent, lent to another node, those of another node's program "
+              "that wait to be lent, and another node's that this one has.");
+  text.Sample({{"use", "own"}}, own);
+  text.Sample({{"use", "lent"}}, lent);
+  text.Sample({{"use", "guest"}}, waiting);
+  text.Sample({{"use", "borrowed"}}, borrowed);
+}
+
+void AddExchangeMetrics(const NodeStatus& status, MetricsText& text) {
+  text.Family("menger_calls_for_others_total", MetricKind::kCounter,
+              "Calls of other nodes that workers of this one have ended.");
+  text.Sample({}, AsDouble(status.calls_for_others));
+  text.Family("menger_value_bytes_total", MetricKind::kCounter,
+              "Values that were brought from other nodes, or to them.");
+  text.Sample({{"way", "pulled"}}, AsDouble(status.pulled_bytes));
+  text.Sample({{"way", "served"}}, AsDouble(status.served_bytes));
+  text.Family("menger_losses_total", MetricKind::kCounter, "Workers that were lost.");
+  for (const auto& [cause, count] : status.causes) text.Sample({{"cause", cause}}, AsDouble(count));
+}
+
 }  // namespace
 
 const char* ActorStateName(Actor::State state) {
@@ -137,7 +170,11 @@ std::string ToJson(const NodeStatus& status) {
                      {"lineage_bytes", status.lineage_bytes},
                      {"resources", resources},
                      {"borrowed", borrowed},
-                     {"losses", losses}};
+                     {"losses", losses},
+                     {"causes", status.causes},
+                     {"calls_for_others", status.calls_for_others},
+                     {"pulled_bytes", status.pulled_bytes},
+                     {"served_bytes", status.served_bytes}};
   return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -160,6 +197,8 @@ void AddMetrics(const NodeStatus& status, MetricsText& text) {
   AddTaskMetrics(status.tasks, text);
   AddActorMetrics(status, text);
   AddWorkerMetrics(status, text);
+  AddUseMetrics(status, text);
+  AddExchangeMetrics(status, text);
   text.Family("menger_placement_groups", MetricKind::kGauge, "Resources that are set aside.");
   text.Sample({{"state", "created"}}, AsDouble(status.groups - status.groups_waiting));
   text.Sample({{"state", "waiting"}}, AsDouble(status.groups_waiting));

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -94,7 +95,11 @@ struct NodeStatus {
   std::size_t lineage_bytes = 0;
   std::vector<ResourceStatus> resources;
   std::vector<BorrowedStatus> borrowed;  // Of other nodes: what its calls and groups have there.
-  std::vector<LossStatus> losses;        // The last ones, the newest first.
+  std::vector<LossStatus> losses;        // The last ones, the newest first,
+  std::map<std::string, std::uint64_t> causes;  // and how many there were in all, of which cause.
+  std::uint64_t calls_for_others = 0;           // That lent workers have ended,
+  std::uint64_t pulled_bytes = 0;               // and values that were brought from other nodes,
+  std::uint64_t served_bytes = 0;               // or to them.
 
   static constexpr std::size_t kActorsMax = 1000;
   static constexpr std::size_t kCallsMax = 10'000;

@@ -10,6 +10,7 @@ namespace {
 constexpr std::int64_t kQuietNanoseconds = 10'000'000'000;
 constexpr std::size_t kSubjectsMax = 256;  // That are kept quiet at once; others are written.
 constexpr std::size_t kLossesMax = 32;
+constexpr std::size_t kCausesMax = 63;
 
 }  // namespace
 
@@ -25,6 +26,14 @@ void LossLog::Add(std::int64_t now, std::string_view subject, const std::string&
   write_(text);
   if (quiet_.size() >= kSubjectsMax) return;
   quiet_.emplace(subject, Quiet{.until = now + kQuietNanoseconds});
+}
+
+void LossLog::Count(std::string_view cause) {
+  auto found = causes_.find(cause);
+  if (found == causes_.end()) {
+    found = causes_.try_emplace(causes_.size() < kCausesMax ? std::string(cause) : "(other)").first;
+  }
+  ++found->second;
 }
 
 void LossLog::Tend(std::int64_t now) {

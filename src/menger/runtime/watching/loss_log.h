@@ -31,6 +31,10 @@ class LossLog {
 
   const std::deque<Loss>& losses() const { return losses_; }  // The newest first.
 
+  // Counts one of that cause. After 63 causes all others are "(other)".
+  void Count(std::string_view cause);
+  const std::map<std::string, std::uint64_t, std::less<>>& causes() const { return causes_; }
+
  private:
   struct Quiet {
     std::int64_t until = 0;
@@ -42,6 +46,7 @@ class LossLog {
 
   const std::function<void(std::string_view line)> write_;
   std::deque<Loss> losses_;
+  std::map<std::string, std::uint64_t, std::less<>> causes_;
   std::map<std::string, Quiet, std::less<>> quiet_;  // By subject.
 };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 namespace menger {
@@ -44,6 +45,16 @@ TEST_F(LossLogTest, TheLastOnesAreRememberedBySubject) {
   EXPECT_EQ(log.losses().front().times, 2u);
   EXPECT_EQ(log.losses().front().text, "again");
   EXPECT_EQ(log.losses()[1].subject, "subject 99");
+}
+
+TEST_F(LossLogTest, CausesAreCountedAndThereAreNotTooMany) {
+  LossLog log([](std::string_view) {});
+  for (int i = 0; i < 3; ++i) log.Count("ended");
+  for (int i = 0; i < 200; ++i) log.Count("cause " + std::to_string(i));
+  log.Count("ended");
+  EXPECT_EQ(log.causes().size(), 64U);
+  EXPECT_EQ(log.causes().at("ended"), 4U);
+  EXPECT_EQ(log.causes().at("(other)"), 138U);
 }
 
 }  // namespace
