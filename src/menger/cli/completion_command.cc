@@ -27,8 +27,8 @@ _menger() {
     --metric) words="episode_return_mean evaluation_return_mean" ;;
     --policy) words="random" files=-f ;;
     --resume|--init-from) files=-d ;;
-    --out|--record) files=-f ;;
-    --set|--seed|--seeds|--side-by-side|--episodes|--steps|--threads|--fps) return ;;
+    --out|--record|--tls-certificate|--tls-key|--tls-authorities) files=-f ;;
+    --set|--seed|--seeds|--side-by-side|--episodes|--steps|--threads|--fps|--address) return ;;
     train) words="$(menger list recipes --names 2>/dev/null)" files=-f ;;
     rollout|check) words="$(menger list environments --names 2>/dev/null)" ;;
     describe) words="$(menger list --names 2>/dev/null) $sections" ;;
@@ -43,6 +43,7 @@ _menger() {
     runs) files=-d ;;
   esac
   [[ ${COMP_WORDS[1]} == plot && -z $words$files ]] && files=-d  # One run after another.
+  local cluster="--address --tls-certificate --tls-key --tls-authorities"
   if [[ $word == -* || -z $words$files ]]; then
     case ${COMP_WORDS[1]} in
       train) words="--set --resume --init-from --device --seed --seeds --side-by-side --out --quiet --help" ;;
@@ -53,7 +54,8 @@ _menger() {
       runs) words="--json --names --help" ;;
       rollout) words="--policy --seed --steps --out --help" ;;
       list) words="--names --help" ;;
-      status) words="--metrics --json --names --help" ;;
+      status) words="--metrics --json --names $cluster --help" ;;
+      timeline) words="$cluster --help" ;;
       replay)
         case ${COMP_WORDS[2]} in
           serve) words="--socket --help" ;;
@@ -62,7 +64,7 @@ _menger() {
           checkpoint) words="--timeout --help" ;;
           *) words="serve config info checkpoint --help" ;;
         esac ;;
-      describe|timeline|completion) words="--help" ;;
+      describe|completion) words="--help" ;;
       *) words="train evaluate export runs plot rollout list describe check status timeline replay completion --version --log --help" ;;
     esac
   fi
@@ -87,6 +89,8 @@ _menger_policies() {
 _menger() {
   local context state state_descr line
   local -A opt_args
+  local -a cluster=('--address[of a cluster]:HOST\:PORT of its head:' '--tls-certificate[of this process]:file:_files'
+    '--tls-key[of that certificate]:file:_files' '--tls-authorities[of the cluster]:file:_files')
   local -a help=('(- *)'{-h,--help}'[explain the command]') commands=(
     'train:Train a policy from a recipe'
     'evaluate:Play greedy episodes with a trained policy'
@@ -143,10 +147,10 @@ _menger() {
       _arguments $help '*--set[change an option]:host.key=value:' \
         '1:environment:($(menger list environments --names 2>/dev/null))' ;;
     status)
-      _arguments $help '(--json --names)--metrics[as Prometheus reads it]' '(--metrics --names)--json[as JSON]' \
+      _arguments $help $cluster '(--json --names)--metrics[as Prometheus reads it]' '(--metrics --names)--json[as JSON]' \
         '(--metrics --json)--names[names of the jobs alone]' '1:job:($(menger status --names 2>/dev/null))' ;;
     timeline)
-      _arguments $help '1:file to write:_files' '2:job:($(menger status --names 2>/dev/null))' ;;
+      _arguments $help $cluster '1:file to write:_files' '2:job:($(menger status --names 2>/dev/null))' ;;
     replay)
       _arguments $help '1:what:(serve config info checkpoint)' '*:file:_menger_recipes' ;;
     completion) _arguments $help '1:shell:(bash zsh fish)' ;;
@@ -226,6 +230,10 @@ complete -c menger -n "__menger_command status" -a "(menger status --names 2>/de
 complete -c menger -n "__menger_command status" -l metrics -d "as Prometheus reads it"
 complete -c menger -n "__menger_command status" -l json -d "as JSON"
 complete -c menger -n "__menger_command status" -l names -d "names of the jobs alone, one a line"
+complete -c menger -n "__menger_command status timeline" -l address -x -d "of a cluster: HOST:PORT of its head"
+complete -c menger -n "__menger_command status timeline" -l tls-certificate -r -F -d "of this process"
+complete -c menger -n "__menger_command status timeline" -l tls-key -r -F -d "of that certificate"
+complete -c menger -n "__menger_command status timeline" -l tls-authorities -r -F -d "of the cluster"
 complete -c menger -n "__menger_command timeline" -F -a "(menger status --names 2>/dev/null)"
 complete -c menger -n "__menger_command replay" -F -a "serve config info checkpoint (menger list recipes --names 2>/dev/null)"
 complete -c menger -n "__menger_command completion" -a "bash zsh fish"
