@@ -420,8 +420,7 @@ except ray.exceptions.WorkerCrashedError as error:
                 folder,
             )
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("done 50", done.stdout.splitlines())
-
+        self.assertIn("done 50", done.stdout)  # It may come in the middle of a line.
 
     def test_a_node_says_whom_it_turned_away_but_not_of_all(self):
         def turned_away():

@@ -144,7 +144,7 @@ class Neighbours final : private LetterBox {
   std::vector<Coming> coming_;
   std::vector<std::shared_ptr<Object*>> going_;  // Values that are sent: pinned, one a wish.
   Traffic traffic_;
-  std::vector<Coming> here_already_;             // To be copied by Work.
+  std::vector<Coming> here_already_;  // To be copied by Work.
 };
 
 }  // namespace menger
