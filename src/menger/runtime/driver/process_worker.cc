@@ -36,7 +36,7 @@ bool ProcessWorker::Try(const Step& step) {
 
 bool ProcessWorker::Offer(const Task& task) {
   if (ended_) return false;
-  if (!waiting_.empty()) return Refuse(1);
+  if (!waiting_.empty()) return NoRoomFor(1);
   loan_.reset();
   std::vector<const ObjectValue*> values(task.references);
   std::size_t bytes = CallBytes(*task.spec, values, task.records);
@@ -51,7 +51,7 @@ bool ProcessWorker::Offer(const Task& task) {
   }
   return Try([&] {
     const std::span<std::byte> out = out_.Reserve(bytes, RingEntryKind::kClaimable);
-    if (out.data() == nullptr) return Refuse(bytes);
+    if (out.data() == nullptr) return NoRoomFor(bytes);
     refused_ = 0;
     if (task.header().kind == CallKind::kConstruct) {
       owner_.NameWorker(index_, machine_.NameOf(task));
@@ -66,7 +66,7 @@ bool ProcessWorker::Offer(const Task& task) {
 
 // Its node shall hear when there is room: a worker that does many calls at once may have begun all
 // that it was given long before it finishes one.
-bool ProcessWorker::Refuse(std::size_t bytes) {
+bool ProcessWorker::NoRoomFor(std::size_t bytes) {
   refused_ = bytes;
   Attend();
   return false;

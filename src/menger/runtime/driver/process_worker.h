@@ -104,7 +104,7 @@ class ProcessWorker final : public WorkerTalk {
   // its end.
   template <typename Step>
   bool Try(const Step& step);
-  bool Refuse(std::size_t bytes);
+  bool NoRoomFor(std::size_t bytes);
   void SendWaiting();
   void MakeRoom();
   void LookForRoom();

@@ -31,7 +31,7 @@ class TeamOfWorkers {
   virtual void DropProgram(ProgramIndex) {}
   // `then` is called on another thread, without the lock, once all is in GuestOutput that workers
   // have printed by now.
-  virtual void AfterOutput(std::function<void()>) {}
+  virtual void AfterOutput(const std::function<void()>& /*then*/) {}
 
   // Tells the machine what the workers have reported since, and whether there was anything. `all`:
   // also those are looked at that have not said that they had something.
