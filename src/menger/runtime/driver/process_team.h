@@ -48,9 +48,7 @@ class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
   void StartGuest(ProgramIndex program) override;
   void SetProgram(ProgramIndex program, const GuestProgram& what) override;
   void DropProgram(ProgramIndex program) override;
-  void AfterOutput(const std::function<void()>& then) override {
-    processes_->AfterReading(then);
-  }
+  void AfterOutput(const std::function<void()>& then) override { processes_->AfterReading(then); }
   bool Drain(bool all) override;
   void Announce() override;
   void Stop() override;
