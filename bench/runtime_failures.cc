@@ -26,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "checked_work.h"
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
 #include "menger/base/random.h"
@@ -51,14 +52,6 @@ struct Settings {
   double start_seconds = 0;
 };
 
-// The finaliser of splitmix64 (Steele, Lea and Flood 2014).
-std::uint64_t Mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
 std::string AskThisJob(std::string_view question) {
   std::string answer;
   AskJob(
@@ -80,13 +73,9 @@ void SleepFor(double seconds) {
 
 // ---- Tasks.
 
-using Values = std::vector<std::uint64_t>;
-
 constexpr std::size_t kWorkers = 8;
 constexpr std::size_t kChains = 24;  // Three a worker: one that dies holds few others up.
 constexpr std::size_t kLinks = 800;
-constexpr std::size_t kNumbers = 12'800;  // 100 KiB: the values lie in the object store.
-constexpr milliseconds kCall{10};
 constexpr int kRetries = 100;
 
 // For so long, every so often, so many are killed.
@@ -100,19 +89,6 @@ constexpr Phase kSwiftReturn[] = {
 constexpr Phase kSlowReturn[] = {{4, 4, 0}, {2, .5, 1}, {6, 6, 0}, {.5, .5, kWorkers}};
 
 constexpr const char* kStartVariable = "MENGER_BENCH_START_SECONDS";
-
-Values Next(std::span<const std::uint64_t> values) {
-  Values next(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) next[i] = Mixed(values[i]);
-  return next;
-}
-
-Values Link(std::span<const std::uint64_t> values) {
-  std::this_thread::sleep_for(kCall);
-  return Next(values);
-}
-
-Values First(std::size_t chain) { return Next(Values(kNumbers, chain)); }
 
 std::vector<pid_t> WorkerProcesses() {
   const auto status = nlohmann::json::parse(AskThisJob("status"));
@@ -157,9 +133,9 @@ void KillByPhases(std::span<const Phase> phases) {
 
 void CheckChains(Runtime& runtime, const std::vector<ObjectRef<Values>>& ends) {
   for (std::size_t chain = 0; chain < kChains; ++chain) {
-    Values expected = First(chain);
-    for (std::size_t i = 0; i < kLinks; ++i) expected = Next(expected);
-    if (runtime.Get(ends[chain], kPatience) != expected) throw DataLoss("chain {} is wrong", chain);
+    if (runtime.Get(ends[chain], kPatience) != LinkAt(chain, kLinks)) {
+      throw DataLoss("chain {} is wrong", chain);
+    }
   }
 }
 
@@ -170,7 +146,8 @@ void RunTasks(const Settings& settings) {
   }
   Runtime runtime(options);
   std::vector<ObjectRef<Values>> ends;
-  for (std::size_t chain = 0; chain < kChains; ++chain) ends.push_back(runtime.Put(First(chain)));
+  for (std::size_t chain = 0; chain < kChains; ++chain)
+    ends.push_back(runtime.Put(FirstLink(chain)));
   for (std::size_t i = 0; i < kLinks; ++i) {
     for (auto& end : ends) {
       end = runtime.CallWith<Link>({.retries = kRetries, .name = "link"}, end);
@@ -195,34 +172,7 @@ void RunTasks(const Settings& settings) {
 constexpr std::size_t kGroups = 10;
 constexpr std::size_t kGroupsKilled = 2;
 constexpr std::size_t kActorsOfGroup = 20;
-constexpr std::size_t kStateNumbers = 1000;
 constexpr std::size_t kRoundsAhead = 4;
-constexpr milliseconds kStep{2};
-
-class Simulator {
- public:
-  explicit Simulator(std::uint64_t seed) : state_(kStateNumbers, seed) {}
-
-  // What it returns depends on all actions so far.
-  std::uint64_t Advance(std::uint64_t action) {
-    for (std::uint64_t& number : state_) number = Mixed(number + action);
-    return state_.front();
-  }
-  std::uint64_t Step(std::uint64_t action) {
-    std::this_thread::sleep_for(kStep);
-    return Advance(action);
-  }
-  pid_t Process() { return getpid(); }
-
-  template <typename Archive>
-  void Serialize(Archive& archive) {
-    archive(state_);
-  }
-
- private:
-  Values state_;
-};
-
 // Actors that are lost together, and a thread that calls them: one call of each is a round.
 class Group {
  public:

@@ -10,7 +10,6 @@ that another node has or wants, beside iperf3 (Debian's package) if it is there.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import shutil
@@ -26,49 +25,74 @@ STORE_BYTES = 10**9
 PATIENCE_S = 30
 
 
-@contextlib.contextmanager
-def cluster(nodes, cpus):
-    """`menger node` processes, node i with the resource n<i>; in the environment the head's address meanwhile."""
-    started = []
+class Cluster:
+    """`menger node` processes of this machine, node i with the resource n<i>; the environment names the head meanwhile."""
 
-    def start(number, *arguments):
-        command = [measure.BUILD / "menger", "node", *arguments, "--cpus", str(cpus), "--resources", f"n{number}=1000",
-                   "--store-bytes", str(STORE_BYTES)]  # fmt: skip
-        started.append(subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
-        return started[-1].stdout.readline().strip()
+    def __init__(self, nodes, cpus, store_bytes=STORE_BYTES):
+        self.cpus, self.store_bytes, self.processes = cpus, store_bytes, {}
+        try:
+            self.address = self.start(1, "--head", "--listen", "127.0.0.1:0")
+            if not self.address:
+                raise measure.Failed("`menger node --head` has not begun; `make` builds it")
+            os.environ["MENGER_ADDRESS"] = self.address
+            for number in range(2, nodes + 1):
+                self.join(number)
+            self.wait_for(nodes)
+        except BaseException:
+            self.end()
+            raise
 
-    try:
-        address = start(1, "--head", "--listen", "127.0.0.1:0")
-        if not address:
-            raise measure.Failed("`menger node --head` has not begun; `make` builds it")
-        for number in range(2, nodes + 1):
-            start(number, "--join", address)
-        os.environ["MENGER_ADDRESS"] = address
-        await_nodes(address, nodes)
-        yield
-    finally:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def start(self, number, *arguments):
+        command = [measure.BUILD / "menger", "node", *arguments, "--cpus", self.cpus, "--resources", f"n{number}=1000",
+                   "--store-bytes", self.store_bytes]  # fmt: skip
+        process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.processes[number] = process
+        return process.stdout.readline().strip()
+
+    def join(self, number):
+        self.start(number, "--join", self.address)
+
+    def kill(self, number):
+        process = self.processes.pop(number)
+        process.kill()
+        process.wait()
+
+    def wait_for(self, nodes):
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            command = [str(measure.BUILD / "menger"), "node", "list", self.address]
+            if subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.count(" up ") >= nodes:
+                return
+            time.sleep(0.1)
+        raise measure.Failed(f"{nodes} nodes were not there within {PATIENCE_S} s")
+
+    def mebibytes(self):
+        """That each node holds, its workers not included."""
+        held = {}
+        for number, process in self.processes.items():
+            with open(f"/proc/{process.pid}/statm") as file:
+                held[number] = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        return held
+
+    def end(self):
         os.environ.pop("MENGER_ADDRESS", None)
-        for process in reversed(started):
+        for _, process in sorted(self.processes.items(), reverse=True):
             process.send_signal(signal.SIGTERM)
-        for process in started:
+        for process in self.processes.values():
             try:
                 process.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
                 process.kill()
 
 
-def await_nodes(address, nodes):
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        listed = subprocess.run([str(measure.BUILD / "menger"), "node", "list", address], stdout=subprocess.PIPE, text=True).stdout
-        if listed.count(" up ") >= nodes:
-            return
-        time.sleep(0.1)
-    raise measure.Failed(f"{nodes} nodes were not there within {PATIENCE_S} s")
-
-
 def ours(part, options, nodes, cpus):
-    with cluster(nodes, cpus):
+    with Cluster(nodes, cpus):
         command = [measure.BUILD / "bench" / "bench_runtime_nodes", "--part", part, "--nodes", nodes, "--workers", cpus]
         return measure.run([*command, "--seconds", options.seconds], limit_s=300).results
 
@@ -127,7 +151,7 @@ def locality(options):
 
 def rows(options):
     picked = ["--rows", *options.rows] if options.rows else []
-    with cluster(nodes=2, cpus=1):
+    with Cluster(nodes=2, cpus=1):
         mine = measure.run([measure.BUILD / "bench" / "bench_runtime_calls", *picked, "--seconds", options.seconds], 900).results
     peer = {}
     if not options.without_ray:
