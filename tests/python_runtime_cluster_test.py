@@ -415,12 +415,13 @@ except ray.exceptions.WorkerCrashedError as error:
                 "def one():\n"
                 "    return 1\n"
                 "flood = flood.remote()\n"
-                "print('done', sum(ray.get(one.remote(), timeout=60) for _ in range(50)))\n"
+                "done = sum(ray.get(one.remote(), timeout=60) for _ in range(50))\n"
+                "print(f'done {done}')\n"
                 "ray.cancel(flood, force=True)\n",
                 folder,
             )
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("done 50", done.stdout)  # It may come in the middle of a line.
+        self.assertIn("done 50", done.stdout)  # Written at once, but lines may come before its end.
 
     def test_a_node_says_whom_it_turned_away_but_not_of_all(self):
         def turned_away():
