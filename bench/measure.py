@@ -3,6 +3,7 @@
 Standard library alone, so any Python 3.11 runs it. Every measured program prints lines "RESULT " + one JSON object.
 """
 
+import argparse
 import json
 import os
 import pathlib
@@ -117,6 +118,32 @@ def table(header, rows):
     """A Markdown table."""
     lines = [f"| {' | '.join(header)} |", f"|{'|'.join(' --- ' for _ in header)}|"]
     return "\n".join(lines + [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows])
+
+
+def rate(row):
+    """'184k +- 2k' of a result with per_second and deviation."""
+    return "-" if row["per_second"] is None else f"{short(row['per_second'])} +- {short(row['deviation'])}"
+
+
+def parts_parser(description, parts):
+    """Of a benchmark whose parts can be picked; the caller adds options of its own."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="*", choices=list(parts), default=list(parts))
+    return parser
+
+
+def run_parts(parts, options):
+    """Runs those that were picked, each with the options; the exit status: 1 if one could not be measured."""
+    print(f"{os.cpu_count()} CPUs; load before the start {os.getloadavg()[0]:.2f}")
+    failures = 0
+    for part in options.parts:
+        note(part)
+        try:
+            parts[part](options)
+        except Failed as error:
+            note(f"left out: {error}")
+            failures += 1
+    return 1 if failures else 0
 
 
 def note(text):

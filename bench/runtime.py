@@ -7,8 +7,6 @@
 of Ray's client. Rows of coroutine actors are of our plain ones in C++, marked with a *. menger.runtime is the same from Python. All of it beside Ray takes 20 minutes. Prints Markdown tables; makes .peers/ray if needed.
 """
 
-import argparse
-import os
 import pathlib
 import statistics
 import subprocess
@@ -17,7 +15,6 @@ import time
 
 import measure
 
-PARTS = ("calls", "tasks", "objects", "start", "control")
 STARTS = 15
 STARTS_OF_RAY = 3
 BURN = "import os\nos.sched_setaffinity(0, [max(os.sched_getaffinity(0))])\nwhile True: pass"
@@ -51,8 +48,8 @@ def calls(options):
         other = peer.pop(row["name"], {"per_second": None, "deviation": 0})
         python = ours_in_python.pop(row["name"], {"per_second": None})
         ratios = [measure.ratio(each["per_second"], other["per_second"]) for each in (row, python)]
-        table.append([row["name"] + (" *" if row["note"] else ""), spread(row), spread(python), spread(other), *ratios, row["other"]])
-    table += [[row["name"], "none", "none", spread(row), "-", "-", row["other"]] for row in peer.values()]
+        table.append([row["name"] + (" *" if row["note"] else ""), measure.rate(row), measure.rate(python), measure.rate(other), *ratios, row["other"]])
+    table += [[row["name"], "none", "none", measure.rate(row), "-", "-", row["other"]] for row in peer.values()]
     show(["a second", "Menger", "menger.runtime", "Ray", "Menger / Ray", "menger.runtime / Ray", "other"], table)
 
 
@@ -63,16 +60,10 @@ def python_calls(rows, options):
     return {row["name"]: row for row in run.results}
 
 
-def spread(row):
-    if row["per_second"] is None:
-        return "-"
-    return f"{measure.short(row['per_second'])} +- {measure.short(row['deviation'])}"
-
-
 def tasks(options):
     parts = ("rate", "latency", "soak", "idle")
     results = ours("tasks", "--parts", *parts, "--seconds", options.seconds)
-    show(["empty calls", "a second"], [[row["isolation"], spread(row)] for row in results if row["part"] == "rate"])
+    show(["empty calls", "a second"], [[row["isolation"], measure.rate(row)] for row in results if row["part"] == "rate"])
     show(["one call", "its peer is", "p50, us", "p99, us", "a bare wake and back, p50, us"],
          [[row["isolation"], row["peer"], row["p50_us"], row["p99_us"], row["wake_p50_us"]] for row in results if row["part"] == "latency"])  # fmt: skip
     show(["many calls", "how many", "a second", "MiB of the driver after each tenth"],
@@ -165,23 +156,15 @@ def control(options):
     show(["", "load", "tick, ms", "deadlines missed", "p50, us", "p99, us", "most, us"], rows)
 
 
+PARTS = {"calls": calls, "tasks": tasks, "objects": objects, "start": start, "control": control}
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
+    parser = measure.parts_parser(__doc__, PARTS)
     parser.add_argument("--rows", nargs="*", default=[], help="of calls: only those whose name contains one of these")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each window of a measurement")
     parser.add_argument("--without-ray", action="store_true")
-    options = parser.parse_args()
-    print(f"{os.cpu_count()} CPUs; load before the start {os.getloadavg()[0]:.2f}")
-    failures = 0
-    for part in options.parts:
-        measure.note(f"runtime: {part}")
-        try:
-            {"calls": calls, "tasks": tasks, "objects": objects, "start": start, "control": control}[part](options)
-        except measure.Failed as error:
-            measure.note(f"left out: {error}")
-            failures += 1
-    return 1 if failures else 0
+    return measure.run_parts(PARTS, parser.parse_args())
 
 
 if __name__ == "__main__":

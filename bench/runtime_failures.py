@@ -8,10 +8,8 @@ bench/peers/plot_failures.py in .peers/plots, which is made if needed. Every val
 bench_runtime_failures, which says what it does. Takes 100 seconds.
 """
 
-import argparse
 import collections
 import json
-import os
 import pathlib
 import statistics
 import sys
@@ -116,20 +114,14 @@ def plot(what, plots, options):
     measure.note(f"wrote {file}")
 
 
+PARTS = {"tasks": tasks, "actors": actors}
+
+
 def main():
-    parts = {"tasks": tasks, "actors": actors}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="*", choices=parts, default=list(parts))
+    parser = measure.parts_parser(__doc__, PARTS)
     parser.add_argument("--plots", type=pathlib.Path, default=measure.ROOT / "docs" / "images")
-    options = parser.parse_args()
-    print(f"{os.cpu_count()} CPUs; load before the start {os.getloadavg()[0]:.2f}")
-    for part in options.parts:
-        measure.note(f"runtime failures: {part}")
-        parts[part](options)
+    return measure.run_parts(PARTS, parser.parse_args())
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except measure.Failed as error:
-        sys.exit(f"*** {error}")
+    sys.exit(main())

@@ -9,8 +9,6 @@ head are killed at random. `calls`: ten million, and what each process holds. Ev
 bench_runtime_node_failures. Prints Markdown tables.
 """
 
-import argparse
-import os
 import random
 import statistics
 import sys
@@ -114,21 +112,15 @@ def calls(options):
            *(" ".join(f"{each:.0f}" for each in held) for held in (result["driver_mib"], begin.values(), end.values()))]])  # fmt: skip
 
 
+PARTS = {"chains": chains, "actors": actors, "chaos": chaos, "calls": calls}
+
+
 def main():
-    parts = {"chains": chains, "actors": actors, "chaos": chaos, "calls": calls}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="*", choices=parts, default=list(parts))
+    parser = measure.parts_parser(__doc__, PARTS)
     parser.add_argument("--seconds", type=float, default=120, help="of chaos")
     parser.add_argument("--calls", type=int, default=10_000_000)
-    options = parser.parse_args()
-    print(f"{os.cpu_count()} CPUs; load before the start {os.getloadavg()[0]:.2f}")
-    for part in options.parts:
-        measure.note(f"runtime node failures: {part}")
-        parts[part](options)
+    return measure.run_parts(PARTS, parser.parse_args())
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except measure.Failed as error:
-        sys.exit(f"*** {error}")
+    sys.exit(main())

@@ -9,7 +9,6 @@ that another node has or wants, beside iperf3 (Debian's package) if it is there.
 `locality`: what it wins that calls go to where their arguments lie. `rows`: `ray microbenchmark` on two nodes of one CPU.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -20,7 +19,6 @@ import time
 
 import measure
 
-PARTS = ("latency", "calls", "bytes", "broadcast", "locality", "rows")
 STORE_BYTES = 10**9
 PATIENCE_S = 30
 
@@ -110,7 +108,7 @@ def latency(options):
 
 def calls(options):
     rows = [ours("calls", options, nodes, cpus=1)[0] for nodes in (1, 2, 4, 8)]
-    show(["nodes of 1 CPU", "empty calls a second"], [[row["nodes"], spread(row)] for row in rows])
+    show(["nodes of 1 CPU", "empty calls a second"], [[row["nodes"], measure.rate(row)] for row in rows])
 
 
 def gigabytes(options):
@@ -163,34 +161,20 @@ def rows(options):
     table = []
     for row in mine:
         other = peer.get(row["name"], {"per_second": None, "deviation": 0})
-        table.append([row["name"] + (" *" if row["note"] else ""), spread(row), spread(other),
+        table.append([row["name"] + (" *" if row["note"] else ""), measure.rate(row), measure.rate(other),
                       measure.ratio(row["per_second"], other["per_second"]), row["other"]])  # fmt: skip
     show(["a second", "Menger", "Ray", "Menger / Ray", "other"], table)
 
 
-def spread(row):
-    if row["per_second"] is None:
-        return "-"
-    return f"{measure.short(row['per_second'])} +- {measure.short(row['deviation'])}"
+PARTS = {"latency": latency, "calls": calls, "bytes": gigabytes, "broadcast": broadcast, "locality": locality, "rows": rows}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
+    parser = measure.parts_parser(__doc__, PARTS)
     parser.add_argument("--rows", nargs="*", default=[], help="of rows: only those whose name contains one of these")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each window of a measurement")
     parser.add_argument("--without-ray", action="store_true")
-    options = parser.parse_args()
-    print(f"{os.cpu_count()} CPUs; load before the start {os.getloadavg()[0]:.2f}")
-    failures = 0
-    for part in options.parts:
-        measure.note(f"runtime_nodes: {part}")
-        try:
-            {"latency": latency, "calls": calls, "bytes": gigabytes, "broadcast": broadcast, "locality": locality, "rows": rows}[part](options)  # fmt: skip
-        except measure.Failed as error:
-            measure.note(f"left out: {error}")
-            failures += 1
-    return 1 if failures else 0
+    return measure.run_parts(PARTS, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 
 from python_runtime import PATIENCE_S, check_library, get, ray
-from python_runtime_cluster_test import PROGRAM, Nodes, await_nodes
+from python_runtime_nodes import PROGRAM, Nodes, await_nodes
 
 NODES = []
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "menger/base/random.h"
+#include "menger/runtime/net/random_changes_testing.h"
 
 namespace menger {
 namespace {
@@ -234,20 +234,8 @@ TEST(StoreCodecTest, WhatIsWrongIsNamed) {
 }
 
 TEST(StoreCodecTest, RandomChangesAreReadOrRefused) {
-  Random random = Random::FromSeed(13);
-  const Bytes request = EncodeStoreRequest(FullBatch());
-  const Bytes answer = EncodeStoreAnswer(FullPage());
-  int refused = 0;
-  for (int i = 0; i < 5'000; ++i) {
-    Bytes bytes = i % 2 == 0 ? request : answer;
-    const auto size = static_cast<std::int64_t>(bytes.size());
-    for (int n = 0; n < 1 + i % 4; ++n) {
-      bytes[static_cast<std::size_t>(random.Integers(0, size))] =
-          static_cast<std::byte>(random.Integers(0, 256));
-    }
-    refused += (i % 2 == 0 ? WhyNot(bytes) : WhyNoAnswer(bytes)).empty() ? 0 : 1;
-  }
-  EXPECT_GT(refused, 0);
+  EXPECT_GT(CountRefusedChanges(13, EncodeStoreRequest(FullBatch()), WhyNot), 0);
+  EXPECT_GT(CountRefusedChanges(14, EncodeStoreAnswer(FullPage()), WhyNoAnswer), 0);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "menger/base/random.h"
 #include "menger/runtime/net/peer_codec.h"
+#include "menger/runtime/net/random_changes_testing.h"
 
 namespace menger {
 namespace {
@@ -101,21 +101,9 @@ TEST(NodeLetterTest, LinesThatAreCutOrTooLongAreRefused) {
 }
 
 TEST(NodeLetterTest, RandomChangesAreReadOrRefused) {
-  Random random = Random::FromSeed(12);
   NodeLetter letter = LinesLetter();
   letter.lines.pop_back();  // So that changes fall on what is not text, too.
-  const std::vector<std::byte> right = BytesOf(letter);
-  const auto size = static_cast<std::int64_t>(right.size());
-  int refused = 0;
-  for (int i = 0; i < 5000; ++i) {
-    std::vector<std::byte> bytes = right;
-    for (int n = 0; n < 1 + i % 4; ++n) {
-      bytes[static_cast<std::size_t>(random.Integers(0, size))] =
-          static_cast<std::byte>(random.Integers(0, 256));
-    }
-    if (!WhyNot(bytes).empty()) ++refused;
-  }
-  EXPECT_GT(refused, 0);
+  EXPECT_GT(CountRefusedChanges(12, BytesOf(letter), WhyNot), 0);
 }
 
 }  // namespace
