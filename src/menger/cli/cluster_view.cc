@@ -33,8 +33,9 @@ std::string BytesText(const Json& status, const char* name) {
   return MemoryText(static_cast<double>(At<std::uint64_t>(status, name)));
 }
 
-bool IsMeant(const NodeRecord& node, const std::string& wish) {
-  if (wish.empty()) return node.job != 0;
+bool IsMeant(const ListedNode& listed, const std::string& wish) {
+  const NodeRecord& node = listed.node;
+  if (wish.empty()) return node.job != 0 && !listed.expired;
   if (node.job != 0 && std::to_string(node.job) == wish) return true;
   return node.name == wish || (wish.size() >= kIdLeast && ToString(node.id).starts_with(wish));
 }
@@ -50,7 +51,7 @@ const NodeRecord& FindMember(const std::vector<ListedNode>& nodes, const std::st
   std::vector<const ListedNode*> found;
   for (const ListedNode& listed : nodes) {
     all.push_back(NameOf(listed.node));
-    if (IsMeant(listed.node, wish)) found.push_back(&listed);
+    if (IsMeant(listed, wish)) found.push_back(&listed);
   }
   if (found.empty()) {
     throw NotFound("the cluster has {}; there are: {}",

@@ -76,9 +76,11 @@ LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Place> place)
       losses_([this](std::string_view line) { Warn(line); }),
       bell_memory_(AllocateSharedMemory("menger-bell", sizeof(NodeBell))),
       spiller_(std::make_unique<Spiller>(
-          Spiller::Options{.folder = options.spill_folder,
-                           .bytes_max = options.spill_bytes_max,
-                           .segment = kDriverSegment},
+          Spiller::Options{
+              .folder = options.spill_folder,
+              .bytes_max = options.spill_bytes_max,
+              .segment = kDriverSegment,
+              .comes_free = [this] { return neighbours_ != nullptr && neighbours_->is_sending(); }},
           store_, machine_, [this] { bell().Ring(); },
           [this](Object& object, const Payload& error) { Refuse(object, error); })),
       place_(std::move(place)) {
@@ -233,6 +235,7 @@ void LocalNode::WorkLocked(bool all) {
 }
 
 void LocalNode::RunMachine() {
+  if (neighbours_ != nullptr) neighbours_->ForgetSent();  // Others may have their room.
   machine_.Run();
   while (spiller_->has_work() && spiller_->Work()) machine_.Run();
   if (neighbours_ != nullptr) ServeNeighbours();

@@ -124,7 +124,7 @@ void Neighbours::Arrive(Flying flying) {
   Link& link = flying.lane == PeerLane::kControl ? from->control : from->bulk;
   NodeLetter& letter = flying.packet.letter;
   // It waits for others.
-  if (flying.packet.number != link.next()) letter.part = letter.part.Kept();
+  if (flying.packet.number > link.next()) letter.part = letter.part.Kept();
   link.Arrived(std::move(flying.packet), letters);
   for (NodeLetter& next : letters) Take(*from, next);
 }
@@ -338,10 +338,9 @@ std::shared_ptr<const void> Neighbours::Keep(Object& object) {
   return going_.emplace_back(std::make_shared<Object*>(&object));
 }
 
-// Of what nobody sends any longer: neither a link nor a stream has it.
-void Neighbours::ForgetGone() {
+void Neighbours::ForgetSent() {
   std::erase_if(going_, [this](const std::shared_ptr<Object*>& one) {
-    if (one.use_count() > 1) return false;
+    if (one.use_count() > 1) return false;  // A link or a stream has it.
     machine_.objects().Unpin(kDriver, **one);
     return true;
   });
@@ -389,7 +388,6 @@ void Neighbours::EndComing(const Coming& coming, bool arrived) {
 bool Neighbours::Work() {
   const std::vector<Coming> copies = std::exchange(here_already_, {});
   for (const Coming& copy : copies) CopyHere(copy);
-  ForgetGone();
   return !copies.empty();
 }
 

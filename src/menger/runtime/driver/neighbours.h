@@ -92,6 +92,10 @@ class Neighbours final : private LetterBox {
 
   // What could not be done from within the machine. True if it was told something.
   bool Work();
+  // Values that are being sent stay where they lie: is_sending. Those that were need not any
+  // longer.
+  void ForgetSent();
+  bool is_sending() const { return !going_.empty(); }
 
  private:
   struct Neighbour {
@@ -130,7 +134,6 @@ class Neighbours final : private LetterBox {
   Object* FindValue(const NodeLife& owner, std::uint64_t pull, std::uint64_t name);
   void SendValue(Neighbour& to, const NodeLetter& wish);
   std::shared_ptr<const void> Keep(Object& object);
-  void ForgetGone();
   void TakePart(const NodeLetter& letter);
   void EndComing(const Coming& coming, bool arrived);
   void CopyHere(Coming coming);
@@ -142,7 +145,9 @@ class Neighbours final : private LetterBox {
   const std::uint32_t segment_;  // Where values come to.
   std::map<PeerIndex, Neighbour> neighbours_;
   std::vector<Coming> coming_;
-  std::vector<std::shared_ptr<Object*>> going_;  // Values that are sent: pinned, one a wish.
+  // Values that are sent: pinned, one a wish. Links and streams share each for as long as they have
+  // a part of it; nothing is read through it but how many they are.
+  std::vector<std::shared_ptr<Object*>> going_;
   Traffic traffic_;
   std::vector<Coming> here_already_;  // To be copied by Work.
 };

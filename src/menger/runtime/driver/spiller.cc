@@ -144,8 +144,9 @@ bool Spiller::RefuseHopeless() {
 bool Spiller::IsHopeless(const WaitingRequest& request) const {
   if (request.bytes > store_.bytes_max() || !disk_error_.empty()) return true;
   if (jobs_ > 0) return false;
-  return !machine_.IsBusy(request.process) ||
-         MonotonicNanoseconds() - request.since > kPatience.count();
+  const bool comes_free =
+      machine_.IsBusy(request.process) || (options_.comes_free && options_.comes_free());
+  return !comes_free || MonotonicNanoseconds() - request.since > kPatience.count();
 }
 
 TaskFailure Spiller::Full(const WaitingRequest& request) const {

@@ -33,6 +33,8 @@ class Spiller {
     std::string folder;         // "": the system's for temporary files.
     std::uint64_t bytes_max;    // On the disk; 0: half of what is free there.
     std::uint32_t segment = 0;  // Where values come back to.
+    // Whether some that cannot go to the disk now will be able to soon; none: they will not.
+    std::function<bool()> comes_free;
   };
   // `wake` is called by the thread when there is something to do for Work. `refuse` tells those who
   // watch a value on the disk that there is no room for it.

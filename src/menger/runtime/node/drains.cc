@@ -13,11 +13,12 @@ constexpr std::size_t kComingMax = 16;  // Values that come home side by side.
 
 // ---- The node that will leave.
 
-// What was said before he got his last worker says nothing: he says it again.
+// What was said before he got his last worker says nothing: he says it again. He takes it back
+// where he comes to need something here after all.
 void Drains::LetsGo(Peer& peer, const PeerMessage& message) {
   values_ += message.count;
   bytes_ += message.bytes;
-  peer.lets_go = peer.lent.empty();
+  peer.lets_go = message.clean && peer.lent.empty();
 }
 
 DrainProgress Drains::progress() const {
@@ -48,6 +49,18 @@ void Drains::Leaves(Peer& peer) {
   LookForValues(peer.index, leaving_[peer.index]);
 }
 
+// Whether or not it is seen to be borrowed, what was said before says nothing now.
+void Drains::Lent(PeerIndex node) {
+  const auto found = leaving_.find(node);
+  if (found != leaving_.end()) found->second.all_known = found->second.told = false;
+}
+
+// What others that will leave have may have lain there, too.
+void Drains::PeerDied(PeerIndex node) {
+  leaving_.erase(node);
+  for (auto& [index, leaving] : leaving_) leaving.all_known = false;
+}
+
 void Drains::Serve(Peer& peer) {
   if (begun_ && !std::exchange(peer.told, true)) {
     node_.peers.Tell(peer.index, {.kind = PeerMessage::Kind::kLeaving});
@@ -61,10 +74,12 @@ void Drains::Serve(Peer& peer) {
     return;
   }
   if (!std::exchange(leaving.all_known, true)) LookForValues(peer.index, leaving);
-  if (leaving.told || !leaving.values.empty() || !leaving.coming.empty()) return;
-  leaving.told = true;
+  const bool needs_it = !leaving.values.empty() || !leaving.coming.empty();
+  if (leaving.told && needs_it) node_.peers.Tell(peer.index, {.kind = PeerMessage::Kind::kLetGo});
+  if (std::exchange(leaving.told, !needs_it) || needs_it) return;
   node_.peers.Tell(peer.index,
                    {.kind = PeerMessage::Kind::kLetGo,
+                    .clean = true,
                     .count = static_cast<std::uint32_t>(std::exchange(leaving.taken, 0)),
                     .bytes = std::exchange(leaving.taken_bytes, 0)});
 }

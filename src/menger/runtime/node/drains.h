@@ -29,8 +29,8 @@ struct DrainProgress {
 // go on for as long as it is there. Who has workers of it asks for the calls that they have not
 // begun, which go elsewhere, and gives the workers back when the others are done; has his
 // checkpointed actors that live there made again elsewhere (actors_moving.cc); and brings home
-// those of his values that lie there alone. Once he needs nothing there he says so: when all have,
-// it can go. How long it waits for them is for others to say.
+// those of his values that lie there alone. Once he needs nothing there he says so, until he does
+// again: when all have, it can go. How long it waits for them is for others to say.
 class Drains {
  public:
   explicit Drains(NodeParts& node) : node_(node) {}
@@ -46,7 +46,8 @@ class Drains {
 
   // ---- Another will.
   void Leaves(Peer& peer);
-  void PeerDied(PeerIndex peer) { leaving_.erase(peer); }
+  void Lent(PeerIndex node);  // A worker of its.
+  void PeerDied(PeerIndex node);
 
   void Serve(Peer& peer);  // Tells it what there is to tell.
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -141,6 +142,39 @@ TEST_F(DrainsTest, WhatLiesWhereItStaysDoesNot) {
   Finish(Begin(worker));
   Leaves(*others[0]);
   EXPECT_TRUE(pulls.empty());
+  EXPECT_EQ(Messages(Kind::kLetGo).size(), 1);
+}
+
+TEST_F(DrainsTest, UnlessTheNodeWhereItStaysIsGoneBeforeTheOtherIs) {
+  const ObjectId value = ResultOf(ChildTask(RootTask(9), 1), 0);
+  machine.Put(kDriver, value, ObjectValue::Remote(others[0]->index, 3, 100), {});
+  Submit({value});
+  Worker& worker = Borrow(*others[1]);
+  Receive(*others[1], {.kind = Kind::kPulled, .kept = Messages(Kind::kPull).at(0).message.kept});
+  Finish(Begin(worker));
+  Leaves(*others[0]);
+  std::vector<Told> let_go = Messages(Kind::kLetGo);
+  ASSERT_EQ(let_go.size(), 1);
+  EXPECT_TRUE(let_go[0].message.clean);
+  machine.PeerDied(*others[1], {.kind = FailureKind::kNodeDied, .text = "it is gone"});
+  machine.Run();
+  let_go = Messages(Kind::kLetGo);
+  ASSERT_EQ(let_go.size(), 1);
+  EXPECT_FALSE(let_go[0].message.clean);
+  ASSERT_EQ(pulls.size(), 1);
+  Arrive(pulls[0], 64);
+  let_go = Messages(Kind::kLetGo);
+  ASSERT_EQ(let_go.size(), 1);
+  EXPECT_TRUE(let_go[0].message.clean);
+}
+
+// The loan was for a group that is no more: it is given back before it was had.
+TEST_F(DrainsTest, AfterALoanThatCrossedItAllIsLetGoOnceMore) {
+  Leaves(*others[0]);
+  EXPECT_EQ(Messages(Kind::kLetGo).size(), 1);
+  Receive(*others[0], {.kind = Kind::kLend, .loan = 1, .scheduling = "@1 0 cpu=1"});
+  const auto is_given_back = [](const Told& one) { return one.message.kind == Kind::kGiveBack; };
+  EXPECT_TRUE(std::ranges::any_of(told, is_given_back));
   EXPECT_EQ(Messages(Kind::kLetGo).size(), 1);
 }
 
@@ -289,12 +323,12 @@ TEST_F(LeavingTest, ItWaitsForItsWorkersAndForWhoNeedsWhatLiesHere) {
   machine.Run();
   EXPECT_EQ(machine.drain_progress().lent, 1);
   // He could not yet know that he has got it.
-  Receive(*borrower, {.kind = Kind::kLetGo});
+  Receive(*borrower, {.kind = Kind::kLetGo, .clean = true});
   machine.KeepFor(*borrower, Large(64));
   Receive(*borrower, {.kind = Kind::kGiveBack, .clean = true, .loan = loan});
   EXPECT_EQ(machine.drain_progress().lent, 0);
   EXPECT_EQ(machine.drain_progress().holders, 1);
-  Receive(*borrower, {.kind = Kind::kLetGo, .count = 1, .bytes = 100});
+  Receive(*borrower, {.kind = Kind::kLetGo, .clean = true, .count = 1, .bytes = 100});
   EXPECT_TRUE(machine.drain_progress().done());
   EXPECT_EQ(machine.drain_progress().values, 1);
   EXPECT_EQ(machine.drain_progress().bytes, 100);
@@ -309,7 +343,8 @@ TEST_F(LeavingTest, PlacementGroupsGoOnWhereTheyAre) {
   EXPECT_EQ(machine.drain_progress().groups, 1);
   Receive(*borrower, {.kind = Kind::kReserve, .kept = 2, .text = "0;cpu=1"});
   EXPECT_EQ(Messages(Kind::kNotReserved).size(), 1);
-  Receive(*borrower, {.kind = Kind::kLetGo});  // Which says nothing of what is still to come.
+  Receive(*borrower,
+          {.kind = Kind::kLetGo, .clean = true});  // Which says nothing of what is still to come.
   Receive(*borrower, {.kind = Kind::kWant, .count = 1, .scheduling = "@1 0 cpu=1"});
   ASSERT_EQ(Messages(Kind::kLend).size(), 1);
   EXPECT_EQ(machine.drain_progress().lent, 1);
@@ -317,7 +352,7 @@ TEST_F(LeavingTest, PlacementGroupsGoOnWhereTheyAre) {
   Receive(*borrower, {.kind = Kind::kGiveBack, .clean = true, .loan = 1});
   Receive(*borrower, {.kind = Kind::kRelease, .kept = 1});
   EXPECT_EQ(machine.drain_progress().holders, 1);
-  Receive(*borrower, {.kind = Kind::kLetGo});
+  Receive(*borrower, {.kind = Kind::kLetGo, .clean = true});
   EXPECT_TRUE(machine.drain_progress().done());
 }
 

@@ -64,7 +64,9 @@ struct PeerMessage {
     kCancel,    // would have the receiver's `object` cancelled; `clean`: by force.
     // Nodes that will leave (drains.h). The sender
     kLeaving,  // is one, and lends nothing more;
-    kLetGo,  // needs nothing of the receiver's any longer, having taken `count` values of `bytes`.
+    // needs nothing of the receiver's any longer (`clean`), having taken `count` values of `bytes`;
+    // or does again.
+    kLetGo,
   };
   Kind kind = Kind::kWant;
   bool clean = false;

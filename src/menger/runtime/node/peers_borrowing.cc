@@ -15,6 +15,7 @@ constexpr std::int64_t kWarnAfter = 3'000'000'000;
 }  // namespace
 
 void Peers::Borrow(Peer& peer, const PeerMessage& message) {
+  node_.drains.Lent(peer.index);
   SchedulingClass* const scheduling = FindClass(message.scheduling);
   if (scheduling == nullptr) {  // Its group is no more, or what could run it.
     return Tell(peer.index,

@@ -266,6 +266,7 @@ bool Scheduler::OfferTo(Worker& worker, Task& task) {
   states_->Enter(task.state, Task::State::kLeased);
   task.worker = &worker;
   task.offered_at = now_;
+  task.nearer_since = 0;
   worker.outstanding.PushBack(&task);
   worker.queued_nanoseconds += task.times->mean_nanoseconds;
   return true;

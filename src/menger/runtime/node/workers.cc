@@ -43,11 +43,12 @@ bool Workers::Speaks(ProcessIndex process) {
          node_.peers.OfProcess(process) != nullptr;
 }
 
+// What a lent one does is its borrower's to know.
 bool Workers::IsBusy(ProcessIndex besides) const {
   return std::any_of(all_.begin(), all_.end(), [besides](const auto& entry) {
     const Worker& worker = *entry.second;
     return entry.first != besides && !worker.gone() && !worker.blocked() &&
-           !worker.outstanding.empty();
+           (worker.borrower != 0 || !worker.outstanding.empty());
   });
 }
 
