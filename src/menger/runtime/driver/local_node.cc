@@ -81,8 +81,7 @@ LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Place> place)
               .bytes_max = options.spill_bytes_max,
               .segment = kDriverSegment,
               .comes_free = [this] { return neighbours_ != nullptr && neighbours_->is_sending(); }},
-          store_, machine_, [this] { bell().Ring(); },
-          [this](Object& object, const Payload& error) { Refuse(object, error); })),
+          store_, machine_, [this] { bell().Ring(); })),
       place_(std::move(place)) {
   if (options.isolation == Isolation::kThread) {
     team_ = std::make_unique<ThreadTeam>(*this, machine_);

@@ -260,7 +260,7 @@ class LocalNode final : public Client, private NodeEffects {
   void PinFor(Waiter& waiter, Object& object);
   void DropPins(Waiter& waiter);
   void NoteReady(std::span<const ObjectHandle> handles, std::span<Object* const> objects) const;
-  void Refuse(Object& object, const Payload& error);
+  void Refuse(const Watch& watch, const Object& object, const Payload& error) override;
   std::unique_lock<Mutex> AwaitObjects(std::span<const ObjectHandle> handles, std::size_t count,
                                        const Deadline& deadline, std::vector<Object*>& objects,
                                        Waiter& waiter);

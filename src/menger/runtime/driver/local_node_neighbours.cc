@@ -11,6 +11,7 @@ namespace menger {
 void LocalNode::ServeNeighbours() {
   for (bool any = true; any;) {
     any = neighbours_->Work() || !asks_again_.empty();
+    any |= spiller_->has_work() && spiller_->Work();
     for (const auto& [watch, id] : std::exchange(asks_again_, {})) {
       Object* const object = machine_.objects().Find(id);
       if (object == nullptr) continue;
@@ -116,7 +117,11 @@ Neighbours::Hooks LocalNode::NeighbourHooks(ProcessTeam& team) {
               [this](std::vector<DistantLine> lines) {
                 if (line_printer_ != nullptr) line_printer_->Add(std::move(lines));
               },
-          .on_lines_wanted = [this](PeerIndex peer) { TellLinesSoon(peer); }};
+          .on_lines_wanted = [this](PeerIndex peer) { TellLinesSoon(peer); },
+          .ask_room =
+              [this](std::uint32_t segment, std::uint64_t bytes, Spiller::Taken taken) {
+                spiller_->Request(kDriver, segment, bytes, std::move(taken));
+              }};
 }
 
 void LocalNode::SendLines() {

@@ -286,16 +286,13 @@ void LocalNode::Free(const ObjectValue& value) {
   if (value.spilled_at != 0) spiller_->Forget(value);
 }
 
-// There is no room for a value that was spilled: whoever waits for it does so no longer.
-void LocalNode::Refuse(Object& object, const Payload& error) {
-  for (const Watch& watch : machine_.objects().TakeWatches(object)) {
-    if (watch.process == kDriver) {
-      auto& waiter = *reinterpret_cast<Waiter*>(watch.request);
-      waiter.refusal = DecodeFailure(error);
-      Wake(waiter);
-    } else if (Worker* const worker = machine_.FindWorker(watch.process)) {
-      worker->host->Refuse(watch.request, object, error);
-    }
+void LocalNode::Refuse(const Watch& watch, const Object& object, const Payload& error) {
+  if (watch.process == kDriver) {
+    auto& waiter = *reinterpret_cast<Waiter*>(watch.request);
+    waiter.refusal = DecodeFailure(error);
+    Wake(waiter);
+  } else if (Worker* const worker = machine_.FindWorker(watch.process)) {
+    worker->host->Refuse(watch.request, object, error);
   }
 }
 

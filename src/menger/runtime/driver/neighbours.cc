@@ -289,18 +289,52 @@ void Neighbours::TakeLines(Neighbour& from, NodeLetter& letter) {
 void Neighbours::Pull(const PullOrder& order) {
   Coming coming{.owner = own_, .pull = order.pull, .name = order.name};
   if (order.owner != nullptr) coming.owner = {order.owner->node, order.owner->epoch};
-  if (order.here) {
-    here_already_.push_back(coming);
+  if (!order.here) {
+    const Peer& source = order.source != nullptr ? *order.source : *order.owner;
+    coming.source = source.index;
+  }
+  SharedExtent extent;
+  if (store_.Allocate(segment_, order.bytes, extent)) {
+    coming.extent = extent;
+    Begin(coming_.emplace_back(coming));
     return;
   }
-  const Peer& source = order.source != nullptr ? *order.source : *order.owner;
-  coming.source = source.index;
   coming_.push_back(coming);
-  Send(source.index, {.kind = NodeLetter::Kind::kSend,
-                      .owner = coming.owner.node,
-                      .epoch = coming.owner.epoch,
-                      .pull = order.pull,
-                      .name = order.name});
+  hooks_.ask_room(segment_, order.bytes,
+                  [this, owner = coming.owner, pull = coming.pull](const SharedExtent* room,
+                                                                   const TaskFailure* refusal) {
+                    HasRoom(owner, pull, room, refusal);
+                  });
+}
+
+Neighbours::ComingPlace Neighbours::FindComing(const NodeLife& owner, std::uint64_t pull) {
+  return std::ranges::find_if(
+      coming_, [&](const Coming& one) { return IsSame(one.owner, owner) && one.pull == pull; });
+}
+
+void Neighbours::HasRoom(const NodeLife& owner, std::uint64_t pull, const SharedExtent* extent,
+                         const TaskFailure* refusal) {
+  const auto coming = FindComing(owner, pull);
+  if (coming == coming_.end()) {  // It will not come any longer.
+    if (extent != nullptr) store_.Free(*extent);
+  } else if (extent != nullptr) {
+    coming->extent = *extent;
+    Begin(*coming);
+  } else {
+    coming_.erase(coming);
+    Peer* const peer = machine_.FindPeer(PeerOf(owner));
+    if (peer != nullptr || IsSame(owner, own_)) machine_.PullRefused(peer, pull, *refusal);
+  }
+}
+
+// There is room for it.
+void Neighbours::Begin(const Coming& coming) {
+  if (coming.source == 0) return here_already_.push_back(coming);
+  Send(coming.source, {.kind = NodeLetter::Kind::kSend,
+                       .owner = coming.owner.node,
+                       .epoch = coming.owner.epoch,
+                       .pull = coming.pull,
+                       .name = coming.name});
 }
 
 Object* Neighbours::FindValue(const NodeLife& owner, std::uint64_t pull, std::uint64_t name) {
@@ -347,15 +381,8 @@ void Neighbours::ForgetSent() {
 }
 
 void Neighbours::TakePart(const NodeLetter& letter) {
-  const NodeLife owner{letter.owner, letter.epoch};
-  const auto coming = std::ranges::find_if(coming_, [&](const Coming& one) {
-    return IsSame(one.owner, owner) && one.pull == letter.pull;
-  });
+  const auto coming = FindComing({letter.owner, letter.epoch}, letter.pull);
   if (coming == coming_.end()) return;
-  if (!coming->extent && letter.kind == NodeLetter::Kind::kPart) {
-    SharedExtent extent;
-    if (store_.Allocate(segment_, letter.total, extent)) coming->extent = extent;
-  }
   const bool fits = coming->extent && coming->filled + letter.part.size() <= letter.total &&
                     letter.total == coming->extent->bytes;
   if (letter.kind == NodeLetter::Kind::kNone || !fits) {
@@ -391,17 +418,17 @@ bool Neighbours::Work() {
   return !copies.empty();
 }
 
-void Neighbours::CopyHere(Coming coming) {
+void Neighbours::CopyHere(const Coming& coming) {
+  const auto place = FindComing(coming.owner, coming.pull);
+  if (place == coming_.end()) return;  // With its room.
+  coming_.erase(place);
   const Object* const object = FindValue(coming.owner, coming.pull, coming.name);
-  SharedExtent extent;
-  const bool room =
-      object != nullptr && store_.Allocate(segment_, object->value.extent.bytes, extent);
-  if (room) {
-    coming.extent = extent;
+  const bool fits = object != nullptr && object->value.extent.bytes == coming.extent->bytes;
+  if (fits) {
     const auto from = store_.Read(object->value.extent);
-    std::memcpy(store_.Write(extent).data(), from.data(), from.size());
+    std::memcpy(store_.Write(*coming.extent).data(), from.data(), from.size());
   }
-  EndComing(coming, room);
+  EndComing(coming, fits);
 }
 
 }  // namespace menger

@@ -12,6 +12,7 @@
 #include "menger/runtime/driver/borrowed_worker.h"
 #include "menger/runtime/driver/letter_box.h"
 #include "menger/runtime/driver/line_printer.h"
+#include "menger/runtime/driver/spiller.h"
 #include "menger/runtime/memory/value_store.h"
 #include "menger/runtime/net/handshake.h"
 #include "menger/runtime/node/node_machine.h"
@@ -42,6 +43,8 @@ class Neighbours final : private LetterBox {
     std::function<void(std::vector<DistantLine> lines)> on_lines;
     // That one would know what its guests have printed until now: see SendLines.
     std::function<void(PeerIndex peer)> on_lines_wanted;
+    // Room for a value that is to come, as Spiller::Request has it.
+    std::function<void(std::uint32_t segment, std::uint64_t bytes, Spiller::Taken taken)> ask_room;
   };
 
   Neighbours(NodeLife own, NodeMachine& machine, ValueStore& store, Hooks hooks)
@@ -107,15 +110,17 @@ class Neighbours final : private LetterBox {
     bool has_lent = false;
     bool owes_lines = false;  // AskForLines.
   };
-  // A value on its way here: whose, and as which pull of its owner.
+  // A value on its way here: whose, and as which pull of its owner. It is asked for once there is
+  // room for it.
   struct Coming {
     NodeLife owner;
     std::uint64_t pull = 0;
-    PeerIndex source = 0;  // 0: this node.
+    PeerIndex source = 0;  // 0: this node, where it is to be copied.
     std::uint64_t name = 0;
     std::optional<SharedExtent> extent;
     std::uint64_t filled = 0;
   };
+  using ComingPlace = std::vector<Coming>::iterator;
 
   void Send(PeerIndex to, NodeLetter letter) override;
   void SendBulk(PeerIndex to, NodeLetter letter);
@@ -135,8 +140,12 @@ class Neighbours final : private LetterBox {
   void SendValue(Neighbour& to, const NodeLetter& wish);
   std::shared_ptr<const void> Keep(Object& object);
   void TakePart(const NodeLetter& letter);
+  ComingPlace FindComing(const NodeLife& owner, std::uint64_t pull);
+  void HasRoom(const NodeLife& owner, std::uint64_t pull, const SharedExtent* extent,
+               const TaskFailure* refusal);
+  void Begin(const Coming& coming);
   void EndComing(const Coming& coming, bool arrived);
-  void CopyHere(Coming coming);
+  void CopyHere(const Coming& coming);
 
   const NodeLife own_;
   NodeMachine& machine_;
@@ -149,7 +158,7 @@ class Neighbours final : private LetterBox {
   // a part of it; nothing is read through it but how many they are.
   std::vector<std::shared_ptr<Object*>> going_;
   Traffic traffic_;
-  std::vector<Coming> here_already_;  // To be copied by Work.
+  std::vector<Coming> here_already_;  // Of coming_, to be copied by Work.
 };
 
 }  // namespace menger

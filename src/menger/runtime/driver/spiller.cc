@@ -22,13 +22,8 @@ constexpr std::chrono::minutes kLookAround{1};
 }  // namespace
 
 Spiller::Spiller(Options options, ValueStore& store, NodeMachine& machine,
-                 std::function<void()> wake,
-                 std::function<void(Object&, const Payload& error)> refuse)
-    : options_(std::move(options)),
-      store_(store),
-      machine_(machine),
-      wake_(std::move(wake)),
-      refuse_(std::move(refuse)) {}
+                 std::function<void()> wake)
+    : options_(std::move(options)), store_(store), machine_(machine), wake_(std::move(wake)) {}
 
 Spiller::~Spiller() {
   {
@@ -219,9 +214,7 @@ void Spiller::StartRestoring(Object& object) {
                            .place = place});
             }
             restoring_.erase(&object);
-            const Payload error = Encode(*refusal);
-            refuse_(object, error);
-            machine_.NoRoom(object, error);
+            machine_.NoRoom(object, Encode(*refusal));
             machine_.objects().Unpin(kDriver, object);
           });
 }

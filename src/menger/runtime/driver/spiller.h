@@ -36,10 +36,8 @@ class Spiller {
     // Whether some that cannot go to the disk now will be able to soon; none: they will not.
     std::function<bool()> comes_free;
   };
-  // `wake` is called by the thread when there is something to do for Work. `refuse` tells those who
-  // watch a value on the disk that there is no room for it.
-  Spiller(Options options, ValueStore& store, NodeMachine& machine, std::function<void()> wake,
-          std::function<void(Object&, const Payload& error)> refuse);
+  // `wake` is called by the thread when there is something to do for Work.
+  Spiller(Options options, ValueStore& store, NodeMachine& machine, std::function<void()> wake);
   ~Spiller();
 
   // Room for `bytes` bytes in a segment, once there is some: `taken` is called by Work with it or
@@ -112,7 +110,6 @@ class Spiller {
   ValueStore& store_;
   NodeMachine& machine_;
   const std::function<void()> wake_;
-  const std::function<void(Object&, const Payload& error)> refuse_;
 
   std::deque<WaitingRequest> requests_;
   std::uint64_t last_request_ = 0;

@@ -28,9 +28,10 @@ class World : public NodeEffects {
   explicit World(std::uint64_t store_bytes)
       : store(store_bytes),
         machine({.workers = 0}, *this),
-        spiller(
-            {.folder = testing::TempDir(), .bytes_max = std::uint64_t{1} << 30}, store, machine,
-            [] {}, [](Object&, const Payload&) {}) {
+        spiller({.folder = testing::TempDir(),
+                 .bytes_max = std::uint64_t{1} << 30,
+                 .comes_free = [this] { return comes_free; }},
+                store, machine, [] {}) {
     store.AddSegment();
   }
 
@@ -79,6 +80,7 @@ class World : public NodeEffects {
   }
 
   std::vector<std::uint64_t> ready;
+  bool comes_free = false;
   ValueStore store;
   NodeMachine machine;
   Spiller spiller;
@@ -135,6 +137,25 @@ TEST(SpillerTest, WhatIsReadMeanwhileStays) {
   world.machine.objects().Pin(kDriver, object);
   world.WorkUntil([&] { return answered; });
   EXPECT_EQ(object.value.kind, Kind::kShared);
+}
+
+TEST(SpillerTest, WhatMayComeFreeIsWaitedFor) {
+  World world(4096 * kKiB);
+  Object& object = world.Put(7, 1000 * kKiB);
+  world.machine.objects().Pin(kDriver, object);
+  world.comes_free = true;
+  bool answered = false;
+  bool refused = false;
+  world.spiller.Request(kDriver, 0, 4000 * kKiB,
+                        [&](const SharedExtent*, const TaskFailure* refusal) {
+                          answered = true;
+                          refused = refusal != nullptr;
+                        });
+  world.spiller.Work();
+  EXPECT_FALSE(answered);
+  world.machine.objects().Unpin(kDriver, object);
+  world.WorkUntil([&] { return answered; });
+  EXPECT_FALSE(refused);
 }
 
 TEST(SpillerTest, WhatIsNotNeededAnyLongerTakesNoRoomAnywhere) {

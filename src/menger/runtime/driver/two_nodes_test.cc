@@ -26,7 +26,8 @@ constexpr std::chrono::seconds kPatience(60);
 
 NodeLife LifeOf(std::uint64_t number) { return {NodeId{Id{.high = 1, .low = number}}, 1}; }
 
-// Two nodes that know each other. The first has the driver, and "far" only the second.
+// Two nodes that know each other. The first has the driver, and "far" only the second. The options
+// are of both, but for the second's store, which is as large as it likes.
 class TwoNodes {
  public:
   explicit TwoNodes(RuntimeOptions options = {.workers = 1}) {
@@ -36,6 +37,7 @@ class TwoNodes {
     options.resources.Set("cpu", 2);
     options.resources.Set("far", 2);
     options.workers = 2;
+    options.store_bytes_max = 0;
     far_ = New(options, 1);
     wire_ = Thread({.name = "wire"}, [this] { Carry(); });
     Resources far;
@@ -187,6 +189,30 @@ TEST(TwoNodesTest, LargerValuesGoBothWays) {
   EXPECT_EQ(Sum(runtime.Get(there, kPatience)), expected);
   const auto here = runtime.Put(Ramp(300'000));
   EXPECT_EQ(runtime.Get(runtime.CallWith<Sum>(Far(), here), kPatience), 300'000. * 299'999 / 2);
+}
+
+TEST(TwoNodesTest, WhatComesFromThereSendsOthersToTheDisk) {
+  TwoNodes nodes({.workers = 1, .store_bytes_max = 8 << 20});
+  Runtime runtime(nodes.near());
+  std::vector<ObjectRef<std::vector<double>>> ramps;
+  for (int i = 0; i < 8; ++i) ramps.push_back(runtime.CallWith<Ramp>(Far(), 400'000 + i));
+  for (int turn = 0; turn < 2; ++turn) {
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(runtime.Get(ramps[i], kPatience).size(), 400'000 + i);
+  }
+}
+
+TEST(TwoNodesTest, WhatIsLargerThanTheStoreHereStaysThereAndIsRefused) {
+  TwoNodes nodes({.workers = 1, .store_bytes_max = 8 << 20});
+  Runtime runtime(nodes.near());
+  const auto large = runtime.CallWith<Ramp>(Far(), 2'000'000);
+  try {
+    runtime.Get(large, kPatience);
+    FAIL();
+  } catch (const TaskError& error) {
+    EXPECT_EQ(error.kind(), FailureKind::kOutOfMemory) << error.what();
+  }
+  EXPECT_EQ(runtime.Get(runtime.CallWith<Sum>(Far(), large), kPatience),
+            2'000'000. * 1'999'999 / 2);
 }
 
 TEST(TwoNodesTest, WhatFailsThereIsToldHere) {

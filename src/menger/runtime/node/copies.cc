@@ -170,6 +170,27 @@ void Copies::Failed(std::uint64_t name) {
   StartPulls(*object, places);
 }
 
+// What a node wanted for its own use it knows of by itself.
+void Copies::Refused(std::uint64_t name, const TaskFailure& cause) {
+  Object* const object = Find(name);
+  if (object == nullptr) return;
+  Places& places = places_.at(object);
+  const PeerIndex to = std::ranges::find(places.pulls, name, &Pull::name)->to;
+  EndPull(*object, places, name);
+  node_.objects.Hold(*object);
+  if (to == 0) {
+    // Others may have wanted it by way of this node; they would ask for that again.
+    const std::size_t by_here =
+        std::erase_if(places.wanting, [](PeerIndex place) { return (place & kOwnUse) == 0; });
+    node_.values.NoRoom(*object, Encode(cause),
+                        by_here == 0 ? std::optional<PeerIndex>(0) : std::nullopt);
+  } else {
+    if ((to & kOwnUse) == 0) node_.values.NoRoom(*object, Encode(cause), to);
+    if (object->elsewhere) StartPulls(*object, places_.at(object));
+  }
+  node_.objects.Release(*object);
+}
+
 void Copies::Restored(Object& object) {
   if (object.elsewhere) StartPulls(object, places_.at(&object));
 }

@@ -37,7 +37,9 @@ class Copies : public ValuePlaces {
   // What was pulled by that name has come: here to `extent`, or elsewhere. False if nobody wants it
   // any longer.
   bool Arrived(std::uint64_t pull, const SharedExtent& extent);
-  void Failed(std::uint64_t pull);  // It has not: there was no such value, or no room.
+  void Failed(std::uint64_t pull);  // It has not: there was no such value.
+  // There is no room for it where it was to go: what waits for it there fails.
+  void Refused(std::uint64_t pull, const TaskFailure& cause);
   // A value that was on the disk is in memory.
   void Restored(Object& object);
   // What is pulled by that name; null if nobody wants it any longer.

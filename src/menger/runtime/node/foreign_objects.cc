@@ -212,6 +212,18 @@ void ForeignObjects::ValueCame(Peer& owner, const PeerMessage& message) {
   node_.values.SpreadNews();
 }
 
+// Whoever asks for it again has it asked for anew.
+void ForeignObjects::Refused(Peer& owner, std::uint64_t pull, const TaskFailure& cause) {
+  const auto found = owner.own_pulls.find(pull);
+  if (found == owner.own_pulls.end()) return;
+  Object* const object = node_.objects.Find(found->second);
+  owner.own_pulls.erase(found);
+  Record* const record = object != nullptr ? Find(*object) : nullptr;
+  if (record == nullptr || record->owner != owner.index) return;
+  record->fetching = false;
+  node_.values.NoRoom(*object, Encode(cause));
+}
+
 bool ForeignObjects::Arrived(Peer& owner, std::uint64_t pull, const ObjectValue& value) {
   const auto found = owner.own_pulls.find(pull);
   if (found == owner.own_pulls.end()) return false;

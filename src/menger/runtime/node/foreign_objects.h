@@ -64,6 +64,7 @@ class ForeignObjects {
   // ---- Of values that this node brings for its own use.
   // Takes what was pulled; false if it is not wanted any longer.
   bool Arrived(Peer& owner, std::uint64_t pull, const ObjectValue& value);
+  void Refused(Peer& owner, std::uint64_t pull, const TaskFailure& cause);  // There is no room.
   // Null if there is no such copy in memory or on the disk.
   Object* FindCopy(const Peer& owner, std::uint64_t kept) const;
   // Its owner does not count on it any longer. False if there is no such copy.

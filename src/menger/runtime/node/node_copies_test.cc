@@ -24,6 +24,9 @@ class CopiesTest : public testing::Test, public ToldWorld {
   }
 
   void Pull(const PullOrder& order) override { pulls.push_back(order); }
+  void Refuse(const Watch& watch, const Object&, const Payload&) override {
+    refused.push_back(watch.request);
+  }
 
   Worker& Borrow(Peer& peer) {
     const LoanNumber loan = ++last_loan;
@@ -45,6 +48,7 @@ class CopiesTest : public testing::Test, public ToldWorld {
 
   std::vector<Peer*> others;
   std::vector<PullOrder> pulls;
+  std::vector<std::uint64_t> refused;  // Watches.
   LoanNumber last_loan = 0;
   std::uint64_t puts = 0;
 };
@@ -162,6 +166,37 @@ TEST_F(CopiesTest, WhatWasUnderWayFromANodeThatDiesComesFromAnother) {
   EXPECT_EQ(Messages(Kind::kDrop).at(0).message.kept, orders[0].message.kept);
   Arrive(again[0]);
   EXPECT_NE(machine.NameAt(*machine.objects().Find(value), others[2]->index), 0);
+}
+
+TEST_F(CopiesTest, WhatHasNoRoomWhereItIsReadFailsWhatWaitsForItThereAlone) {
+  const ObjectId value = Put(Large(64));
+  const Call first = Submit({value});
+  const Call second = Submit({value});
+  Borrow(*others[0]);
+  Worker& roomy = Borrow(*others[1]);
+  const std::vector<Told> orders = Messages(Kind::kPull);
+  ASSERT_EQ(orders.size(), 2);
+  Receive(*others[0], {.kind = Kind::kNotPulled,
+                       .kept = orders[0].message.kept,
+                       .cause = {.kind = FailureKind::kOutOfMemory, .text = "it is full"}});
+  EXPECT_TRUE(Messages(Kind::kPull).empty());
+  Arrive(orders[1]);
+  Finish(Begin(roomy));
+  EXPECT_EQ(State(first.result()), "out of memory");
+  EXPECT_EQ(State(second.result()), "value");
+}
+
+TEST_F(CopiesTest, WhatHasNoRoomHereFailsWhoWatchesItAndIsNotAskedForAgain) {
+  const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 100));
+  Object& object = *machine.objects().Find(value);
+  machine.WatchObject({kDriver, 5}, object, /*with_value=*/true);
+  ASSERT_EQ(pulls.size(), 1);
+  machine.PullRefused(nullptr, pulls[0].pull,
+                      {.kind = FailureKind::kOutOfMemory, .text = "it is full"});
+  machine.Run();
+  EXPECT_EQ(refused, std::vector<std::uint64_t>{5});
+  EXPECT_EQ(pulls.size(), 1);
+  EXPECT_EQ(State(value), "value");
 }
 
 TEST_F(CopiesTest, WhatOneNodeCannotGiveAnotherComesByWayOfThisOne) {

@@ -10,7 +10,7 @@
 namespace menger {
 
 // A value that is to be brought here from another node. What has come is told by
-// NodeMachine::Pulled or NotPulled, with `owner` and `pull`.
+// NodeMachine::Pulled, NotPulled or PullRefused, with `owner` and `pull`.
 struct PullOrder {
   const Peer* owner = nullptr;   // Whose it is; null: this node's.
   std::uint64_t pull = 0;        // As whose pull.
@@ -28,6 +28,8 @@ class NodeEffects : public WorkerQueues {
   virtual void StartGuest(ProgramIndex) {}
   // A watched object has its value (or error) now. The watch is over.
   virtual void Ready(const Watch& watch, Object& object) = 0;
+  // There is no room for its value where it is watched. The watch is over.
+  virtual void Refuse(const Watch&, const Object&, const Payload& /*error*/) {}
   // One of this node's that is on the disk is wanted in memory: NodeMachine::Restored or NoRoom
   // follows. Again changes nothing.
   virtual void Restore(Object&) {}

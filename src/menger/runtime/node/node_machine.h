@@ -131,7 +131,7 @@ class NodeMachine {
   void Restored(Object& object, const SharedExtent& extent) {
     parts_.values.Restored(object, extent);
   }
-  // There is no room for it: the calls that wait for that fail.
+  // There is no room for it: the calls that wait for that fail, and those who watch it are refused.
   void NoRoom(Object& object, const Payload& error) { parts_.values.NoRoom(object, error); }
   // Who reads the largest of the values that are read, and so keeps them in memory.
   std::string LargestReaders() const { return parts_.values.LargestReaders(); }
@@ -197,6 +197,10 @@ class NodeMachine {
     parts_.peers.Pulled(owner, pull, std::move(value));
   }
   void NotPulled(Peer* owner, std::uint64_t pull) { parts_.peers.NotPulled(owner, pull); }
+  // There is no room for it here, and will not be: it fails what waits for it here.
+  void PullRefused(Peer* owner, std::uint64_t pull, const TaskFailure& cause) {
+    parts_.peers.PullRefused(owner, pull, cause);
+  }
   // Which of this node's values another pulls by that name; null if it is not wanted any longer.
   Object* FindPull(std::uint64_t pull) const { return parts_.copies.Find(pull); }
   // As what that node keeps a value of this one; 0: it does not lie there.

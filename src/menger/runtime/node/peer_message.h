@@ -42,7 +42,7 @@ struct PeerMessage {
     // of the node `source`, which keeps it as `source_name`, or of the sender, if none is named;
     kPull,
     kPulled,     // it does,
-    kNotPulled,  // or does not.
+    kNotPulled,  // or does not; `cause`: there is no room for it there.
     // Bundles of a placement group are to be set aside as `kept`, of which `text` says the numbers
     // and what is in them: "0;cpu=1;2;gpu=1".
     kReserve,

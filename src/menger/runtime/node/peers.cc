@@ -112,7 +112,8 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
       if (!node_.copies.Arrived(message.kept, {})) DropAt(peer.index, message.kept);
       return;
     case PeerMessage::Kind::kNotPulled:
-      return node_.copies.Failed(message.kept);
+      return message.cause.text.empty() ? node_.copies.Failed(message.kept)
+                                        : node_.copies.Refused(message.kept, message.cause);
     case PeerMessage::Kind::kKeep:
     case PeerMessage::Kind::kGiveBack:
     case PeerMessage::Kind::kEnd:
@@ -263,6 +264,12 @@ void Peers::NotPulled(Peer* owner, std::uint64_t pull) {
   if (owner == nullptr) return node_.copies.Failed(pull);
   owner->own_pulls.erase(pull);
   Tell(owner->index, {.kind = PeerMessage::Kind::kNotPulled, .kept = pull});
+}
+
+void Peers::PullRefused(Peer* owner, std::uint64_t pull, const TaskFailure& cause) {
+  if (owner == nullptr) return node_.copies.Refused(pull, cause);
+  node_.foreign.Refused(*owner, pull, cause);
+  Tell(owner->index, {.kind = PeerMessage::Kind::kNotPulled, .kept = pull, .cause = cause});
 }
 
 Object* Peers::FindKept(const Peer& peer, std::uint64_t kept) const {

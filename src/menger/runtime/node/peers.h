@@ -34,6 +34,7 @@ class Peers {
   std::uint64_t KeepFor(const Peer& peer, ObjectValue value);
   void Pulled(Peer* owner, std::uint64_t pull, ObjectValue value);
   void NotPulled(Peer* owner, std::uint64_t pull);
+  void PullRefused(Peer* owner, std::uint64_t pull, const TaskFailure& cause);
   Object* FindKept(const Peer& peer, std::uint64_t kept) const;
 
   const std::map<PeerIndex, std::unique_ptr<Peer>>& all() const { return peers_; }

@@ -246,13 +246,26 @@ void Values::TellWatches(Object& object) {
   }
 }
 
-void Values::NoRoom(Object& object, const Payload& error) {
-  node_.checkpoints.NoRoom(object);
+PeerIndex Values::PlaceOf(const Task& task) {
+  const Worker* const worker = task.actor != nullptr ? task.actor->worker : task.awaited_by;
+  return worker != nullptr ? worker->lender : 0;
+}
+
+void Values::NoRoom(Object& object, const Payload& error, std::optional<PeerIndex> place) {
+  if (place.value_or(0) == 0) node_.checkpoints.NoRoom(object);
+  for (const Watch& watch : node_.objects.TakeWatches(object)) {
+    if (place && PlaceOf(watch.process) != *place) {
+      node_.objects.AddWatch(watch, object);
+    } else {
+      node_.effects.Refuse(watch, object, error);
+    }
+  }
   const std::vector<Task*> fetching = node_.scheduler.fetching();
   for (Task* const task : fetching) {
     // The end of one may have ended others.
     const auto& left = node_.scheduler.fetching();
     if (std::find(left.begin(), left.end(), task) == left.end()) continue;
+    if (place && PlaceOf(*task) != *place) continue;
     const auto end = task->arguments.begin() + task->references;
     if (std::find(task->arguments.begin(), end, &object) != end) FailReady(*task, error);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <span>
 
 #include "menger/runtime/node/node_records.h"
@@ -21,7 +22,8 @@ class Values : public ObjectTable::Listener {
   bool WatchObject(const Watch& watch, Object& object, bool with_value);
   void Lose(Object& object);
   void Restored(Object& object, const SharedExtent& extent);
-  void NoRoom(Object& object, const Payload& error);
+  // Of a place: there alone.
+  void NoRoom(Object& object, const Payload& error, std::optional<PeerIndex> place = {});
   std::string LargestReaders() const;
 
   // What waits for it is told with the next SpreadNews. A value that comes a second time is freed.
@@ -52,6 +54,7 @@ class Values : public ObjectTable::Listener {
   void TellWaiting(Object& object);
   void TellReady(const Watch& watch, Object& object);
   PeerIndex PlaceOf(ProcessIndex reader) const;  // 0: here.
+  static PeerIndex PlaceOf(const Task& task);    // Where it fetches its arguments.
   void FailWaiting(Task& task, const Payload& error);
   void FailReady(Task& task, const Payload& error);
   void Revive(Task& task, std::vector<Object*>& gone);
