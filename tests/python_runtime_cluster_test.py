@@ -225,6 +225,15 @@ class Cluster(unittest.TestCase):
         self.assertEqual(sorted(get(places)), sorted(node["NodeID"] for node in ray.nodes()))
         ray.util.remove_placement_group(group)
 
+    def test_a_group_waits_for_a_node_that_is_about_to_join(self):
+        group = ray.util.placement_group([{"CPU": 1, "fourth": 1}])
+        ready = group.ready()
+        self.assertEqual(ray.wait([ready], timeout=0.3)[0], [])
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--resources", "fourth=1")
+        get(ready)
+        ray.util.remove_placement_group(group)
+        NODES[0].end(slice(-1, None))
+
     def test_what_a_program_uses_is_not_available(self):
         @ray.remote(num_cpus=2)
         class Actor:
@@ -286,6 +295,22 @@ class Leaving(unittest.TestCase):
         await_nodes(4)
         NODES[0].end(slice(2, 3))
         self.assertNotEqual(get(running), third)
+        ray.shutdown()
+
+    def test_a_node_that_is_gone_is_soon_no_longer_one_of_the_nodes(self):
+        ray.init(NODES[0].address)
+        NODES[0].begin("--join", NODES[0].address, "--cpus", "1", "--name", "fourth")
+        await_nodes(3)
+        NODES[0].processes[-1].kill()
+        # What the control store finds out only when the lease is over is known to who had a stream to it.
+        begin = time.monotonic()
+        await_nodes(2)
+        self.assertEqual(len(ray.nodes()), 2)
+        self.assertNotIn("fourth", [node["NodeName"] for node in ray.nodes()])
+        listed = subprocess.run([PROGRAM, "node", "list", NODES[0].address], capture_output=True, text=True, check=True).stdout
+        if time.monotonic() - begin < 5:  # Of ten.
+            self.assertIn("fourth", listed)
+        NODES[0].end(slice(-1, None))
         ray.shutdown()
 
     def test_a_node_that_drains_loses_nothing_and_begins_nothing(self):

@@ -64,7 +64,8 @@ class ClusterNode::State {
 
   LocalNode& node() { return *node_; }
   const std::string& address() const { return record_.address; }
-  std::vector<NodeRecord> Nodes() const { return loop_->Nodes(); }
+  // Members but those whose end this one has heard of, or found out, before the control store did.
+  std::vector<NodeRecord> Nodes() const;
   void Drain() {
     loop_->Drain();  // For those who look.
     node_->Drain();
@@ -87,7 +88,7 @@ class ClusterNode::State {
   void Changed(const NodeChange& change);
   // `cause`: `why`, as it is counted.
   void Gone(const NodeLife& node, const std::string& cause, const std::string& why);
-  void CountEnd(const std::string& cause);
+  void NoteEnd(const NodeLife& node, const std::string& cause, const std::string& why);
   void Over(NodeLease::End end);
 
   void Close();
@@ -112,6 +113,8 @@ class ClusterNode::State {
   std::unique_ptr<MemberLoop> loop_;
   mutable Mutex ends_mutex_;
   std::map<std::string, std::uint64_t> ends_ MENGER_GUARDED_BY(ends_mutex_);  // By cause.
+  // Lives that are over, while the control store does not know so.
+  std::vector<NodeLife> gone_ MENGER_GUARDED_BY(ends_mutex_);
   std::atomic<MemberLoop*> doubter_{nullptr};  // Likewise: somebody may connect before it is there.
 };
 
@@ -203,24 +206,24 @@ void ClusterNode::State::CheckJob() const {
 }
 
 LocalNode::Place ClusterNode::State::PlaceOfNode() {
-  return {.own = LifeOf(record_),
-          .role = options_.role,
-          .node_patience = options_.role == Role::kDriver
-                               ? Seconds(options_.runtime.node_wait_seconds)
-                               : std::chrono::nanoseconds(0),
-          .post =
-              [this](const std::vector<Neighbours::Flying>& packets) {
-                if (loop_->Lives()) node_streams_->Send(packets);
-              },
-          .parted =
-              [this](const NodeLife& node, const Error& why) {
-                LogInfo("node {} is gone: {}", ToString(node.node), why.what());
-                CountEnd(why.code() == ErrorCode::kUnavailable ? "left" : "said what nobody may");
-                node_streams_->Forget(node);
-                loop_->Hint();
-              },
-          .members = [this] { return loop_->Nodes(); },
-          .add_metrics = [this](MetricsText& text) { AddMetrics(Counts(), text); }};
+  return {
+      .own = LifeOf(record_),
+      .role = options_.role,
+      .node_patience = options_.role == Role::kDriver ? Seconds(options_.runtime.node_wait_seconds)
+                                                      : std::chrono::nanoseconds(0),
+      .post =
+          [this](const std::vector<Neighbours::Flying>& packets) {
+            if (loop_->Lives()) node_streams_->Send(packets);
+          },
+      .parted =
+          [this](const NodeLife& node, const Error& why) {
+            NoteEnd(node, why.code() == ErrorCode::kUnavailable ? "left" : "said what nobody may",
+                    why.what());
+            node_streams_->Forget(node);
+            loop_->Hint();
+          },
+      .members = [this] { return Nodes(); },
+      .add_metrics = [this](MetricsText& text) { AddMetrics(Counts(), text); }};
 }
 
 ClusterCounts ClusterNode::State::Counts() const {
@@ -293,14 +296,36 @@ void ClusterNode::State::Changed(const NodeChange& change) {
 
 void ClusterNode::State::Gone(const NodeLife& node, const std::string& cause,
                               const std::string& why) {
-  if (!node_->HearOfEnd(node, why)) return;
-  CountEnd(cause);
-  LogInfo("node {} is gone: {}", ToString(node.node), why);
+  if (node_->HearOfEnd(node, why)) NoteEnd(node, cause, why);
 }
 
-void ClusterNode::State::CountEnd(const std::string& cause) {
+void ClusterNode::State::NoteEnd(const NodeLife& node, const std::string& cause,
+                                 const std::string& why) {
+  const std::vector<NodeRecord> known = loop_->Nodes();
+  const auto record_of = [&known](const NodeLife& life) {
+    return std::ranges::find_if(known,
+                                [&life](const NodeRecord& one) { return LifeOf(one) == life; });
+  };
+  {
+    const MutexLock lock(ends_mutex_);
+    ++ends_[cause];
+    std::erase_if(gone_, [&](const NodeLife& life) { return record_of(life) == known.end(); });
+    gone_.push_back(node);
+  }
+  // Programs come and go: that is no news to others.
+  const auto record = record_of(node);
+  const bool is_program = record != known.end() && record->job != 0;
+  if (is_program && options_.role == Role::kDriver) return;
+  LogInfo("{} {} is gone: {}", is_program ? "program" : "node", ToString(node.node), why);
+}
+
+std::vector<NodeRecord> ClusterNode::State::Nodes() const {
+  std::vector<NodeRecord> nodes = loop_->Nodes();
   const MutexLock lock(ends_mutex_);
-  ++ends_[cause];
+  for (const NodeLife& life : gone_) {
+    std::erase_if(nodes, [&life](const NodeRecord& node) { return LifeOf(node) == life; });
+  }
+  return nodes;
 }
 
 void ClusterNode::State::Over(NodeLease::End end) {

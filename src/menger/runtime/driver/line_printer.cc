@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <utility>
 
+#include "menger/base/clock.h"
 #include "menger/runtime/driver/show_line.h"
 
 namespace menger {
@@ -11,6 +13,7 @@ namespace {
 
 constexpr std::size_t kWaitingBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kBytesAtOnce = std::size_t{64} << 10;
+constexpr std::chrono::nanoseconds kLastWords = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -29,7 +32,7 @@ LinePrinter::LinePrinter(const RuntimeOptions& options,
 LinePrinter::~LinePrinter() {
   {
     const std::lock_guard lock(mutex_);
-    closing_ = true;
+    closes_at_ = MonotonicNanoseconds() + kLastWords.count();
   }
   changed_.notify_all();
 }
@@ -47,8 +50,9 @@ void LinePrinter::Run() {
     std::vector<DistantLine> lines;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return closing_ || !lines_.empty(); });
-      if (lines_.empty()) return;
+      changed_.wait(lock, [this] { return closes_at_ != 0 || !lines_.empty(); });
+      const bool late = closes_at_ != 0 && MonotonicNanoseconds() > closes_at_;
+      if (lines_.empty() || late) return;
       lines = lines_.Take(kBytesAtOnce);
     }
     node_ = {};  // It may be called otherwise by now.

@@ -36,7 +36,8 @@ class LinePrinter {
  public:
   // `name_of`: what people call a node; on that thread.
   LinePrinter(const RuntimeOptions& options, std::function<std::string(const NodeId&)> name_of);
-  ~LinePrinter();  // Shows what waits.
+  // Shows what waits, for half a second at most, and for as long as one line or so is read.
+  ~LinePrinter();
   LinePrinter(const LinePrinter&) = delete;
   LinePrinter& operator=(const LinePrinter&) = delete;
 
@@ -53,7 +54,7 @@ class LinePrinter {
   std::mutex mutex_;
   std::condition_variable changed_;
   LineQueue<DistantLine> lines_;  // Guarded by mutex_.
-  bool closing_ = false;          // Likewise.
+  std::int64_t closes_at_ = 0;    // Likewise: what is not shown by then is not; 0: it goes on.
   Thread thread_;                 // The last member: it uses those above.
 };
 

@@ -15,8 +15,6 @@ constexpr std::int64_t kNeverResend = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kBulkWindowBytes = std::uint64_t{16} << 20;
 constexpr std::size_t kPartBytes = std::size_t{1} << 20;
 
-bool IsSame(const NodeLife& a, const NodeLife& b) { return a.node == b.node && a.epoch == b.epoch; }
-
 // Whether a message of a worker says what has become of a call.
 bool EndsCall(std::span<const std::byte> message) {
   ToNode kind;
@@ -53,7 +51,7 @@ void Neighbours::HearOfEnd(const NodeLife& node, const std::string& why) {
                     {.kind = FailureKind::kNodeDied, .code = ErrorCode::kUnavailable, .text = why});
   const std::vector<Coming> coming = std::exchange(coming_, {});
   for (const Coming& one : coming) {
-    const bool orphan = IsSame(one.owner, node);
+    const bool orphan = one.owner == node;
     if (orphan || one.source == index) {
       EndComing(one, /*arrived=*/false);
     } else {
@@ -81,7 +79,7 @@ Neighbours::Neighbour* Neighbours::Find(PeerIndex peer) {
 
 Neighbours::Neighbour* Neighbours::Find(const NodeLife& life) {
   const auto found = std::ranges::find_if(
-      neighbours_, [&life](const auto& entry) { return IsSame(entry.second.life, life); });
+      neighbours_, [&life](const auto& entry) { return entry.second.life == life; });
   return found != neighbours_.end() ? &found->second : nullptr;
 }
 
@@ -309,7 +307,7 @@ void Neighbours::Pull(const PullOrder& order) {
 
 Neighbours::ComingPlace Neighbours::FindComing(const NodeLife& owner, std::uint64_t pull) {
   return std::ranges::find_if(
-      coming_, [&](const Coming& one) { return IsSame(one.owner, owner) && one.pull == pull; });
+      coming_, [&](const Coming& one) { return one.owner == owner && one.pull == pull; });
 }
 
 void Neighbours::HasRoom(const NodeLife& owner, std::uint64_t pull, const SharedExtent* extent,
@@ -323,7 +321,7 @@ void Neighbours::HasRoom(const NodeLife& owner, std::uint64_t pull, const Shared
   } else {
     coming_.erase(coming);
     Peer* const peer = machine_.FindPeer(PeerOf(owner));
-    if (peer != nullptr || IsSame(owner, own_)) machine_.PullRefused(peer, pull, *refusal);
+    if (peer != nullptr || owner == own_) machine_.PullRefused(peer, pull, *refusal);
   }
 }
 
@@ -339,7 +337,7 @@ void Neighbours::Begin(const Coming& coming) {
 
 Object* Neighbours::FindValue(const NodeLife& owner, std::uint64_t pull, std::uint64_t name) {
   Object* object = nullptr;
-  if (IsSame(owner, own_)) {
+  if (owner == own_) {
     object = machine_.FindPull(pull);
   } else if (const Peer* const peer = machine_.FindPeer(PeerOf(owner))) {
     object = machine_.FindKept(*peer, name);
@@ -403,7 +401,7 @@ void Neighbours::TakePart(const NodeLetter& letter) {
 
 void Neighbours::EndComing(const Coming& coming, bool arrived) {
   Peer* const owner = machine_.FindPeer(PeerOf(coming.owner));
-  const bool wanted = owner != nullptr || IsSame(coming.owner, own_);
+  const bool wanted = owner != nullptr || coming.owner == own_;
   if (arrived && coming.source != 0) traffic_.pulled_bytes += coming.extent->bytes;
   if (arrived && wanted) {
     return machine_.Pulled(owner, coming.pull, ObjectValue::Shared(*coming.extent));

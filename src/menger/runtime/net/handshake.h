@@ -29,6 +29,8 @@ const char* PeerLaneName(PeerLane lane);
 struct NodeLife {
   NodeId node;
   std::uint64_t epoch = 0;
+
+  bool operator==(const NodeLife&) const = default;
 };
 
 // What the two ends of a stream say before its first frame. Who connects is the connector.

@@ -59,7 +59,8 @@ std::vector<Groups::Node> Groups::Nodes(bool in_all) {
 void Groups::CheckThatItMayBe(Group& group) {
   const bool apart = group.strategy == PlacementStrategy::kStrictSpread && group.bundles.size() > 1;
   const bool fits = !apart && node_.options.resources.Contains(group.all);
-  if (fits) return;
+  const bool more_may_come = node_.options.node_patience > 0;
+  if (fits || more_may_come) return;
   const std::vector<Node> nodes = Nodes(/*in_all=*/true);
   if (Place(group, nodes)) return;
   if (apart && group.bundles.size() > nodes.size()) {

@@ -86,10 +86,18 @@ std::string Peers::WhyNobody(const SchedulingClass& scheduling) const {
     return fmt::format("node {} cannot do this program's calls: {}", ToString(peer->node),
                        peer->cannot_serve);
   }
+  // Of each the most that one of them has.
+  Resources most = node_.scheduler.total();
+  for (const Resources::Named& amount : scheduling.need.amounts()) {
+    for (const auto& [index, peer] : peers_) {
+      most.Set(amount.name, std::max(most.Get(amount.name), peer->total.Get(amount.name)));
+    }
+  }
+  const std::string missing = scheduling.need.MissingFrom(most);
   return fmt::format("{} {}",
                      scheduling.was_elsewhere ? "the node that had what it needs is gone:"
                                               : "no node has what it needs:",
-                     scheduling.need.MissingFrom(node_.scheduler.total()));
+                     missing.empty() ? "each is there, but nowhere all of it" : missing);
 }
 
 // Calls that wait for what no node has any longer.
