@@ -77,8 +77,8 @@ struct RuntimeOptions {
   int workers_ahead = 0;         // Processes that wait to become workers, where starts are slow.
 
   // What worker processes print: told here, on threads of the runtime, one for this machine's and
-  // one for other nodes', at the same time perhaps. The function must not call the runtime, nor keep
-  // the former waiting. None: it goes to standard error, after "(name pid=N) " or
+  // one for other nodes', at the same time perhaps. The function must not call the runtime, nor
+  // keep the former waiting. None: it goes to standard error, after "(name pid=N) " or
   // "(name pid=N, node=NAME) " if `line_prefix`.
   std::function<void(const WorkerLine& line)> on_line;
   bool line_prefix = true;
