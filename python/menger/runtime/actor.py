@@ -87,7 +87,7 @@ class ActorClass:
                 if found and found[0] == made[0]:
                     return self._handle(owner, *made, told)
             if found and told["get_if_exists"]:
-                return ActorHandle(owner, *found, self._instances, is_weak=True)
+                return _found_handle(owner, found, None if found.of_another else self._instances)
             if found:
                 raise ValueError(
                     f"The name '{told['name']}' is already taken by an actor that lives. Please use a different name, or get_if_exists=True"
@@ -191,6 +191,10 @@ class ActorHandle:
             self._description = self._session.get([self._object])[0]
             self._weaken()
         return self._description
+
+    def _kept(self):
+        """The reference on what stands for it, if this handle has one."""
+        return self._object if type(self._object) is ObjectRef else None
 
     @property
     def _actor_id(self):
@@ -411,10 +415,15 @@ def find_actor(name, namespace=None):
     found = owner.find(full_name(name, namespace, owner))
     if found is None:
         raise ValueError(f"Failed to look up actor with name '{name}': none lives in namespace '{namespace or owner.namespace}'")
-    handle = ActorHandle(owner, *found, None, is_weak=True)
-    if any(owner.wait(array.array("Q", [found[1].handle]), 1, 0)):  # It is made: nothing keeps who asks what it is.
+    handle = _found_handle(owner, found, None)
+    if any(owner.wait(array.array("Q", [found.kept.handle]), 1, 0)):  # It is made: nothing keeps who asks what it is.
         handle._described()
     return handle
+
+
+def _found_handle(owner, found, description):
+    """Another program's actor is known here as long as somebody keeps it."""
+    return ActorHandle(owner, found.actor, found.kept, description, is_weak=not found.of_another)
 
 
 class ActorExit(BaseException):

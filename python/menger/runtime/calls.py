@@ -95,4 +95,4 @@ def kill(actor, *, no_restart=True):
     """Ends an actor's process; the calls that it has not done fail."""
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"kill takes an actor; this is {type(actor).__name__}")
-    actor._session.kill(actor._actor, not no_restart)
+    actor._session.kill(actor._actor, not no_restart, actor._kept())

@@ -1,4 +1,4 @@
-"""Names of actors. Each namespace has its own; the library knows one name for both."""
+"""Names of actors. Each namespace has its own; the library knows one name for both, by which a cluster's programs find each other's."""
 
 from menger.runtime import options
 
@@ -12,7 +12,7 @@ def full_name(name, namespace, owner):
     options.check({"namespace": namespace}, options.ACTOR_OPTIONS)
     if _BETWEEN in name:
         raise ValueError(f"the name of an actor is '{name}'; it must not contain '{_BETWEEN}'")
-    return name if namespace == owner.namespace else f"{name}{_BETWEEN}{namespace}"
+    return name if owner.own_namespace and namespace == owner.namespace else f"{name}{_BETWEEN}{namespace}"
 
 
 def parts(full, owner):

@@ -1,6 +1,7 @@
 """This process's way to its node: the driver's, which embeds the node, or a worker's."""
 
 import array
+import collections
 import copy
 import ctypes
 import functools
@@ -123,12 +124,17 @@ def _adopt(identity, name):
     return opened.adopt(identity)
 
 
+# An actor that was found by its name; `kept`: a reference on what stands for it.
+Named = collections.namedtuple("Named", "actor kept of_another")
+
+
 class Session:
     """One open runtime, in all its processes of the same name. Of a closed one nothing can be asked; what it gave can be dropped."""
 
     def __init__(self, functions, runtime, name, namespace, driver, in_worker=False):
         self.in_worker = in_worker
-        self.namespace = namespace or name  # Of actors' names where none is said.
+        self.namespace = namespace or name  # Of actors' names where none is said,
+        self.own_namespace = not namespace  # which is this program's alone.
         self.driver = driver  # Its process; None where that runs on another machine.
         self.place = None  # A members.Place.
         self.actor = None  # The runtime_context.Actor that lives in this worker.
@@ -412,17 +418,18 @@ class Session:
         if self.library.cancel(self.runtime, reference.handle, int(force), int(recursive)) != 0:
             raise self.library.failure()
 
-    def kill(self, actor, may_restart):
-        if self.library.kill(self.runtime, actor, int(may_restart)) != 0:
+    def kill(self, actor, may_restart, kept=None):
+        """`kept`: the reference on what stands for it; needed of another program's."""
+        if self.library.kill(self.runtime, actor, kept and kept.handle, int(may_restart)) != 0:
             raise self.library.failure()
 
     def find(self, name):
-        """The id of the living actor of that name and a reference that keeps it, or None."""
-        actor = library.Id()
-        handle = self.library.find(self.runtime, name.encode(), ctypes.byref(actor))
+        """The id of the living actor of that name, a reference that keeps it and whether it is another program's; or None."""
+        actor, of_another = library.Id(), ctypes.c_int32()
+        handle = self.library.find(self.runtime, name.encode(), ctypes.byref(actor), ctypes.byref(of_another))
         if not handle and self.library.error_code() == library.NOT_FOUND:
             return None
-        return bytes(actor), self._reference(handle)
+        return Named(bytes(actor), self._reference(handle), bool(of_another.value))
 
 
 def _make_as_caller(make, *arguments):

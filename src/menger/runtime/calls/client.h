@@ -132,14 +132,17 @@ class Client : public ReferenceOwner {
 
   virtual void Cancel(const ObjectHandle& object, bool force, bool recursive) = 0;
 
-  virtual void KillActor(ActorId actor, bool may_restart) = 0;
+  // `object` stands for it: another program's actor is found by that, and never restarts.
+  virtual void KillActor(ActorId actor, ObjectId object, bool may_restart) = 0;
 
   struct NamedActor {
     ActorId id;
     ObjectHandle object;
     std::uint64_t actor_class = 0;  // SpecHeader::callee of its construction, which is
     FunctionId construction;        // a call of this.
+    bool of_another = false;        // Program of the cluster.
   };
+  // Throws Unavailable where nobody can say.
   virtual std::optional<NamedActor> FindActor(std::string_view name) = 0;
 
   // Of an actor that does several calls at once: the call that this thread runs has begun, so the

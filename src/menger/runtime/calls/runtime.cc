@@ -277,16 +277,25 @@ std::optional<Client::NamedActor> Runtime::FindActor(std::string_view name) {
     ObjectId object;
     std::uint64_t actor_class = 0;
     FunctionId construction;
+    bool of_another = false;
   };
   std::optional<Client::NamedActor> found;
   bool asked = false;
   const Answer answer = inputs->Plain([&] {
     asked = true;
     found = client_->FindActor(name);
-    return found ? Answer{found->id, found->object.id(), found->actor_class, found->construction}
+    return found ? Answer{found->id, found->object.id(), found->actor_class, found->construction,
+                          found->of_another}
                  : Answer{};
   });
   if (asked || !answer.actor.valid()) return found;
+  if (answer.of_another) {
+    // By its id alone nobody here would know it.
+    found = client_->FindActor(name);
+    if (found && found->id == answer.actor) return found;
+    throw NotFound("actor '{}', which a call that runs again has found before, lives no longer",
+                   name);
+  }
   return Client::NamedActor{answer.actor, client_->Adopt(answer.object), answer.actor_class,
                             answer.construction};
 }

@@ -459,7 +459,7 @@ template <typename Actor>
 void Runtime::Kill(const ActorRef<Actor>& actor, bool may_restart) {
   if (!actor.valid()) FailEmptyActor();
   client_->CheckOwn(actor.object_);
-  client_->KillActor(actor.id(), may_restart);
+  client_->KillActor(actor.id(), actor.object_.id(), may_restart);
 }
 
 }  // namespace menger

@@ -106,10 +106,12 @@ struct GrantMessage {
   std::uint64_t request = 0;
   SharedExtent extent;
 };
-// The answer to FindMessage.
+// The answer to FindMessage; where nobody can say why follows.
 struct NamedMessage {
+  enum class Found : std::uint16_t { kNone, kActor, kUnknown };
   ToWorker kind = ToWorker::kNamed;
-  std::uint32_t found = 0;
+  Found found = Found::kNone;
+  std::uint16_t of_another = 0;
   std::uint64_t request = 0;
   ActorId actor;
   ObjectId object;
@@ -198,6 +200,7 @@ struct KillMessage {
   ToNode kind = ToNode::kKillActor;
   std::uint32_t may_restart = 0;
   ActorId actor;
+  ObjectId object;
 };
 // Runtime::GetActor.
 struct FindMessage {

@@ -12,6 +12,7 @@
 #include "menger/runtime/cluster/guest_programs.h"
 #include "menger/runtime/cluster/lane_switch.h"
 #include "menger/runtime/cluster/member_loop.h"
+#include "menger/runtime/cluster/name_directory.h"
 #include "menger/runtime/cluster/node_ids.h"
 #include "menger/runtime/cluster/node_streams.h"
 #include "menger/runtime/cluster/program_server.h"
@@ -107,7 +108,9 @@ class ClusterNode::State {
   std::shared_ptr<PeerStreamOwner> fetcher_;
   std::unique_ptr<PeerStreams> streams_;  // Ends before all of these.
   std::unique_ptr<RemoteStore> remote_store_;
+  ControlStore* store_ = nullptr;  // One of these.
   std::unique_ptr<GuestPrograms> programs_;
+  std::unique_ptr<NameDirectory> names_;        // A driver's.
   LocalNode* node_ = nullptr;                   // Ended by Close.
   std::atomic<LocalNode*> answering_{nullptr};  // Likewise: somebody may ask before it is there.
   std::unique_ptr<MemberLoop> loop_;
@@ -136,14 +139,13 @@ void ClusterNode::State::Open() {
   PeerStreamOptions streams{
       .own = {.node = record_.id}, .token = options_.access.token, .tls = options_.access.tls};
   streams_ = std::make_unique<PeerStreams>(streams);
-  ControlStore* store = nullptr;
   if (is_head()) {
     own_store_ = std::make_unique<EmbeddedStore>();
     store_server_ = std::make_unique<StoreServer>(*own_store_);
-    store = own_store_.get();
+    store_ = own_store_.get();
   } else {
     remote_store_ = std::make_unique<RemoteStore>(*streams_, options_.access.address);
-    store = remote_store_.get();
+    store_ = remote_store_.get();
   }
   node_streams_ =
       std::make_unique<NodeStreams>(*streams_, streams.own, StreamHooks(), NodeStreams::Options{});
@@ -154,7 +156,7 @@ void ClusterNode::State::Open() {
                                  ? OwnAddressTowards(options_.access.address, streams)
                                  : options_.listen;
   record_.address = streams_->Listen(listen, *lanes_);
-  loop_ = std::make_unique<MemberLoop>(record_, options_.membership, *store);
+  loop_ = std::make_unique<MemberLoop>(record_, options_.membership, *store_);
   doubter_.store(loop_.get());
 }
 
@@ -180,6 +182,14 @@ void ClusterNode::State::Join() {
   RuntimeOptions runtime = options_.runtime;
   runtime.job = record_.job != 0 ? record_.job : JobOf(record_.id);
   runtime.resources = record_.resources;
+  if (options_.role != Role::kNode) {
+    names_ = std::make_unique<NameDirectory>(
+        *store_,
+        [this](const NameQuestion& question, const NameAnswer& answer) {
+          if (LocalNode* const node = answering_.load()) node->NameAnswered(question, answer);
+        },
+        NameDirectory::Options{.lease = record_.epoch});
+  }
   node_ = new LocalNode(runtime, PlaceOfNode());
   answering_.store(node_);
   if (options_.role == Role::kNode) {
@@ -222,6 +232,9 @@ LocalNode::Place ClusterNode::State::PlaceOfNode() {
             node_streams_->Forget(node);
             loop_->Hint();
           },
+      .ask_name = names_ != nullptr
+                      ? [this](const NameQuestion& question) { names_->Ask(question); }
+                      : std::function<void(const NameQuestion&)>(),
       .members = [this] { return Nodes(); },
       .add_metrics = [this](MetricsText& text) { AddMetrics(Counts(), text); }};
 }
@@ -351,6 +364,7 @@ void ClusterNode::State::Close() {
     LogWarning("the control store of the cluster did not hear in time that this node leaves");
   }
   if (loop_ != nullptr) loop_->Stop();
+  if (names_ != nullptr) names_->Stop();
   remote_store_.reset();
   programs_.reset();
   streams_.reset();                                           // From here on nobody calls,

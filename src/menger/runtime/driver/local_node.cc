@@ -27,6 +27,8 @@ constexpr std::chrono::nanoseconds kGatherEvery{100'000'000};
 constexpr std::chrono::nanoseconds kLookAtAll{100'000'000};
 constexpr std::chrono::nanoseconds kLookAtAllMost{10'000'000'000};
 constexpr std::chrono::nanoseconds kLinesAgain{5'000'000};  // What workers print, not sent yet.
+// Who keeps names answers within less, or says that it cannot.
+constexpr std::chrono::seconds kNameMax{40};
 constexpr std::chrono::hours kForever{24 * 365};
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options,
@@ -44,6 +46,7 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options,
   machine.node = place->own.node;
   machine.epoch = place->own.epoch;
   machine.node_patience = place->node_patience.count();
+  machine.shares_names = place->ask_name != nullptr;
   if (place->role != Role::kBoth) machine.workers = 0;
   machine.only_borrows = place->role == Role::kDriver;
   if (machine.only_borrows) machine.resources = Resources(0, 0);
@@ -348,23 +351,46 @@ void LocalNode::Cancel(const ObjectHandle& handle, bool force, bool recursive) {
   });
 }
 
-void LocalNode::KillActor(ActorId id, bool may_restart) {
+void LocalNode::KillActor(ActorId id, ObjectId object, bool may_restart) {
   Tell([&](NodeMachine& machine) {
-    if (Actor* const actor = machine.FindActor(id)) machine.KillActor(*actor, may_restart);
+    Actor* const actor = machine.FindActor(id);
+    actor != nullptr ? machine.KillActor(*actor, may_restart) : machine.KillAnothers(object);
   });
 }
 
 std::optional<Client::NamedActor> LocalNode::FindActor(std::string_view name) {
-  std::optional<NamedActor> found;
-  Tell([&](NodeMachine& machine) {
-    const Actor* const actor = machine.FindActor(name);
-    if (actor == nullptr) return;
-    machine.objects().AddReferrer(kDriver, *actor->object);
-    const SpecHeader& construction = actor->construction->header();
-    found = NamedActor{actor->id, NewHandle(actor->object->id), construction.callee,
-                       construction.function};
-  });
-  return found;
+  NameAsker asker;
+  const Watch watch{kDriver, reinterpret_cast<std::uintptr_t>(&asker)};
+  const std::uint32_t before = asker.told.value();
+  Tell([&](NodeMachine& machine) { machine.FindActor(watch, name); });
+  asker.told.TryWaitFor(before + 1, kNameMax);
+  {
+    const std::lock_guard lock(node_mutex_);
+    machine_.StopFinding(watch);
+  }
+  if (!asker.answer) throw Unavailable("nobody says in time who is '{}'", name);
+  const NameAnswer& answer = *asker.answer;
+  if (answer.error) {
+    throw Unavailable("nobody can say who is '{}': {}", name, answer.error->what());
+  }
+  if (!answer.holder) return std::nullopt;
+  return NamedActor{answer.holder->actor, NewHandle(answer.holder->object.object),
+                    answer.holder->actor_class, answer.holder->construction,
+                    machine_.IsOfAnother(answer.holder->object)};
+}
+
+void LocalNode::Named(const Watch& asker, const NameAnswer& answer) {
+  if (asker.process == kDriver) {
+    auto& waiting = *reinterpret_cast<NameAsker*>(asker.request);
+    waiting.answer = answer;
+    waiting.told.Advance();
+  } else if (Worker* const worker = machine_.FindWorker(asker.process)) {
+    worker->host->Named(asker.request, answer);
+  }
+}
+
+void LocalNode::NameAnswered(const NameQuestion& question, const NameAnswer& answer) {
+  TellNeighbours([&](Neighbours&) { machine_.NameAnswered(question, answer); });
 }
 
 bool LocalNode::IsCancelled() const {

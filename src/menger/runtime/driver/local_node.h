@@ -72,6 +72,9 @@ class LocalNode final : public Client, private NodeEffects {
     // That node is none of this one's neighbours any longer: it has said so, or has said what
     // nobody may. May be empty.
     std::function<void(const NodeLife& node, const Error& why)> parted;
+    // Asks who keeps the names of the cluster; NameAnswered follows. Empty: names are the job's
+    // own.
+    std::function<void(const NameQuestion& question)> ask_name;
     // Members of the cluster, as far as this one knows, itself first: for whoever asks the job, not
     // under the lock. May be empty.
     std::function<std::vector<NodeRecord>()> members;
@@ -97,7 +100,7 @@ class LocalNode final : public Client, private NodeEffects {
              std::span<const ObjectHandle> contained) override;
   void Take(TaskId stream, std::uint64_t count) noexcept override;
   void Cancel(const ObjectHandle& object, bool force, bool recursive) override;
-  void KillActor(ActorId actor, bool may_restart) override;
+  void KillActor(ActorId actor, ObjectId object, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
   bool IsCancelled() const override;
   void Unpin(const ObjectHandle& object) noexcept override;
@@ -126,6 +129,7 @@ class LocalNode final : public Client, private NodeEffects {
   // they still have of it.
   void Drain();
   DrainProgress HowFarDrained();
+  void NameAnswered(const NameQuestion& question, const NameAnswer& answer);
   // What the workers of others have printed for this one until now shall come.
   void AskForLines();
   bool AwaitsLines();
@@ -188,6 +192,12 @@ class LocalNode final : public Client, private NodeEffects {
     bool cancelled = false;               // The call that waits was.
   };
 
+  // A thread that looks for an actor by its name.
+  struct NameAsker {
+    EpochCounter told;
+    std::optional<NameAnswer> answer;  // Under the lock.
+  };
+
   // The lock; whoever gives it up does what others had to leave to him.
   class Mutex {
    public:
@@ -224,6 +234,8 @@ class LocalNode final : public Client, private NodeEffects {
   void TellPeer(const Peer& peer, const PeerMessage& message) override {
     neighbours_->Tell(peer, message);
   }
+  void AskName(const NameQuestion& question) override { place_->ask_name(question); }
+  void Named(const Watch& asker, const NameAnswer& answer) override;
   void Pull(const PullOrder& order) override { neighbours_->Pull(order); }
   void Lent(Worker& worker, const Peer&) override { neighbours_->Lent(worker); }
   std::vector<LeaseNumber> BegunBy(const Worker& worker) override {

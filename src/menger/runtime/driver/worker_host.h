@@ -24,6 +24,9 @@ class WorkerHost {
   // One whose value it watches is on the disk, and there is no room for it.
   virtual void Refuse(std::uint64_t, const Object&, const Payload&) {}
 
+  // The actor of a name that it looks for, if there is one.
+  virtual void Named(std::uint64_t, const NameAnswer&) {}
+
   // Tells the machine what the worker has reported since; false if that is nothing.
   virtual bool Drain(NodeMachine& machine) = 0;
 };

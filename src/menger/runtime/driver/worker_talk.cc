@@ -23,6 +23,25 @@ void WorkerTalk::Refuse(std::uint64_t request, const Object& object, const Paylo
   Send(Message(message, error.bytes()));
 }
 
+void WorkerTalk::Named(std::uint64_t request, const NameAnswer& answer) {
+  using Found = NamedMessage::Found;
+  NamedMessage message{.request = request};
+  if (answer.error) {
+    message.found = Found::kUnknown;
+    const std::string why = answer.error->what();
+    return Send(Message(message, std::as_bytes(std::span(why.c_str(), why.size() + 1))));
+  }
+  if (answer.holder) {
+    message.found = Found::kActor;
+    message.of_another = machine_.IsOfAnother(answer.holder->object) ? 1 : 0;
+    message.actor = answer.holder->actor;
+    message.object = answer.holder->object.object;
+    message.actor_class = answer.holder->actor_class;
+    message.construction = answer.holder->construction;
+  }
+  Send(Message(message));
+}
+
 // ---- From the worker.
 
 void WorkerTalk::Handle(std::span<const std::byte> bytes) {
@@ -151,7 +170,7 @@ void WorkerTalk::HandleCancel(MessageReader& reader) {
 void WorkerTalk::HandleKill(MessageReader& reader) {
   const auto message = reader.Take<KillMessage>();
   Actor* const actor = machine_.FindActor(message.actor);
-  if (actor == nullptr) return;
+  if (actor == nullptr) return machine_.KillAnothers(message.object);
   machine_.KillActor(*actor, message.may_restart != 0,
                      worker_->actor == actor ? "the actor ended itself, as by exit_actor()"
                                              : "the actor was killed by its user");
@@ -161,17 +180,8 @@ void WorkerTalk::HandleFind(MessageReader& reader) {
   const auto message = reader.Take<FindMessage>();
   const std::span<const std::byte> bytes = reader.rest();
   const std::string name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  NamedMessage answer{.request = message.request};
   // A message is padded at its end.
-  if (const Actor* const actor = machine_.FindActor(std::string_view(name.c_str()))) {
-    answer.found = 1;
-    answer.actor = actor->id;
-    answer.object = actor->object->id;
-    answer.actor_class = actor->construction->header().callee;
-    answer.construction = actor->construction->header().function;
-    machine_.objects().AddReferrer(index_, *actor->object);
-  }
-  Send(Message(answer));
+  machine_.FindActor({index_, message.request}, name.c_str());
 }
 
 // ---- Objects that it refers to, and waits for.

@@ -28,6 +28,7 @@ class WorkerTalk : public WorkerHost {
 
   void Ready(std::uint64_t request, Object& object) override;
   void Refuse(std::uint64_t request, const Object& object, const Payload& error) override;
+  void Named(std::uint64_t request, const NameAnswer& answer) override;
 
  protected:
   // A message that begins with `head` and goes on with `tail`.

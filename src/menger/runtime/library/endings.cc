@@ -21,18 +21,24 @@ int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* referen
   });
 }
 
-int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor, int32_t may_restart) {
+int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor,
+                            menger_reference* reference, int32_t may_restart) {
   return Guarded<>(-1, [&] {
-    ClientOf(runtime).KillActor({{.high = actor->high, .low = actor->low}}, may_restart != 0);
+    menger::ObjectId object;
+    if (reference != nullptr) object = HandleOf(reference).id();
+    ClientOf(runtime).KillActor({{.high = actor->high, .low = actor->low}}, object,
+                                may_restart != 0);
     return 0;
   });
 }
 
-menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor) {
+menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor,
+                                      int32_t* of_another) {
   return Guarded<>(static_cast<menger_reference*>(nullptr), [&] {
     const auto found = ClientOf(runtime).FindActor(name);
     if (!found) throw menger::NotFound("no actor named '{}' lives", name);
     *actor = menger::ToC(found->id);
+    *of_another = found->of_another ? 1 : 0;
     return Counted(found->object);
   });
 }

@@ -190,9 +190,14 @@ int32_t menger_runtime_adopt_all(menger_runtime* runtime, const menger_id* ids, 
 
 int32_t menger_runtime_cancel(menger_runtime* runtime, menger_reference* reference, int32_t force,
                               int32_t recursive);
-int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor, int32_t may_restart);
-// What the construction of the actor of that name gave; null, with the code of "not found".
-menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor);
+// `reference`: on what its construction gave; null will do for an actor of this program.
+int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor,
+                            menger_reference* reference, int32_t may_restart);
+// What the construction of the actor of that name gave; null, with the code of "not found". A name
+// with " @" in it is one in the whole cluster: `of_another` is 1 for an actor of another program,
+// which only a reference keeps known here.
+menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor,
+                                      int32_t* of_another);
 
 // Asks the job of that process ("4711"; "": the only one that runs) for "status", "timeline" or
 // "nodes": who is in its cluster, itself first. `take` gets the answer, which is JSON, piece by

@@ -41,7 +41,9 @@ bool Actors::Declare(Task& construction) {
     actor->name = construction.spec->name();
     by_name_.emplace(actor->name, actor.get());
   }
-  node_.effects.ActorChanged(*actors_.emplace(header.actor, std::move(actor)).first->second);
+  Actor& declared = *actors_.emplace(header.actor, std::move(actor)).first->second;
+  node_.effects.ActorChanged(declared);
+  node_.names.Claim(declared);
   return true;
 }
 
@@ -362,7 +364,10 @@ std::vector<Task*> Actors::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
 Worker* Actors::EndLife(Actor& actor) {
   node_.states.Enter(actor.state, Actor::State::kDead);
   node_.notes.NoteActor(NodeEventKind::kActorEnded, actor);
-  if (!actor.name.empty()) by_name_.erase(actor.name);
+  if (!actor.name.empty()) {
+    by_name_.erase(actor.name);
+    node_.names.Release(actor);
+  }
   node_.checkpoints.GiveUpComing(actor);
   node_.checkpoints.DropLog(actor);
   if (Object* const checkpoint = std::exchange(actor.checkpoint, nullptr)) {

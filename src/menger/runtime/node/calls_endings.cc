@@ -75,11 +75,11 @@ void Calls::Cancel(Object& object, bool force, bool recursive) {
   Task* const task = object.producer;
   if (task == nullptr) return;
   if (task->header().kind == CallKind::kReserve) return node_.groups.Remove(object);
-  if (task->state == Task::State::kDone || task->abandoned()) return;
-  if (task->header().kind == CallKind::kConstruct) {
+  if (task->header().kind == CallKind::kConstruct) {  // Done long ago, as a rule.
     if (task->actor != nullptr) node_.actors.Kill(*task->actor, false);
     return;
   }
+  if (task->state == Task::State::kDone || task->abandoned()) return;
   // By their names: the end of one may be that of others.
   const std::vector<ObjectId> others = recursive ? DescendantsOf(*task) : std::vector<ObjectId>();
   CancelTask(*task, force);

@@ -28,6 +28,10 @@ ForeignName ForeignObjects::NameOf(const Object& object) const {
   return {object.id, record->life.first, record->life.second};
 }
 
+bool ForeignObjects::IsOwn(const ForeignName& name) const {
+  return Life(name.node, name.epoch) == Life(node_.options.node, node_.options.epoch);
+}
+
 bool ForeignObjects::IsRegistered(const Object& object) const {
   const Record* const record = Find(object);
   return record == nullptr || record->asked == 0;
@@ -48,7 +52,7 @@ Object& ForeignObjects::Learn(const Peer* from, const ForeignName& name) {
   Object& object = node_.objects.FindOrMake(name.object);
   node_.objects.Hold(object);
   const Life life(name.node, name.epoch);
-  if (life == Life(node_.options.node, node_.options.epoch)) {
+  if (IsOwn(name)) {
     const bool unknown = object.state == Object::State::kPending && object.producer == nullptr &&
                          object.referrers == 0 && object.holds == 1 && object.lineage == 0;
     if (unknown) Fail(object, FailureKind::kObjectLost, "it is known no longer");

@@ -44,7 +44,10 @@ class ForeignObjects {
   // ---- As NodeMachine's.
   Object& Refer(ProcessIndex process, const ForeignName& name);
   ForeignName NameOf(const Object& object) const;
+  bool IsOwn(const ForeignName& name) const;
   bool IsRegistered(const Object& object) const;
+  using Life = std::pair<NodeId, std::uint64_t>;
+  bool IsOver(const Life& life) const;
   void LifeIsOver(NodeId node, std::uint64_t epoch);
 
   // ---- What this node needs of others.
@@ -85,7 +88,6 @@ class ForeignObjects {
   static constexpr std::uint64_t kAsks = ~std::uint64_t{0};
 
   using Objects = std::unordered_set<Object*, ObjectHash>;
-  using Life = std::pair<NodeId, std::uint64_t>;
   // A call of another node whose references are not all registered yet.
   using ForeignCall = std::pair<PeerIndex, TaskId>;
 
@@ -120,7 +122,6 @@ class ForeignObjects {
   Object& Learn(const Peer* from, const ForeignName& name);
   void MakeForeign(Object& object, const ForeignName& name);
   void Register(Object& object, Record& record);
-  bool IsOver(const Life& life) const;
   void Bereave(Object& object);
   void FailOrphan(Object& object);
   void Settle(Object& object, Record& record);

@@ -5,6 +5,7 @@
 #include "menger/runtime/node/node_records.h"
 #include "menger/runtime/node/peer_message.h"
 #include "menger/runtime/node/scheduler.h"
+#include "menger/runtime/node/shared_names.h"
 #include "menger/runtime/values/task_error.h"
 
 namespace menger {
@@ -62,6 +63,10 @@ class NodeEffects : public WorkerQueues {
   // Of a lent worker that has died: the calls that it had begun and not ended, as its borrower
   // knows them.
   virtual std::vector<LeaseNumber> BegunBy(const Worker&) { return {}; }
+  // Goes to those who keep the names of the cluster; NodeMachine::NameAnswered follows.
+  virtual void AskName(const NameQuestion&) {}
+  // Who has asked by NodeMachine::FindActor refers to what stands for the actor that he is told.
+  virtual void Named(const Watch& /*asker*/, const NameAnswer&) {}
   // What somebody should know.
   virtual void Warn(std::string_view) {}
   // What people call the function; "" if nobody knows.

@@ -210,7 +210,20 @@ class NodeMachine {
 
   // ---- Actors.
   Actor* FindActor(ActorId id) { return parts_.actors.Find(id); }
-  Actor* FindActor(std::string_view name) { return parts_.actors.Find(name); }
+  // By its name; NodeEffects::Named has the answer, perhaps before this returns, unless StopFinding
+  // comes first.
+  void FindActor(const Watch& asker, std::string_view name) { parts_.names.Find(asker, name); }
+  // Another program's actor, by what stands for it; nothing happens if that is none.
+  void KillAnothers(ObjectId object) {
+    Object* const found = parts_.objects.Find(object);
+    if (found != nullptr && found->foreign) parts_.foreign.Cancel(*found, /*force=*/true);
+  }
+  bool IsOfAnother(const ForeignName& name) const { return !parts_.foreign.IsOwn(name); }
+  void StopFinding(const Watch& asker) { parts_.names.Unask(asker); }
+  // What NodeEffects::AskName has asked; of a release nothing.
+  void NameAnswered(const NameQuestion& question, const NameAnswer& answer) {
+    parts_.names.Answered(question, answer);
+  }
   // `why`: for those who have called it.
   void KillActor(Actor& actor, bool may_restart,
                  std::string_view why = "the actor was killed by its user") {

@@ -19,6 +19,7 @@
 #include "menger/runtime/node/object_table.h"
 #include "menger/runtime/node/peers.h"
 #include "menger/runtime/node/scheduler.h"
+#include "menger/runtime/node/shared_names.h"
 #include "menger/runtime/node/streams.h"
 #include "menger/runtime/node/values.h"
 #include "menger/runtime/node/waits.h"
@@ -49,6 +50,8 @@ struct NodeMachineOptions {
   // So long calls wait for a node that has what they need, where no node does: it may be about to
   // join. Nanoseconds; 0: they fail at once.
   std::int64_t node_patience = 0;
+  // Somebody keeps the names that all nodes share (NodeEffects::AskName).
+  bool shares_names = false;
 };
 
 // What has become of calls: submitted + rebuilt = finished + failed + those that are under way.
@@ -96,6 +99,7 @@ struct NodeParts {
   Calls calls{*this};             // From their beginning to their end.
   Workers workers{*this};
   Actors actors{*this};
+  SharedNames names{*this};        // By which others find them.
   Checkpoints checkpoints{*this};  // Of actors.
   Streams streams{*this};
   Groups groups{*this};  // Of resources that are set aside.

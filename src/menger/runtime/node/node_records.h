@@ -299,6 +299,7 @@ struct Actor {
   using State = ActorState;
   StateOf<State> state;
   std::string name;          // "" for none.
+  bool claims_name = false;  // Its construction waits until the name is its own (shared_names.h).
   Object* object = nullptr;  // Stands for it; held by its record.
   Task* construction = nullptr;
   Worker* worker = nullptr;     // Where it lives; threads take turns.

@@ -71,24 +71,28 @@ void Values::TellWaiting(Object& object) {
   // What one does may end others of them; one that fails is passed over where it is there again.
   for (const auto& [task, wait] : std::exchange(object.waiting, {})) {
     if (task->wait != wait) continue;
-    if (failed) {
-      FailWaiting(*task, error);
-    } else if (--task->pending == 0) {
-      node_.calls.Start(*task);
-    }
+    failed ? FailWaiting(*task, error) : Came(*task);
   }
 }
 
 void Values::Await(Task& task, Object& object) {
   const bool ready = object.state == Object::State::kReady;
   if (ready && object.value.kind != ObjectValue::Kind::kError) return;
-  if (task.pending++ == 0) task.wait = ++last_wait_;
+  AwaitMore(task);
   object.waiting.push_back({&task, task.wait});
   if (!ready && object.foreign) node_.foreign.Ask(object);
   if (!ready) return;
   // An error that is there already arrives as the news of one does.
   node_.objects.Hold(object);
   news_.push_back(&object);
+}
+
+void Values::AwaitMore(Task& task) {
+  if (task.pending++ == 0) task.wait = ++last_wait_;
+}
+
+void Values::Came(Task& task) {
+  if (--task.pending == 0) node_.calls.Start(task);
 }
 
 void Values::StopWaiting(Task& task) {

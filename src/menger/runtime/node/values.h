@@ -41,6 +41,9 @@ class Values : public ObjectTable::Listener {
   // The call does not start before it is there; if it is an error, the call fails.
   void Await(Task& task, Object& object);
   void StopWaiting(Task& task);
+  // The same for what is no object: it starts when that, too, came.
+  void AwaitMore(Task& task);
+  void Came(Task& task);
   // Calls that could run may not any longer: an argument was lost. True if something has changed.
   bool ReconsiderFetching();
 

@@ -166,6 +166,7 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
     const auto message = reader.Take<NamedMessage>();
     if (Request* const request = FindRequest(message.request)) {
       request->named = message;
+      request->refusal = Payload::Copy(reader.rest());
       request->missing = 0;
     }
   } else if (kind == ToWorker::kGrant) {
@@ -452,11 +453,12 @@ void WorkerClient::Cancel(const ObjectHandle& object, bool force, bool recursive
       Urgency::kNow);
 }
 
-void WorkerClient::KillActor(ActorId actor, bool may_restart) {
+void WorkerClient::KillActor(ActorId actor, ObjectId object, bool may_restart) {
   Send(
       sizeof(KillMessage),
       [&](MessageWriter& writer) {
-        writer.Add(KillMessage{.may_restart = may_restart ? 1U : 0U, .actor = actor});
+        writer.Add(
+            KillMessage{.may_restart = may_restart ? 1U : 0U, .actor = actor, .object = object});
       },
       Urgency::kNow);
 }
@@ -479,9 +481,15 @@ std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name)
     requests_.erase(number);
   }
   if (request.missing > 0) throw DeadlineExceeded("the node does not say who is '{}'", name);
-  if (request.named.found == 0) return std::nullopt;
   const NamedMessage& named = request.named;
-  return NamedActor{named.actor, NewHandle(named.object), named.actor_class, named.construction};
+  if (named.found == NamedMessage::Found::kNone) return std::nullopt;
+  if (named.found == NamedMessage::Found::kUnknown) {
+    const std::span<const std::byte> why = request.refusal.bytes();
+    throw Unavailable("nobody can say who is '{}': {}", name,
+                      std::string(reinterpret_cast<const char*>(why.data()), why.size()).c_str());
+  }
+  return NamedActor{named.actor, NewHandle(named.object), named.actor_class, named.construction,
+                    named.of_another != 0};
 }
 
 void WorkerClient::Begun() {

@@ -60,7 +60,7 @@ class WorkerClient final : public Client, private ResultStore {
              std::span<const ObjectHandle> contained) override;
   void Take(TaskId stream, std::uint64_t count) noexcept override;
   void Cancel(const ObjectHandle& object, bool force, bool recursive) override;
-  void KillActor(ActorId actor, bool may_restart) override;
+  void KillActor(ActorId actor, ObjectId object, bool may_restart) override;
   std::optional<NamedActor> FindActor(std::string_view name) override;
   void Begun() override;
   void PassOn() override;

@@ -1,0 +1,150 @@
+#include "menger/runtime/cluster/name_directory.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "menger/runtime/control/embedded_store.h"
+#include "menger/runtime/control/store_testing.h"
+
+namespace menger {
+namespace {
+
+using Kind = NameQuestion::Kind;
+
+NamedActor ActorNumber(std::uint64_t number) {
+  return {.object = {.object = ObjectId{Id{7, number}}, .node = NodeId{Id{9, number}}, .epoch = 3},
+          .actor = ActorId{Id{8, number}},
+          .actor_class = 5,
+          .construction = {.module = 6, .offset = number}};
+}
+
+// A store that does what it is told, and loses so many of its answers.
+class ForgetfulStore final : public ControlStore {
+ public:
+  explicit ForgetfulStore(ControlStore& store) : store_(store) {}
+
+  void Submit(std::vector<StoreOperation> batch, Deadline deadline,
+              Completion completion) override {
+    if (lost-- <= 0) return store_.Submit(std::move(batch), deadline, std::move(completion));
+    store_.Submit(std::move(batch), deadline, [completion](std::vector<StoreResult> results) {
+      for (StoreResult& result : results) {
+        result = {.outcome = StoreResult::Outcome::kFailed, .error = Unavailable("cut off")};
+      }
+      completion(std::move(results));
+    });
+  }
+  void Scan(StoreTable, std::string, std::string, int, Deadline, PageCompletion) override {}
+  [[nodiscard]] std::unique_ptr<StoreWatch> Watch(StoreTable, std::string,
+                                                  std::function<void()>) override {
+    return nullptr;
+  }
+
+  std::atomic<int> lost{0};
+
+ private:
+  ControlStore& store_;
+};
+
+class NameDirectoryTest : public testing::Test {
+ protected:
+  struct Program {
+    Program(ControlStore& store, LeaseEpoch lease)
+        : directory(store,
+                    [this](const NameQuestion& question, const NameAnswer& answer) {
+                      const MutexLock lock(mutex);
+                      answers.emplace_back(question, answer);
+                      changed.notify_all();
+                    },
+                    {.lease = lease}) {}
+    // Whose it says the name is: the number of an actor, 0 for nobody's, -1 where it cannot say.
+    int Ask(Kind kind, const std::string& name, std::uint64_t number = 0) {
+      directory.Ask({.kind = kind, .name = name, .actor = ActorNumber(number)});
+      if (kind == Kind::kRelease) return 0;
+      MutexLock lock(mutex);
+      changed.wait(lock.native(), [this] { return !answers.empty(); });
+      const NameAnswer answer = answers.front().second;
+      answers.clear();
+      if (answer.error) return -1;
+      return answer.holder ? static_cast<int>(answer.holder->actor.low) : 0;
+    }
+
+    Mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::pair<NameQuestion, NameAnswer>> answers;
+    NameDirectory directory;
+  };
+
+  LeaseEpoch Lease(const std::string& owner) {
+    return testing_stores::Do(store_, StoreOperation::Acquire(owner, std::chrono::seconds(10)))
+        .record.version;
+  }
+
+  std::atomic<std::int64_t> now_{1000};
+  EmbeddedStore store_{{.now = [this] { return now_.load(); }}};
+};
+
+TEST_F(NameDirectoryTest, ANameIsWhoseItWasFirst) {
+  Program one(store_, Lease("one"));
+  Program two(store_, Lease("two"));
+  EXPECT_EQ(one.Ask(Kind::kLookUp, "a @b"), 0);
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+  EXPECT_EQ(two.Ask(Kind::kClaim, "a @b", 2), 1);
+  EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 1);
+  EXPECT_EQ(two.Ask(Kind::kClaim, "a @c", 2), 2);
+  // Not by who does not have it.
+  two.Ask(Kind::kRelease, "a @b", 2);
+  EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 1);
+  one.Ask(Kind::kRelease, "a @b", 1);
+  EXPECT_EQ(one.Ask(Kind::kLookUp, "a @b"), 0);
+  EXPECT_EQ(two.Ask(Kind::kClaim, "a @b", 3), 3);
+}
+
+TEST_F(NameDirectoryTest, TheNamesOfAProcessAreFreeWithItsLease) {
+  Program one(store_, Lease("one"));
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+  now_ += std::chrono::nanoseconds(std::chrono::seconds(11)).count();
+  Program two(store_, Lease("two"));
+  EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 0);
+  EXPECT_EQ(two.Ask(Kind::kClaim, "a @b", 2), 2);
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 3), 2);
+  // It may claim nothing any longer.
+  EXPECT_EQ(one.Ask(Kind::kClaim, "c @b", 3), -1);
+}
+
+TEST_F(NameDirectoryTest, AClaimWhoseAnswerIsLostIsOnesOwn) {
+  ForgetfulStore forgetful(store_);
+  Program one(forgetful, Lease("one"));
+  forgetful.lost = 1;
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+  forgetful.lost = 100;
+  EXPECT_EQ(one.Ask(Kind::kLookUp, "a @b"), -1);
+  forgetful.lost = 0;
+  EXPECT_EQ(one.Ask(Kind::kLookUp, "a @b"), 1);
+}
+
+TEST_F(NameDirectoryTest, ARecordThatIsNoneIsNobodys) {
+  testing_stores::Do(store_, StoreOperation::Put(StoreTable::kNames, KeyOfActor("a @b"), "what?"));
+  Program one(store_, Lease("one"));
+  EXPECT_EQ(one.Ask(Kind::kLookUp, "a @b"), 0);
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+}
+
+TEST_F(NameDirectoryTest, AnActorIsReadAsItWasWritten) {
+  const NamedActor actor = ActorNumber(4);
+  const std::optional<NamedActor> read = DecodeNamedActor(Encode(actor));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->object.object, actor.object.object);
+  EXPECT_EQ(read->object.node, actor.object.node);
+  EXPECT_EQ(read->object.epoch, actor.object.epoch);
+  EXPECT_EQ(read->actor, actor.actor);
+  EXPECT_EQ(read->actor_class, actor.actor_class);
+  EXPECT_EQ(read->construction, actor.construction);
+  EXPECT_FALSE(DecodeNamedActor(Encode(actor) + "x").has_value());
+}
+
+}  // namespace
+}  // namespace menger
