@@ -5,6 +5,7 @@ import collections
 import functools
 import inspect
 import pickle
+import time
 import types
 
 from menger.runtime import current, definitions, exceptions, feasibility, generators, library, options, signatures, values
@@ -14,6 +15,8 @@ from menger.runtime.pending import Pending
 from menger.runtime.session import ObjectRef
 
 _ATTEMPTS = 10  # To make an actor of a name that others take and leave.
+_SETTLED_SECONDS = 30.0
+_LOOK_SECONDS = 0.002
 
 # What every actor can do beside its own methods: say that it lives, end after the calls before, call a function with itself.
 READY, TERMINATE, CALL = "__ray_ready__", "__ray_terminate__", "__ray_call__"
@@ -83,7 +86,7 @@ class ActorClass:
             if found is None:
                 made = self._create(owner, told, name, arguments, keywords)
                 # The node has heard of it by now. Somebody else may have been first, and gone since.
-                found = owner.find(name) or (None if _is_refused(owner, made[1]) else made)
+                found = _found_when_settled(owner, name, made[1], told) or (None if _is_refused(owner, made[1]) else made)
                 if found and found[0] == made[0]:
                     return self._handle(owner, *made, told)
             if found and told["get_if_exists"]:
@@ -96,7 +99,7 @@ class ActorClass:
 
     def _handle(self, owner, actor, kept, told):
         if told["lifetime"] == "detached":
-            owner.kept.append(kept)
+            owner.await_at_end(kept)
         return ActorHandle(owner, actor, kept, self._instances, limit=told["max_pending_calls"])
 
     def _create(self, owner, told, name, arguments, keywords):
@@ -117,6 +120,7 @@ class ActorClass:
             type=self._definition.name.encode(),
             retries=options.retries(told["max_task_retries"]),
             restarts=options.retries(told["max_restarts"]),
+            detached=int(told["lifetime"] == "detached"),
             concurrency=min(concurrency, options.CONCURRENCY_MAX),
         )
         try:
@@ -143,6 +147,17 @@ def _check_groups(target, groups):
         if group not in groups:
             known = ", ".join(groups) or "none"
             raise ValueError(f"the concurrency_group of '{target.__name__}.{name}' is '{group}'; concurrency_groups has: {known}")
+
+
+def _found_when_settled(owner, name, kept, told):
+    """Who has the name, once that is said of an actor that is made; in a cluster another process makes detached ones."""
+    end = time.monotonic() + _SETTLED_SECONDS
+    while True:
+        made = any(owner.wait(array.array("Q", [kept.handle]), 1, 0))
+        found = owner.find(name)
+        if found or made or told["lifetime"] != "detached" or time.monotonic() > end:
+            return found
+        time.sleep(_LOOK_SECONDS)
 
 
 def _is_refused(owner, kept):

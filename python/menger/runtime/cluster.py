@@ -100,7 +100,10 @@ def _of_cluster(member):
 def list_named_actors(all_namespaces=False):
     """The names of living actors in this namespace; of all, [{"name": ..., "namespace": ...}]."""
     owner = current.session()
-    found = [names.parts(each["name"], owner) for each in owner.ask("status")["actors"] if each["named"] and each["state"] != "dead"]
+    full = set(owner.ask("names")["names"]) if owner.place.address else set()
+    if owner.driver is not None:  # Those of the program alone are known on its machine.
+        full |= {each["name"] for each in owner.ask("status")["actors"] if each["named"] and each["state"] != "dead"}
+    found = sorted(names.parts(each, owner) for each in full)
     if all_namespaces:
         return [{"name": name, "namespace": namespace} for name, namespace in found]
     return [name for name, namespace in found if namespace == owner.namespace]

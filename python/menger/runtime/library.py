@@ -67,6 +67,7 @@ class CallOptions(ctypes.Structure):
         ("restarts", ctypes.c_int32),
         ("retry_errors", ctypes.c_int32),
         ("concurrency", ctypes.c_int32),
+        ("detached", ctypes.c_int32),
         ("actor", Id),
         ("actor_object", ctypes.c_void_p),
         ("group", ctypes.c_void_p),

@@ -32,6 +32,7 @@ LEFT = DROPPED - 1
 _MADE_ACTORS_MAX = 10_000
 
 _ASK_SECONDS = 10.0
+_UNMADE_SECONDS = 10.0
 
 _ENTRY = struct.Struct("=QQII")
 
@@ -143,6 +144,7 @@ class Session:
         self.drop_callable = functions.drop_callable
         self._call, self._create, self._stream, self._get = functions.call, functions.create, functions.stream, functions.get
         self.kept = []  # References that live as long as this.
+        self._unmade = []  # Those on detached actors that may be not there yet.
         self.resources = {}
         self.made_actors = {}  # The classes of the last actors that this process has made, by their ids.
         self.captured = None  # The Placement of calls that are told none,
@@ -153,7 +155,14 @@ class Session:
         self._waiting = set()  # The threads that wait inside of the library.
         self._slice = _FOREVER if self.in_worker else _SLICE_SECONDS
 
+    def await_at_end(self, reference):
+        """What makes a detached actor may need what this process has: it does not end before the actor is there."""
+        self._unmade[:] = [each for each in self._unmade if not any(self.wait(array.array("Q", [each.handle]), 1, 0))] + [reference]
+
     def close(self):
+        if self._unmade and not self.in_worker:
+            self.wait(array.array("Q", [each.handle for each in self._unmade]), len(self._unmade), _UNMADE_SECONDS)
+        self._unmade.clear()
         self.kept.clear()
         self._closing = True
         if self.waiter is not None:
@@ -404,8 +413,8 @@ class Session:
     # ---- The rest.
 
     def ask(self, question):
-        """What the driver's node says of itself, "status" or "timeline", or this process's of the cluster, "nodes"; as JSON has it."""
-        process = self.place.process if question == "nodes" and self.place is not None else self.driver
+        """What the driver's node says of itself, "status" or "timeline", or this process's of the cluster, "nodes" or "names"; as JSON has it."""
+        process = self.place.process if question in ("nodes", "names") and self.place is not None else self.driver
         if process is None:
             raise exceptions.RaySystemError(f"'{question}' is asked of the program's own process, which runs on another machine")
         pieces = []

@@ -16,7 +16,9 @@
 #include "menger/cli/cluster_options.h"
 #include "menger/cli/cluster_view.h"
 #include "menger/cli/commands.h"
+#include "menger/cli/keepers.h"
 #include "menger/runtime/cluster/cluster_node.h"
+#include "menger/runtime/cluster/keeper.h"
 #include "menger/runtime/cluster/list_nodes.h"
 #include "menger/runtime/net/metrics_page.h"
 #include "menger/training/stop_signals.h"
@@ -106,6 +108,22 @@ std::unique_ptr<MetricsPage> ServeMetrics(const std::string& address, LocalNode&
   return page;
 }
 
+// A head's.
+std::unique_ptr<Keepers> KeepersOf(const NodeArguments& arguments, ClusterNodeOptions& options) {
+  if (!arguments.head) return nullptr;
+  std::vector<std::string> shared;
+  const auto add = [&shared](const char* name, const std::string& value) {
+    if (!value.empty()) shared.insert(shared.end(), {name, value});
+  };
+  add("--cache", arguments.cache);
+  add("--tls-certificate", arguments.access.tls_certificate);
+  add("--tls-key", arguments.access.tls_key);
+  add("--tls-authorities", arguments.access.tls_authorities);
+  auto keepers = std::make_unique<Keepers>(std::move(shared));
+  options.keep = [&keepers = *keepers](const std::string& program) { return keepers.Ask(program); };
+  return keepers;
+}
+
 void Serve(const NodeArguments& arguments) {
   ClusterNodeOptions options = OptionsOf(arguments);
   std::atomic<bool> over{false};
@@ -115,7 +133,9 @@ void Serve(const NodeArguments& arguments) {
     over = true;
   };
   const StopSignals signals;  // Before threads, so that all of them leave signals to it.
+  const std::unique_ptr<Keepers> keepers = KeepersOf(arguments, options);
   ClusterNode node(options);
+  if (keepers != nullptr) keepers->Begin(node.address());
   const std::unique_ptr<MetricsPage> page = ServeMetrics(arguments.metrics, node.node());
   fmt::print("{}\n", node.address());
   std::fflush(stdout);
@@ -157,6 +177,30 @@ void AddList(CLI::App& node) {
                       "HOST:PORT of the head; default: MENGER_ADDRESS");
   AddTlsOptions(*command, arguments->access);
   command->callback([arguments] { List(*arguments); });
+}
+
+// What a head starts; nobody else does.
+void AddKeep(CLI::App& node) {
+  CLI::App* command = node.add_subcommand("keep", "Own the detached actors of a program");
+  command->group("");
+  const auto arguments = std::make_shared<NodeArguments>();  // Shared with the callback.
+  const auto program = std::make_shared<std::string>();
+  command->add_option("head", arguments->access.address, "HOST:PORT of the head")->required();
+  command->add_option("program", *program, "HOST:PORT of the program")->required();
+  command->add_option("--cache", arguments->cache, "As of the node");
+  AddTlsOptions(*command, arguments->access);
+  command->callback([arguments, program] {
+    const StopSignals signals;
+    Keep({.access = ClusterOf(arguments->access),
+          .program = *program,
+          .cache_folder = arguments->cache,
+          .on_ready =
+              [](const ForeignName& keeper) {
+                fmt::print("{}\n", Describe(keeper));
+                std::fflush(stdout);
+              },
+          .is_stopped = [&signals] { return signals.received() != 0; }});
+  });
 }
 
 }  // namespace
@@ -205,6 +249,7 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
                       "this machine's. Whoever can connect may read them. Default: not at all");
   AddTlsOptions(*command, arguments->access);
   AddList(*command);
+  AddKeep(*command);
   command->callback([command, arguments] {
     if (command->get_subcommands().empty()) Serve(*arguments);
   });

@@ -135,6 +135,7 @@ class Client : public ReferenceOwner {
   // `object` stands for it: another program's actor is found by that, and never restarts.
   virtual void KillActor(ActorId actor, ObjectId object, bool may_restart) = 0;
 
+  static constexpr char kKeeperName[] = " @keeper";  // No actor has it.
   struct NamedActor {
     ActorId id;
     ObjectHandle object;
@@ -142,7 +143,8 @@ class Client : public ReferenceOwner {
     FunctionId construction;        // a call of this.
     bool of_another = false;        // Program of the cluster.
   };
-  // Throws Unavailable where nobody can say.
+  // Throws Unavailable where nobody can say. By kKeeperName what stands for the process that owns
+  // the program's detached actors, where that is not this one.
   virtual std::optional<NamedActor> FindActor(std::string_view name) = 0;
 
   // Of an actor that does several calls at once: the call that this thread runs has begun, so the

@@ -110,7 +110,16 @@ SpecHeader Runtime::HeaderFor(const ActorOptions& options) const {
           .retries = Count("call_retries", options.call_retries),
           .restarts = Count("restarts", options.restarts.value_or(every > 0 ? 65535 : 0)),
           .checkpoint_every = every,
-          .concurrency = static_cast<std::uint16_t>(options.concurrency)};
+          .concurrency = static_cast<std::uint16_t>(options.concurrency),
+          .detached = options.detached};
+}
+
+ObjectHandle Runtime::AssignOwner(SpecHeader& header) {
+  if (!header.detached || header.home.valid()) return {};
+  std::optional<Client::NamedActor> keeper = FindActor(Client::kKeeperName);
+  if (!keeper) return {};
+  header.home = keeper->object.id();
+  return std::move(keeper->object);
 }
 
 std::string Runtime::SchedulingFor(const ActorOptions& options) { return Scheduling(options); }

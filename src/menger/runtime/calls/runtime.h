@@ -62,7 +62,13 @@ struct ActorOptions {
   std::vector<std::pair<std::string, double>> resources;
   PlacementGroup group;  // As of a call.
   int bundle = -1;
-  std::string name;  // GetActor finds it by that; "" for none.
+  // GetActor finds it by that; "" for none. One with " @" in it ("counter @training") is one in the
+  // whole cluster: all of its programs find the actor by it.
+  std::string name;
+  // It lives until it is killed, also where nobody refers to it. In a cluster it outlives the
+  // program, unless it is in a placement group, which ends with that: whoever knows its name finds
+  // it.
+  bool detached = false;
   // How often it is made again when its worker dies. Left out: never, or as often as it takes if it
   // is checkpointed.
   std::optional<int> restarts;
@@ -165,7 +171,9 @@ class Runtime {
   template <typename Actor, typename... Arguments>
   ActorRef<Actor> CreateActor(const ActorOptions& options, const Arguments&... arguments);
 
-  // The living actor of that name. Throws NotFound; InvalidArgument if it is of another class.
+  // The living actor of that name. Throws NotFound; InvalidArgument if it is of another class;
+  // Unavailable where the cluster's control store does not say. Of another program's actor the
+  // reference keeps it, as its own do; it ends with that program.
   template <typename Actor>
   ActorRef<Actor> GetActor(std::string_view name);
 
@@ -302,6 +310,8 @@ class Runtime {
   SpecHeader HeaderFor(const CallOptions& options) const;
   static std::string SchedulingFor(const CallOptions& options);
   SpecHeader HeaderFor(const ActorOptions& options) const;
+  // Of a detached actor of a cluster: who will own it, which is kept until the call is made.
+  ObjectHandle AssignOwner(SpecHeader& header);
   static std::string SchedulingFor(const ActorOptions& options);
   // Gives the header its ids and its parent, unless it has a task already.
   void Submit(const Function& function, SpecHeader& header, std::string_view scheduling,
@@ -441,6 +451,7 @@ ActorRef<Actor> Runtime::CreateActor(const ActorOptions& options, const Argument
   SpecHeader header = HeaderFor(options);
   header.task = client_->Caller().NextCall();
   header.actor = ActorOf(header.task);
+  const ObjectHandle owner = AssignOwner(header);
   if (header.checkpoint_every > 0 && !kActorType<Actor>.checkpointable()) {
     FailCheckpoint(CompilerName<Actor>());
   }

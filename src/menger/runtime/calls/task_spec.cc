@@ -75,7 +75,8 @@ void TaskSpec::Validate(std::span<const std::byte> bytes, CallKind last) {
   if (header.stream_ahead > 0 && (header.results != 1 || !streams)) {
     throw DataLoss("call {} is a stream with {} results", ToString(header.task), header.results);
   }
-  for (const std::size_t flag : {offsetof(SpecHeader, retry_errors), offsetof(SpecHeader, named)}) {
+  for (const std::size_t flag : {offsetof(SpecHeader, retry_errors), offsetof(SpecHeader, named),
+                                 offsetof(SpecHeader, detached)}) {
     if (bytes[flag] > std::byte{1}) {
       throw DataLoss("a flag of call {} is {}", ToString(header.task),
                      static_cast<int>(bytes[flag]));

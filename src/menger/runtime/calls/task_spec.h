@@ -42,7 +42,7 @@ struct SpecHeader {
   std::uint64_t callee = 0;
   ActorId actor;  // Of kConstruct and kMethod.
   // Of kMethod: result 0 of the actor's construction. Of a call in a placement group: result 0 of
-  // what reserves it.
+  // what reserves it. Of another process's: what it gives there is that one's.
   ObjectId home;
   std::int64_t time_limit = 0;   // Nanoseconds that one run may take; 0: no limit.
   std::uint32_t scheduling = 0;  // Bytes of the text; see scheduling().
@@ -55,6 +55,7 @@ struct SpecHeader {
   std::uint16_t restarts = 0;          // Of kConstruct: how often a lost actor is made again.
   std::uint32_t checkpoint_every = 0;  // Of kConstruct: calls between checkpoints; 0: none.
   std::uint16_t concurrency = 1;       // Of kConstruct: calls that the actor does at once.
+  bool detached = false;               // Of kConstruct: it lives until it is killed.
   std::uint32_t stream_ahead = 0;      // Of a stream: items that may wait for its reader; else 0.
   std::uint32_t contained = 0;         // References inside the values.
 };

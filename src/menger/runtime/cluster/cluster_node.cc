@@ -10,6 +10,7 @@
 #include "menger/runtime/cluster/cluster_metrics.h"
 #include "menger/runtime/cluster/describe_program.h"
 #include "menger/runtime/cluster/guest_programs.h"
+#include "menger/runtime/cluster/keeper.h"
 #include "menger/runtime/cluster/lane_switch.h"
 #include "menger/runtime/cluster/member_loop.h"
 #include "menger/runtime/cluster/name_directory.h"
@@ -27,6 +28,7 @@ namespace {
 using Role = LocalNode::Place::Role;
 
 constexpr std::chrono::milliseconds kLeaveMax{2'000};
+constexpr std::chrono::seconds kNamesMax{5};
 constexpr std::chrono::milliseconds kFarewellMax{300};
 constexpr std::chrono::milliseconds kLinesMax{500};  // Of workers that have printed them by then.
 
@@ -77,6 +79,7 @@ class ClusterNode::State {
 
   // ---- Joining.
   void Open();
+  std::unique_ptr<ProgramServer> MakeProgramServer() const;
   void Join();
   void CheckJob() const;
   LocalNode::Place PlaceOfNode();
@@ -85,6 +88,7 @@ class ClusterNode::State {
 
   // ---- By the thread of the streams, or of the loop.
   NodeStreams::Hooks StreamHooks();
+  NameDirectory::Hooks NameHooks();
   GuestPrograms::Hooks ProgramHooks();
   void Changed(const NodeChange& change);
   // `cause`: `why`, as it is counted.
@@ -133,8 +137,7 @@ void ClusterNode::State::Open() {
   }
   if (options_.role == Role::kDriver) {
     record_.job = options_.runtime.job != 0 ? options_.runtime.job : JobOf(record_.id);
-    program_server_ =
-        std::make_unique<ProgramServer>(DescribeProgram(options_.runtime.worker_program));
+    program_server_ = MakeProgramServer();
   }
   PeerStreamOptions streams{
       .own = {.node = record_.id}, .token = options_.access.token, .tls = options_.access.tls};
@@ -160,6 +163,16 @@ void ClusterNode::State::Open() {
   doubter_.store(loop_.get());
 }
 
+std::unique_ptr<ProgramServer> ClusterNode::State::MakeProgramServer() const {
+  if (!options_.program) {
+    return std::make_unique<ProgramServer>(DescribeProgram(options_.runtime.worker_program));
+  }
+  const KeptProgram& program = *options_.program;
+  return std::make_unique<ProgramServer>(program.manifest, [&program](const ProgramFile& file) {
+    return program.paths.at(file.content.hash);
+  });
+}
+
 void ClusterNode::State::Join() {
   const auto failure = [this] {
     const std::optional<Error> why = remote_store_ ? remote_store_->last_failure() : std::nullopt;
@@ -183,12 +196,8 @@ void ClusterNode::State::Join() {
   runtime.job = record_.job != 0 ? record_.job : JobOf(record_.id);
   runtime.resources = record_.resources;
   if (options_.role != Role::kNode) {
-    names_ = std::make_unique<NameDirectory>(
-        *store_,
-        [this](const NameQuestion& question, const NameAnswer& answer) {
-          if (LocalNode* const node = answering_.load()) node->NameAnswered(question, answer);
-        },
-        NameDirectory::Options{.lease = record_.epoch});
+    names_ = std::make_unique<NameDirectory>(*store_, NameHooks(),
+                                             NameDirectory::Options{.lease = record_.epoch});
   }
   node_ = new LocalNode(runtime, PlaceOfNode());
   answering_.store(node_);
@@ -236,6 +245,7 @@ LocalNode::Place ClusterNode::State::PlaceOfNode() {
                       ? [this](const NameQuestion& question) { names_->Ask(question); }
                       : std::function<void(const NameQuestion&)>(),
       .members = [this] { return Nodes(); },
+      .names = [this] { return NamesIn(*store_, Deadline::After(kNamesMax)); },
       .add_metrics = [this](MetricsText& text) { AddMetrics(Counts(), text); }};
 }
 
@@ -270,8 +280,33 @@ QuestionServer::Answer ClusterNode::State::Answers() {
   return [this](std::string_view question, FunctionRef<void(std::string_view)> write) {
     LocalNode* const node = answering_.load();
     if (node == nullptr) throw Unavailable("it is about to join the cluster");
+    if (const std::optional<std::string> program = ProgramOfKeepQuestion(question)) {
+      if (!options_.keep) throw InvalidArgument("this process keeps no detached actors");
+      return write(options_.keep(*program));
+    }
     node->Answer(question, write);
   };
+}
+
+NameDirectory::Hooks ClusterNode::State::NameHooks() {
+  NameDirectory::Hooks hooks{.on_answer =
+                                 [this](const NameQuestion& question, const NameAnswer& answer) {
+                                   if (LocalNode* const node = answering_.load())
+                                     node->NameAnswered(question, answer);
+                                 },
+                             .has_met =
+                                 [this](const NodeLife& life) {
+                                   LocalNode* const node = answering_.load();
+                                   if (node == nullptr || node->HasMet(life)) return true;
+                                   loop_->Hint();
+                                   return false;
+                                 }};
+  if (!options_.program) {
+    hooks.find_keeper = [this] {
+      return AskForKeeper(options_.access, loop_->Nodes(), record_.address);
+    };
+  }
+  return hooks;
 }
 
 GuestPrograms::Hooks ClusterNode::State::ProgramHooks() {

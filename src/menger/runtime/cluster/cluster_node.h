@@ -3,11 +3,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "menger/runtime/calls/runtime_options.h"
 #include "menger/runtime/cluster/cluster_access.h"
+#include "menger/runtime/cluster/program_fetcher.h"
 #include "menger/runtime/control/membership.h"
 #include "menger/runtime/driver/local_node.h"
 
@@ -28,6 +30,11 @@ struct ClusterNodeOptions {
   RuntimeOptions runtime;
   MembershipOptions membership;
   std::string cache_folder;  // Of programs; "": DefaultProgramCacheFolder().
+  // Of a driver whose workers run another process's program: that, instead of this one's own.
+  std::optional<KeptProgram> program;
+  // Of a head: has a keeper (keeper.h) started for the program at that address, and says what has
+  // become of it, as the question kKeepQuestion is answered. Empty: there are none.
+  std::function<std::string(const std::string& program)> keep;
   // This node's life is over although nobody wished so: called once, on a thread of its own, which
   // must not end the node. The next thing to do is to end the process.
   std::function<void(const std::string& why)> on_over;

@@ -5,12 +5,18 @@
 
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/runtime/calls/client.h"
 #include "menger/runtime/net/wire_bytes.h"
 
 namespace menger {
+namespace {
 
-NameDirectory::NameDirectory(ControlStore& store, Answered answered, Options options)
-    : store_(store), answered_(std::move(answered)), options_(options) {
+constexpr std::chrono::milliseconds kPause{10};
+
+}  // namespace
+
+NameDirectory::NameDirectory(ControlStore& store, Hooks hooks, Options options)
+    : store_(store), hooks_(std::move(hooks)), options_(options) {
   thread_ = Thread({.name = "names"}, [this] { Run(); });
 }
 
@@ -45,7 +51,7 @@ void NameDirectory::Run() {
       LogWarning("the control store of the cluster does not say whose the name '{}' is: {}",
                  question->name, error.what());
     }
-    if (question->kind != NameQuestion::Kind::kRelease) answered_(*question, answer);
+    if (question->kind != NameQuestion::Kind::kRelease) hooks_.on_answer(*question, answer);
   }
 }
 
@@ -71,7 +77,39 @@ std::optional<NamedActor> NameDirectory::Answer(const NameQuestion& question) {
     case NameQuestion::Kind::kLookUp:
       break;
   }
-  return LookUp(question.name).first;
+  if (question.name == Client::kKeeperName) return FindKeeper();
+  std::optional<NamedActor> holder = LookUp(question.name).first;
+  // It may have joined a moment ago, or be gone since longer than that.
+  if (holder && !AwaitMet(holder->object)) holder.reset();
+  return holder;
+}
+
+std::optional<NamedActor> NameDirectory::FindKeeper() {
+  if (!hooks_.find_keeper) return std::nullopt;
+  const Deadline deadline = Deadline::After(options_.keeper_max);
+  do {
+    const std::optional<ForeignName> keeper = hooks_.find_keeper();
+    if (keeper && AwaitMet(*keeper)) return NamedActor{.object = *keeper};
+  } while (!deadline.expired() && Pause());
+  throw DeadlineExceeded("no process that owns detached actors began in time");
+}
+
+bool NameDirectory::AwaitMet(const ForeignName& name) {
+  if (!hooks_.has_met) return true;
+  const Deadline deadline = Deadline::After(options_.try_max);
+  while (!hooks_.has_met({name.node, name.epoch})) {
+    if (deadline.expired() || !Pause()) return false;
+  }
+  return true;
+}
+
+bool NameDirectory::Pause() {
+  MutexLock lock(shared_->mutex);
+  shared_->changed.wait_for(lock.native(), kPause, [this] {
+    shared_->mutex.AssertHeld();
+    return shared_->stopping;
+  });
+  return !shared_->stopping;
 }
 
 std::optional<NamedActor> NameDirectory::Claim(const NameQuestion& question) {
@@ -139,6 +177,15 @@ StoreResult NameDirectory::Do(const StoreOperation& operation) {
 }
 
 // ---- The records.
+
+std::vector<std::string> NamesIn(ControlStore& store, const Deadline& deadline) {
+  const std::string prefix = KeyOfActor("");
+  std::vector<std::string> names;
+  for (const StoreRecord& record : ScanAll(store, StoreTable::kNames, prefix, deadline)) {
+    if (!record.expired) names.push_back(record.key.substr(prefix.size()));
+  }
+  return names;
+}
 
 std::string KeyOfActor(std::string_view name) {
   constexpr std::string_view kPrefix("\0actor/", 7);

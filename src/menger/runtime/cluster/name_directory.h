@@ -11,10 +11,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "menger/base/mutex.h"
 #include "menger/base/thread.h"
 #include "menger/runtime/control/control_store.h"
+#include "menger/runtime/net/handshake.h"
 #include "menger/runtime/node/shared_names.h"
 
 namespace menger {
@@ -23,21 +25,33 @@ namespace menger {
 // store has them in StoreTable::kNames, under KeyOfActor(name). A record belongs to the lease of
 // who has claimed the name: it is worth nothing once that is over.
 //
-// One question after the other, in their order, on a thread of its own: whoever asks may hold a
-// lock. What the store does not say in time is tried again, for a claim may have been made.
+// The keeper of this process's program, which owns its detached actors, is found by a name, too
+// (Client::kKeeperName).
+//
+// Whoever is found is known here: calls can be made of his actors at once. One question after the
+// other, in their order, on a thread of its own: whoever asks may hold a lock. What the store does
+// not say in time is tried again, for a claim may have been made.
 class NameDirectory {
  public:
   // By the thread, without a lock.
-  using Answered = std::function<void(const NameQuestion& question, const NameAnswer& answer)>;
+  struct Hooks {
+    std::function<void(const NameQuestion& question, const NameAnswer& answer)> on_answer;
+    // Whether this process has met that one. May be empty: it has.
+    std::function<bool(const NodeLife& life)> has_met;
+    // What stands for the keeper, which is started if there is none; nothing while that takes.
+    // Throws where there can be none. Empty: this process owns its detached actors itself.
+    std::function<std::optional<ForeignName>()> find_keeper;
+  };
 
   struct Options {
     LeaseEpoch lease = 0;                                        // Of this process.
     std::chrono::nanoseconds try_max = std::chrono::seconds(5);  // Each of so many.
     int tries = 3;
+    std::chrono::nanoseconds keeper_max = std::chrono::seconds(30);  // Until there is one.
   };
 
   // `store` outlives this.
-  NameDirectory(ControlStore& store, Answered answered, Options options);
+  NameDirectory(ControlStore& store, Hooks hooks, Options options);
   ~NameDirectory();  // Stops.
   NameDirectory(const NameDirectory&) = delete;
   NameDirectory& operator=(const NameDirectory&) = delete;
@@ -61,6 +75,9 @@ class NameDirectory {
   void Run();
   std::optional<NameQuestion> Next();  // Nothing: it is to stop.
   std::optional<NamedActor> Answer(const NameQuestion& question);
+  std::optional<NamedActor> FindKeeper();
+  bool AwaitMet(const ForeignName& name);
+  bool Pause();  // A little; false: it is to stop.
   std::optional<NamedActor> Claim(const NameQuestion& question);
   void Release(const NameQuestion& question);
   // Whose the name is, by a record that counts, and of which version the record is.
@@ -69,11 +86,14 @@ class NameDirectory {
   StoreResult Do(const StoreOperation& operation);
 
   ControlStore& store_;
-  const Answered answered_;
+  const Hooks hooks_;
   const Options options_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   Thread thread_;
 };
+
+// Those that somebody has. Throws what the store does not answer with.
+std::vector<std::string> NamesIn(ControlStore& store, const Deadline& deadline);
 
 // That no node's name can be.
 std::string KeyOfActor(std::string_view name);

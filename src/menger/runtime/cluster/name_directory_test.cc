@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/runtime/calls/client.h"
 #include "menger/runtime/control/embedded_store.h"
 #include "menger/runtime/control/store_testing.h"
 
@@ -54,12 +55,18 @@ class NameDirectoryTest : public testing::Test {
   struct Program {
     Program(ControlStore& store, LeaseEpoch lease)
         : directory(store,
-                    [this](const NameQuestion& question, const NameAnswer& answer) {
-                      const MutexLock lock(mutex);
-                      answers.emplace_back(question, answer);
-                      changed.notify_all();
-                    },
-                    {.lease = lease}) {}
+                    {.on_answer =
+                         [this](const NameQuestion& question, const NameAnswer& answer) {
+                           const MutexLock lock(mutex);
+                           answers.emplace_back(question, answer);
+                           changed.notify_all();
+                         },
+                     .has_met = [this](const NodeLife&) { return met.load() && met-- > 0; },
+                     .find_keeper = [this]() -> std::optional<ForeignName> {
+                       if (keeper_starts-- > 0) return std::nullopt;
+                       return ActorNumber(9).object;
+                     }},
+                    {.lease = lease, .try_max = std::chrono::milliseconds(300)}) {}
     // Whose it says the name is: the number of an actor, 0 for nobody's, -1 where it cannot say.
     int Ask(Kind kind, const std::string& name, std::uint64_t number = 0) {
       directory.Ask({.kind = kind, .name = name, .actor = ActorNumber(number)});
@@ -75,6 +82,8 @@ class NameDirectoryTest : public testing::Test {
     Mutex mutex;
     std::condition_variable changed;
     std::vector<std::pair<NameQuestion, NameAnswer>> answers;
+    std::atomic<int> met{1'000'000};  // So often it has met whom it is asked for, and then not.
+    std::atomic<int> keeper_starts{0};
     NameDirectory directory;
   };
 
@@ -124,6 +133,29 @@ TEST_F(NameDirectoryTest, AClaimWhoseAnswerIsLostIsOnesOwn) {
   EXPECT_EQ(one.Ask(Kind::kLookUp, "a @b"), -1);
   forgetful.lost = 0;
   EXPECT_EQ(one.Ask(Kind::kLookUp, "a @b"), 1);
+}
+
+TEST_F(NameDirectoryTest, WhoIsFoundHasBeenMet) {
+  Program one(store_, Lease("one"));
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+  Program two(store_, Lease("two"));
+  two.met = 0;
+  EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 0);
+  two.met = 1;
+  EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 1);
+  EXPECT_EQ(NamesIn(store_, testing_stores::Soon()), std::vector<std::string>{"a @b"});
+}
+
+TEST_F(NameDirectoryTest, TheKeeperIsFoundOnceItIsThere) {
+  Program one(store_, Lease("one"));
+  one.keeper_starts = 2;
+  one.directory.Ask({.kind = Kind::kLookUp, .name = Client::kKeeperName});
+  MutexLock lock(one.mutex);
+  one.changed.wait(lock.native(), [&one] { return !one.answers.empty(); });
+  const NameAnswer& answer = one.answers.front().second;
+  ASSERT_TRUE(answer.holder.has_value());
+  EXPECT_EQ(answer.holder->object.object, ActorNumber(9).object.object);
+  EXPECT_EQ(one.keeper_starts, -1);
 }
 
 TEST_F(NameDirectoryTest, ARecordThatIsNoneIsNobodys) {

@@ -103,6 +103,11 @@ ProgramCache::ProgramCache(ProgramCacheOptions options)
 
 ReadyProgram ProgramCache::Prepare(const ProgramManifest& manifest, const ProgramSource& source,
                                    const Deadline& deadline) const {
+  if (manifest.copied && options_.in_place) {
+    ProgramCacheOptions copying = options_;
+    copying.in_place = false;
+    return ProgramCache(copying).Prepare(manifest, source, deadline);
+  }
   CheckProgramVersion(manifest.version);
   ReadyProgram ready{.program = {.arguments = manifest.arguments,
                                  .variables = manifest.variables,

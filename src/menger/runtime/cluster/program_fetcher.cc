@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/base/log.h"
 #include "menger/runtime/cluster/program_letters.h"
 
 namespace menger {
@@ -149,17 +150,57 @@ ProgramFetcher::~ProgramFetcher() = default;
 
 ReadyProgram ProgramFetcher::Fetch(PeerStreams& streams, const std::string& address,
                                    const ProgramCache& cache, const Deadline& deadline) {
+  ReadyProgram ready;
+  Converse(streams, address, deadline, [&](Conversation& driver) {
+    ready = cache.Prepare(
+        driver.AskManifest(deadline),
+        [&](const ProgramFile& file, const TakeBytes& take) {
+          driver.AskFile(file, take, deadline);
+        },
+        deadline);
+  });
+  return ready;
+}
+
+KeptProgram ProgramFetcher::FetchFiles(PeerStreams& streams, const std::string& address,
+                                       const CacheFolder& folder, const Deadline& deadline) {
+  KeptProgram kept;
+  Converse(streams, address, deadline, [&](Conversation& driver) {
+    kept.manifest = driver.AskManifest(deadline);
+    kept.manifest.copied = true;
+    const FileDescriptor lock = folder.Lock(deadline);
+    for (const ProgramFile& file : std::exchange(kept.manifest.files, {})) {
+      FetchFile(driver, file, folder, deadline, kept);
+    }
+  });
+  return kept;
+}
+
+void ProgramFetcher::FetchFile(Conversation& driver, const ProgramFile& file,
+                               const CacheFolder& folder, const Deadline& deadline,
+                               KeptProgram& kept) {
+  try {
+    kept.paths[file.content.hash] =
+        folder.Store(file, [&](const ProgramFile& wanted, const TakeBytes& take) {
+          driver.AskFile(wanted, take, deadline);
+        });
+    kept.manifest.files.push_back(file);
+  } catch (const Error& error) {
+    const bool is_other =
+        error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kNotFound;
+    if (!is_other || file.role != ProgramFile::Role::kFolderFile) throw;
+    LogWarning("detached actors of the program do without a file of its folder: {}", error.what());
+  }
+}
+
+void ProgramFetcher::Converse(PeerStreams& streams, const std::string& address,
+                              const Deadline& deadline,
+                              const std::function<void(Conversation&)>& ask) {
   const std::shared_ptr<Conversation> conversation = Connect(streams, address);
   try {
     conversation->WaitOpen(deadline);
-    ReadyProgram ready = cache.Prepare(
-        conversation->AskManifest(deadline),
-        [&](const ProgramFile& file, const TakeBytes& take) {
-          conversation->AskFile(file, take, deadline);
-        },
-        deadline);
+    ask(*conversation);
     conversation->Leave();
-    return ready;
   } catch (...) {
     conversation->Leave();
     throw;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -15,6 +16,12 @@ namespace menger {
 // A node's end of the lane kFiles: has the programs of drivers brought here, where they are not
 // here already. Like every owner of streams it lives until their service has ended, and then no
 // Fetch may be under way.
+// All of a driver's program but the program: what it is, and where its files lie, by their content.
+struct KeptProgram {
+  ProgramManifest manifest;
+  std::map<ContentHash, std::string> paths;
+};
+
 class ProgramFetcher final : public PeerStreamOwner {
  public:
   ProgramFetcher();
@@ -33,6 +40,10 @@ class ProgramFetcher final : public PeerStreamOwner {
   // ProgramCache::Prepare. What had come whole by then is kept for the next attempt.
   ReadyProgram Fetch(PeerStreams& streams, const std::string& address, const ProgramCache& cache,
                      const Deadline& deadline);
+  // The same without Prepare: for who passes it on to others, from `folder`, when the driver is
+  // gone (ProgramManifest::copied). As Prepare it leaves out what has changed meanwhile.
+  KeptProgram FetchFiles(PeerStreams& streams, const std::string& address,
+                         const CacheFolder& folder, const Deadline& deadline);
 
  private:
   class Conversation;
@@ -43,6 +54,11 @@ class ProgramFetcher final : public PeerStreamOwner {
   void Ended(PeerStream& stream, const Error& why) override;
   void Failed(const std::string& address, const Error& why) override;
 
+  static void FetchFile(Conversation& driver, const ProgramFile& file, const CacheFolder& folder,
+                        const Deadline& deadline, KeptProgram& kept);
+  // Asks over a stream of its own, and closes it.
+  void Converse(PeerStreams& streams, const std::string& address, const Deadline& deadline,
+                const std::function<void(Conversation&)>& ask);
   std::shared_ptr<Conversation> Connect(PeerStreams& streams, const std::string& address);
   std::shared_ptr<Conversation> Find(PeerStream& stream);
 

@@ -188,7 +188,7 @@ void CheckProgramVersion(std::string_view of_driver) {
 
 std::vector<std::byte> EncodeManifest(const ProgramManifest& manifest) {
   // Names all fields, so that one more does not compile until it travels, too.
-  const auto& [version, arguments, variables, memory, folder, folder_is, unshipped, files] =
+  const auto& [version, arguments, variables, memory, folder, folder_is, unshipped, copied, files] =
       manifest;
   WireWriter writer;
   writer.AddText(version);
@@ -203,6 +203,7 @@ std::vector<std::byte> EncodeManifest(const ProgramManifest& manifest) {
   writer.AddText(folder);
   writer.Add(static_cast<std::uint8_t>(folder_is));
   writer.AddText(unshipped);
+  writer.AddFlag(copied);
   writer.Add(static_cast<std::uint32_t>(files.size()));
   for (const ProgramFile& file : files) AddFile(writer, file);
   if (writer.bytes().size() > kManifestBytesMax) {
@@ -235,6 +236,7 @@ ProgramManifest DecodeManifest(std::span<const std::byte> bytes) {
   manifest.folder = TakePlainText(reader, "folder");
   manifest.folder_is = reader.TakeEnumerator(ProgramManifest::Folder::kShipped, "folder_is");
   manifest.unshipped = TakePlainText(reader, "unshipped");
+  manifest.copied = reader.TakeFlag("copied");
   manifest.files.resize(TakeCountAtMost(reader, kManifestFilesMax, kFileBytesMin, "files"));
   for (ProgramFile& file : manifest.files) file = TakeFile(reader);
   reader.Finish();

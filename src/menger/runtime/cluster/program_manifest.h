@@ -44,6 +44,7 @@ struct ProgramManifest {
   std::string folder;  // Absolute, or "" where there is none, which is kIfThere.
   Folder folder_is = Folder::kIfThere;
   std::string unshipped;
+  bool copied = false;  // Nodes use none of its files in place: they may go while it runs.
   std::vector<ProgramFile> files;
 
   bool operator==(const ProgramManifest&) const = default;

@@ -78,6 +78,8 @@ class LocalNode final : public Client, private NodeEffects {
     // Members of the cluster, as far as this one knows, itself first: for whoever asks the job, not
     // under the lock. May be empty.
     std::function<std::vector<NodeRecord>()> members;
+    // Names of actors that all nodes share, of those that live; likewise.
+    std::function<std::vector<std::string>()> names;
     // Adds what is known of the cluster to the node's metrics; likewise.
     std::function<void(MetricsText& text)> add_metrics;
   };
@@ -115,6 +117,7 @@ class LocalNode final : public Client, private NodeEffects {
   // `job`: of a node whose calls' workers run a program of their own, which SetProgram names, or
   // CannotServe says why it cannot be had; 0: they run what this node's do.
   void Meet(const NodeLife& node, const Resources& total, std::uint64_t job = 0);
+  bool HasMet(const NodeLife& node);
   void SetProgram(const NodeLife& node, const GuestProgram& program);
   void CannotServe(const NodeLife& node, const std::string& why);
   // False if it was no neighbour.
@@ -157,7 +160,8 @@ class LocalNode final : public Client, private NodeEffects {
   std::string Calls();    // Those that are not done, as JSON.
   std::string Nodes();  // Of the cluster, as JSON; there are none where this is one machine alone.
   void WriteTimeline(FunctionRef<void(std::string_view piece)> write);
-  // One of these, by its name: "status", "calls", "nodes", "metrics" or "timeline". Throws
+  std::string Names();  // Of actors that all nodes share, as JSON; likewise.
+  // One of these, by its name: "status", "calls", "nodes", "names", "metrics" or "timeline". Throws
   // InvalidArgument for another.
   void Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write);
 

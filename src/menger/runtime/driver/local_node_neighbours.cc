@@ -39,6 +39,12 @@ void LocalNode::Meet(const NodeLife& node, const Resources& total, std::uint64_t
   });
 }
 
+bool LocalNode::HasMet(const NodeLife& node) {
+  bool has_met = true;  // Of one that ends nobody is needed any longer.
+  TellNeighbours([&](Neighbours& neighbours) { has_met = neighbours.FindPeer(node) != nullptr; });
+  return has_met;
+}
+
 void LocalNode::SetProgram(const NodeLife& node, const GuestProgram& program) {
   TellNeighbours([&](Neighbours& neighbours) {
     Peer* const peer = neighbours.FindPeer(node);

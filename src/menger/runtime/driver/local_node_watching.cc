@@ -1,6 +1,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "menger/base/child_process.h"
 #include "menger/base/log.h"
@@ -176,14 +178,22 @@ std::string LocalNode::Nodes() {
   return ToJson(place_ && place_->members ? place_->members() : std::vector<NodeRecord>());
 }
 
+std::string LocalNode::Names() {
+  const nlohmann::json json = {
+      {"names", place_ && place_->names ? place_->names() : std::vector<std::string>()}};
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
+}
+
 void LocalNode::Answer(std::string_view question, FunctionRef<void(std::string_view piece)> write) {
   if (question == "status") return write(ToJson(Status()));
   if (question == "calls") return write(Calls());
   if (question == "nodes") return write(Nodes());
+  if (question == "names") return write(Names());
   if (question == "metrics") return write(Metrics());
   if (question == "timeline") return WriteTimeline(write);
   throw InvalidArgument(
-      "it knows nothing of '{}', only of status, calls, nodes, metrics and timeline", question);
+      "it knows nothing of '{}', only of status, calls, nodes, names, metrics and timeline",
+      question);
 }
 
 // A job that nobody can look at runs as well.

@@ -241,6 +241,7 @@ menger_callable* menger_runtime_callable(menger_runtime* runtime,
                                        .group = group,
                                        .bundle = bundle,
                                        .name = callable->name,
+                                       .detached = options->detached != 0,
                                        .restarts = options->restarts,
                                        .call_retries = options->retries,
                                        .concurrency = options->concurrency};
@@ -306,6 +307,7 @@ menger_reference* menger_runtime_create(menger_runtime* runtime, const menger_ca
     header.task = ClientOf(runtime).Caller().NextCall();
     header.actor = menger::ActorOf(header.task);
     *actor = menger::ToC(header.actor);
+    const ObjectHandle owner = RuntimeOf(runtime).AssignOwner(header);
     ObjectHandle object;
     Submit(RuntimeOf(runtime), {*callable, {value, bytes}, {arguments, argument_count}}, header,
            {&object, 1});

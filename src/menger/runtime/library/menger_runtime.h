@@ -95,6 +95,7 @@ typedef struct {
   int32_t restarts;  // Of a construction.
   int32_t retry_errors;
   int32_t concurrency;             // Of a construction: calls that the actor does at once.
+  int32_t detached;                // Of a construction: see ActorOptions::detached.
   menger_id actor;                 // Of a method,
   menger_reference* actor_object;  // with what its construction gave.
   // Of others: the placement group of which they take what they need, or null, with how many
@@ -199,9 +200,10 @@ int32_t menger_runtime_kill(menger_runtime* runtime, const menger_id* actor,
 menger_reference* menger_runtime_find(menger_runtime* runtime, const char* name, menger_id* actor,
                                       int32_t* of_another);
 
-// Asks the job of that process ("4711"; "": the only one that runs) for "status", "timeline" or
-// "nodes": who is in its cluster, itself first. `take` gets the answer, which is JSON, piece by
-// piece. The process may also be a node of a cluster, which knows of "nodes" as its drivers do.
+// Asks the job of that process ("4711"; "": the only one that runs) for "status", "timeline",
+// "nodes": who is in its cluster, itself first, or "names": of actors that all of it share. `take`
+// gets the answer, which is JSON, piece by piece. The process may also be a node of a cluster,
+// which knows of "nodes" and "names" as its drivers do.
 int32_t menger_runtime_ask(const char* process, const char* question, double timeout_seconds,
                            void (*take)(const char* piece, uint64_t bytes));
 

@@ -41,6 +41,7 @@ bool Actors::Declare(Task& construction) {
     actor->name = construction.spec->name();
     by_name_.emplace(actor->name, actor.get());
   }
+  if (header.detached) node_.objects.AddReferrer(kDriver, *construction.results.front());
   Actor& declared = *actors_.emplace(header.actor, std::move(actor)).first->second;
   node_.effects.ActorChanged(declared);
   node_.names.Claim(declared);
@@ -364,6 +365,7 @@ std::vector<Task*> Actors::TakeCalls(Actor& actor, std::vector<Task*>& calls) {
 Worker* Actors::EndLife(Actor& actor) {
   node_.states.Enter(actor.state, Actor::State::kDead);
   node_.notes.NoteActor(NodeEventKind::kActorEnded, actor);
+  if (actor.construction->header().detached) node_.objects.DropReferrer(kDriver, *actor.object);
   if (!actor.name.empty()) {
     by_name_.erase(actor.name);
     node_.names.Release(actor);

@@ -1,6 +1,8 @@
 #include "menger/runtime/node/foreign_objects.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -270,9 +272,20 @@ void ForeignObjects::Freed(Object& object) {
 // ---- Calls of others' actors.
 
 bool ForeignObjects::IsForAnother(const SpecHeader& header) const {
-  if (header.kind != CallKind::kMethod || records_.empty()) return false;
+  const bool may_be = header.kind == CallKind::kMethod || header.detached;
+  if (!may_be || records_.empty()) return false;
   const Object* const home = node_.objects.Find(header.home);
   return home != nullptr && home->foreign && !Find(*home)->orphan;
+}
+
+// As its owner is to make it: what is to be his is at home there.
+Payload ForeignObjects::BytesFor(const TaskSpec& spec) {
+  Payload bytes = Payload::Copy(spec.bytes());
+  if (spec.header().kind != CallKind::kMethod) {
+    constexpr ObjectId kNowhere;
+    std::memcpy(bytes.fill().data() + offsetof(SpecHeader, home), &kNowhere, sizeof(kNowhere));
+  }
+  return bytes;
 }
 
 void ForeignObjects::Forward(ProcessIndex process, const Worker* worker, const TaskSpec& spec) {
@@ -302,7 +315,7 @@ void ForeignObjects::Forward(ProcessIndex process, const Worker* worker, const T
     references.push_back(&node_.objects.FindOrMake(id));
   }
   for (Object* const object : references) node_.objects.Hold(*object);
-  calls_[owner].push_back({header.task, Payload::Copy(spec.bytes()), std::move(references)});
+  calls_[owner].push_back({header.task, BytesFor(spec), std::move(references)});
   MakeCalls(owner);
 }
 

@@ -55,7 +55,8 @@ class ForeignObjects {
   // Of an owner that is gone the object is an error at once.
   void Ask(Object& object);
   void Fetch(Object& object);
-  // The call is one of another's actor. `worker`: whose call makes it, if any.
+  // The call is one of another's actor, or makes one that shall be another's. `worker`: whose call
+  // makes it, if any.
   bool IsForAnother(const SpecHeader& header) const;
   void Forward(ProcessIndex process, const Worker* worker, const TaskSpec& spec);
   void Cancel(Object& object, bool force);
@@ -128,6 +129,7 @@ class ForeignObjects {
   void Fail(Object& object, FailureKind kind, const std::string& text);
   void Referred(const PeerMessage& message);
   void ValueCame(Peer& owner, const PeerMessage& message);
+  static Payload BytesFor(const TaskSpec& spec);
   void MakeResult(const Peer& owner, ProcessIndex process, const Worker* worker,
                   const TaskSpec& spec, std::uint32_t index);
   bool MayBeTold(std::span<Object* const> objects) const;

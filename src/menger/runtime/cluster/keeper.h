@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "menger/runtime/cluster/cluster_access.h"
+#include "menger/runtime/control/node_record.h"
+#include "menger/runtime/node/peer_message.h"
+
+namespace menger {
+
+// Detached actors outlive the program that makes them, so another process must own them: its
+// keeper. It is a driver of the cluster like the program, with the same files and variables but
+// without a main of its own; it makes the actors when the program asks for that, calls them for
+// whoever finds them by their names, makes them again when their nodes die, and ends when the
+// program has left and none of them lives.
+//
+// The head starts it when a program makes its first detached actor: the program asks the head
+// (kKeepQuestion, on the lane of questions), the head starts a process, `menger node keep`, which
+// says what stands for it.
+
+// What a keeper is told, and tells.
+struct KeeperOptions {
+  ClusterAccess access;
+  std::string program;       // The address of the driver.
+  std::string cache_folder;  // Where the program's files lie meanwhile, in a folder of their own.
+  // It is ready: what stands for it.
+  std::function<void(const ForeignName& keeper)> on_ready;
+  std::function<bool()> is_stopped;
+};
+
+// Does all of that; returns when it has nothing to keep, or is stopped. Throws Unavailable where
+// the program or the cluster is gone.
+void Keep(const KeeperOptions& options);
+
+// ---- What programs and head say to each other of keepers.
+
+inline constexpr std::string_view kKeepQuestion = "keep ";  // Then the program's address.
+inline constexpr std::string_view kKeeperStarts = "starts";
+
+std::optional<std::string> ProgramOfKeepQuestion(std::string_view question);
+
+// "node NODE EPOCH OBJECT"
+std::string Describe(const ForeignName& keeper);
+// Nothing, if `text` is none.
+std::optional<ForeignName> DecodeKeeper(std::string_view text);
+
+// Asks the head, who is among `nodes`. Nothing while the keeper starts. Throws what the head
+// answers, or Unavailable.
+std::optional<ForeignName> AskForKeeper(const ClusterAccess& access,
+                                        const std::vector<NodeRecord>& nodes,
+                                        const std::string& program);
+
+}  // namespace menger
