@@ -57,6 +57,10 @@ TEST(ProgramCacheTest, WhatIsInPlaceIsUsedWhereItLies) {
   EXPECT_THAT(own.program.arguments, ElementsAre(fs::read_symlink("/proc/self/exe").string()));
   EXPECT_EQ(own.program.folder, fs::current_path());
   EXPECT_THAT(source.asked, IsEmpty());
+  ProgramManifest kept = DescribeProgram(program);
+  kept.copied = true;
+  const ReadyProgram copied = cache.Prepare(kept, source.Get(), SoonEnough());
+  EXPECT_THAT(copied.program.folder, StartsWith(folder / "cache"));
 }
 
 TEST(ProgramCacheTest, WhatIsNotInPlaceIsCopiedOnceForAll) {

@@ -52,7 +52,9 @@ TEST(ProgramManifestTest, WhatIsEncodedIsDecoded) {
   needed.files.clear();
   needed.folder_is = ProgramManifest::Folder::kNeeded;
   needed.unshipped = "it has more than 2000 files";
-  for (const ProgramManifest& manifest : {OfImage(), OfScript(), needed}) {
+  ProgramManifest kept = OfImage();
+  kept.copied = true;
+  for (const ProgramManifest& manifest : {OfImage(), OfScript(), needed, kept}) {
     EXPECT_EQ(DecodeManifest(EncodeManifest(manifest)), manifest);
   }
 }

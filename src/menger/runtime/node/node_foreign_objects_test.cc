@@ -240,6 +240,36 @@ TEST_F(ForeignObjectsTest, WhatNamedAnObjectIsKeptUntilItsOwnerKnows) {
   ExpectNothingLeft();
 }
 
+TEST_F(ForeignObjectsTest, AnActorThatShallBeAnothersIsMadeThere) {
+  const ObjectId keeper = a().Put(World::Small());
+  Refer(1, a().Name(keeper));
+  DeliverAll();
+  SpecHeader header{
+      .kind = CallKind::kConstruct, .home = keeper, .retries = 0, .detached = true};
+  header.parent = b().root;
+  header.task = ChildTask(RunOf(b().root, 0), 77);
+  header.actor = ActorOf(header.task);
+  const SpecHeader method{.kind = CallKind::kMethod,
+                          .actor = header.actor,
+                          .home = ResultOf(header.task, 0),
+                          .retries = 0};
+  SpecBuilder builder(header, 0, {}, "cpu=0", "actor", 0);
+  b().machine.Submit(kDriver, builder.Finish());
+  const Call called = b().CallOf({}, method);
+  EXPECT_EQ(b().Begin().lease, 0u);
+  DeliverAll();
+  a().FinishAll();
+  b().Get(called.result());
+  DeliverAll();
+  EXPECT_EQ(b().State(called.result()), "value");
+  EXPECT_EQ(b().machine.FindActor(header.actor), nullptr);
+  // Who has asked for it ends; it does not.
+  End(1);
+  worlds[1].reset();
+  ASSERT_NE(a().machine.FindActor(header.actor), nullptr);
+  EXPECT_EQ(a().machine.FindActor(header.actor)->state, Actor::State::kAlive);
+}
+
 TEST_F(ForeignObjectsTest, ACallOfAnothersActorIsMadeThere) {
   const Call actor = a().Construct({.parent = a().root});
   a().FinishAll();

@@ -88,6 +88,20 @@ TEST(NodeMachineTest, AConstructionThatNoWorkerHadYetIsOfferedOnceWhereItsWorker
   world.ExpectNothingLeft();
 }
 
+TEST(NodeMachineTest, ADetachedActorLivesUntilItIsKilled) {
+  World world;
+  world.machine.StartWorkers();
+  const Call actor = world.Submit(
+      {.kind = CallKind::kConstruct, .retries = 0, .detached = true}, {}, {.scheduling = "cpu=0"});
+  world.Finish(world.Begin());
+  world.Forget(actor.result());
+  EXPECT_EQ(world.machine.FindActor(actor.actor)->state, Actor::State::kAlive);
+  world.machine.KillActor(*world.machine.FindActor(actor.actor), /*may_restart=*/false);
+  world.machine.Run();
+  EXPECT_EQ(world.machine.FindActor(actor.actor), nullptr);
+  world.ExpectNothingLeft();
+}
+
 TEST(NodeMachineTest, AConstructionThatIsNotBegunIsGivenToAnotherWorker) {
   World world;
   world.machine.StartWorkers();
