@@ -318,6 +318,22 @@ TEST(NodeWaitsTest, AWorkerThatCannotStartIsTheErrorOfWhoNeedsIt) {
 }
 
 // Of two classes with long queues on one CPU each has its turn, and an actor too.
+TEST(NodeWaitsTest, ClassesThatWaitForTheSameDoNotHoldBackEachOther) {
+  World world({.resources = Resources(1, 0), .workers = 1});
+  world.machine.StartWorkers();
+  std::vector<Call> calls = {world.Submit(), world.Submit()};
+  for (const char* const need : {"cpu=0.5", "cpu=0.25"}) {
+    world.machine.SetTime(static_cast<std::int64_t>(world.calls) * 1'000'000);
+    calls.push_back(world.Submit({}, {}, {.scheduling = need}));
+  }
+  const Running running = world.Begin();
+  world.machine.SetTime(40'000'000);
+  world.machine.Run();
+  world.Finish(running);
+  world.FinishAll();
+  for (const Call& call : calls) EXPECT_EQ(world.State(call.result()), "value");
+}
+
 TEST(NodeWaitsTest, ClassesAndActorsTakeTurns) {
   WaitingWorld world({.resources = Resources(1, 1), .workers = 1});
   for (int i = 0; i < 200; ++i) world.Submit();

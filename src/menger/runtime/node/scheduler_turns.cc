@@ -144,11 +144,14 @@ bool Scheduler::IdleAreForCalls() const {
   return static_cast<std::size_t>(waiting) >= idle_.size();
 }
 
+// Not by those who claim the same and came later: they would hold back each other for ever.
 bool Scheduler::IsHeldBack(const SchedulingClass& scheduling) const {
+  const bool claims = scheduling.calls.round == round_;
   return std::any_of(claims_.begin(), claims_.end(), [&](const SchedulingClass* claimed) {
     return (claimed->actors.round == round_ &&
             HoldsBack(claimed->actors, claimed->need, scheduling)) ||
            (claimed != &scheduling && claimed->calls.round == round_ &&
+            !(claims && scheduling.calls.since <= claimed->calls.since) &&
             HoldsBack(claimed->calls, claimed->need, scheduling));
   });
 }
