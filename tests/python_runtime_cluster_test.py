@@ -136,8 +136,8 @@ class Cluster(unittest.TestCase):
         head = get(where.options(resources={"node:__internal_head__": 0.01}).remote())
         self.assertEqual(head, next(node["NodeID"] for node in ray.nodes() if "first" in node["Resources"]))
         gone = scheduling_strategies.NodeAffinitySchedulingStrategy("00" * 16, soft=False)
-        with self.assertRaisesRegex(ValueError, head):
-            where.options(scheduling_strategy=gone).remote()
+        with self.assertRaisesRegex(ray.exceptions.TaskUnschedulableError, "node:0000.* is not there"):
+            get(where.options(scheduling_strategy=gone).remote())
         gone.soft = True
         self.assertIn(get(where.options(scheduling_strategy=gone).remote()), [node["NodeID"] for node in ray.nodes()])
 

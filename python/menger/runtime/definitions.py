@@ -84,7 +84,8 @@ def make_callable(owner, definition, told, more, **others):
     `more` goes to the worker, if there is any.
     """
     where, waits_for = placement.of(told, owner.captured), None
-    told = {**told, "resources": _resources(told, owner)}
+    there, preferred, spread = placement.among_nodes(told, owner)
+    told = {**told, "resources": {**_resources(told, owner), **there}}
     if owner.place.address:  # Nodes of a cluster do not count it.
         told["memory"] = None
     for name, amount in accelerators.counted(told["num_gpus"], told["resources"]).items():
@@ -97,6 +98,7 @@ def make_callable(owner, definition, told, more, **others):
         waits_for = feasibility.never(owner)
     if waits_for is not None:  # It never runs, so it needs nothing.
         told, where = {**told, "num_cpus": 0, "num_gpus": 0, "resources": None, "memory": None}, None
+        preferred = {}
     if where is not None:
         others |= where.call_options()
         more = {**more, "bundles": where.placement_group.bundle_specs}
@@ -126,6 +128,8 @@ def make_callable(owner, definition, told, more, **others):
             cpus=told["num_cpus"],
             gpus=told["num_gpus"],
             resources=options.amounts(told["resources"], told["memory"]),
+            preferred=options.amounts(preferred),
+            spread=spread,
             **others,
         )
     )
@@ -134,10 +138,9 @@ def make_callable(owner, definition, told, more, **others):
 
 
 def _resources(told, owner):
-    """Those that a call asks for, with what says on which node."""
-    strategy, wanted = told["scheduling_strategy"], told["resources"] or {}
-    wanted = members.that_is_meant(wanted, owner) if owner.place.address else feasibility.without_nodes(wanted)
-    return {**wanted, **strategy.resources(owner)} if isinstance(strategy, placement.Anywhere) else wanted
+    """Those that a call asks for, by the names that nodes have for them."""
+    wanted = told["resources"] or {}
+    return members.that_is_meant(wanted, owner) if owner.place.address else feasibility.without_nodes(wanted)
 
 
 def pack_bytes(data):

@@ -141,13 +141,11 @@ class LocalRayletDiedError(RayError):
 
 
 class TaskUnschedulableError(RayError):
-    pass
+    """The only node that may do the task is gone, or has not what it needs."""
 
 
 class ActorUnschedulableError(RayError):
-    pass
-
-
+    """The same of an actor."""
 
 
 class CrossLanguageError(RayError):
@@ -196,6 +194,8 @@ _KINDS = (
 
 
 _GROUP_REMOVED = "the placement group was removed"
+_ONE_NODE = "the only node that may do it"
+_UNSCHEDULABLE = {NodeDiedError: TaskUnschedulableError, ActorDiedError: ActorUnschedulableError}
 
 # By which words programs know why an actor is dead: those of the node, and Ray's.
 _ACTOR_ENDS = (
@@ -276,6 +276,8 @@ def failure(data, decode):
         kind = _KINDS[kind - 1]
         if kind is TaskCancelledError and _GROUP_REMOVED in text:
             kind = TaskPlacementGroupRemoved
+        if _ONE_NODE in text:
+            kind = _UNSCHEDULABLE.get(kind, kind)
         if kind is ActorDiedError:
             text = next((text.replace(ours, known, 1) for ours, known in _ACTOR_ENDS if ours in text), text)
         error = kind(f"task '{task}' failed{where}: {text}" if task else text)

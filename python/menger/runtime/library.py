@@ -74,6 +74,8 @@ class CallOptions(ctypes.Structure):
         ("group_bundles", ctypes.c_int32),
         ("bundle", ctypes.c_int32),
         ("stream_ahead", ctypes.c_int32),
+        ("preferred", ctypes.c_char_p),
+        ("spread", ctypes.c_int32),
     ]
 
 

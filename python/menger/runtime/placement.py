@@ -12,6 +12,10 @@ class Anywhere:
         """What a call asks for to be there, {resource: amount}. Raises what is wrong with it for the nodes that a session has."""
         return {}
 
+    def preferred(self, _owner):
+        """Likewise, but it goes elsewhere where no node has that."""
+        return {}
+
 
 class Placement:
     """In a placement group: it takes what it needs of one bundle, or with -1 of any.
@@ -44,6 +48,14 @@ class Placement:
             "group_bundles": group.bundle_count,
             "bundle": self.placement_group_bundle_index,
         }
+
+
+def among_nodes(told, owner):
+    """(what it asks for to be where it is to be, what it prefers, whether the nodes of a cluster do such calls in turn)."""
+    strategy = told["scheduling_strategy"]
+    if isinstance(strategy, Anywhere):
+        return strategy.resources(owner), strategy.preferred(owner), False
+    return {}, {}, strategy == "SPREAD" and bool(owner.place.address)
 
 
 def of(told, captured):

@@ -76,7 +76,8 @@ class About:
 
 
 def _amounts(text):
-    """The resources of "cpu=1.000 gpu=2.000 @0"; "": one CPU."""
+    """The resources of "cpu=1.000 gpu=2.000 @0"; "": one CPU. What follows a ";" says on which node."""
+    text = text.partition(";")[0]
     if not text:
         return {"CPU": 1.0}
     amounts = dict(part.split("=") for part in text.split() if "=" in part)

@@ -120,6 +120,12 @@ TEST_P(GroupsTest, SayWhatIsWrong) {
       Refusal([&] { runtime.Get(runtime.CallWith<Twice>({.group = large}, 1), kPatience); }),
       HasSubstr("cpu: needs 1000, there is 2"));
   const PlacementGroup group = runtime.CreatePlacementGroup({{.cpus = 1}});
+  EXPECT_THAT(Refusal([&] { runtime.CallWith<Twice>({.spread = true, .group = group}, 1); }),
+              HasSubstr("it can not be spread"));
+  EXPECT_THAT(Refusal([&] {
+                runtime.CallWith<Twice>({.preferred = {{"x", 1}}, .group = group}, 1);
+              }),
+              HasSubstr("it can prefer nothing"));
   EXPECT_THAT(Refusal([&] { runtime.CallWith<Twice>({.group = group, .bundle = 1}, 1); }),
               HasSubstr("bundle 1 of a placement group that has 1"));
   EXPECT_THAT(Refusal([&] {

@@ -18,20 +18,22 @@ class PlacementGroupSchedulingStrategy(Placement):
 
 
 class NodeAffinitySchedulingStrategy(Anywhere):
-    """On the node of that id, which get_runtime_context().get_node_id() says; with `soft` on another if that is not there."""
+    """On the node of that id, which get_runtime_context().get_node_id() says; with `soft` on another if that is gone."""
 
     def __init__(self, node_id, soft, **_without_effect):
         self.node_id, self.soft = node_id.hex() if isinstance(node_id, bytes) else node_id, soft
 
     def resources(self, owner):
-        in_cluster = owner.place.address
-        nodes = [each["id"] for each in members.known(owner)] if in_cluster else [owner.place.node]
-        if self.node_id in nodes:
-            return members.asking_for(self.node_id) if in_cluster else {}
         if self.soft:
             return {}
-        there_are = "nodes of the cluster are " + ", ".join(nodes) if in_cluster else f"the only node is '{nodes[0]}'"
-        raise ValueError(f"node_id is {self.node_id!r}; {there_are}, and soft=False asks for no other")
+        if owner.place.address:
+            return members.asking_for(self.node_id)
+        if self.node_id == owner.place.node:
+            return {}
+        raise ValueError(f"node_id is {self.node_id!r}; the only node is '{owner.place.node}', and soft=False asks for no other")
+
+    def preferred(self, owner):
+        return members.asking_for(self.node_id) if self.soft and owner.place.address else {}
 
 
 class _Condition:

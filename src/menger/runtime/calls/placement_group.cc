@@ -23,6 +23,12 @@ void AppendAmount(std::string& text, std::string_view name, double amount) {
   text += fmt::format("{}={}", name, amount);
 }
 
+void CheckSize(std::string_view text) {
+  if (text.size() <= kResourcesBytesMax) return;
+  throw InvalidArgument("the resources of a call take {} bytes to name; they may take {}",
+                        text.size(), kResourcesBytesMax);
+}
+
 }  // namespace
 
 std::string WriteAmounts(double cpus, double gpus,
@@ -31,10 +37,14 @@ std::string WriteAmounts(double cpus, double gpus,
   AppendAmount(text, "cpu", cpus);
   if (gpus != 0) AppendAmount(text, "gpu", gpus);
   for (const auto& [name, amount] : others) AppendAmount(text, name, amount);
-  if (text.size() > kResourcesBytesMax) {
-    throw InvalidArgument("the resources of a call take {} bytes to name; they may take {}",
-                          text.size(), kResourcesBytesMax);
-  }
+  CheckSize(text);
+  return text;
+}
+
+std::string WriteAmounts(std::span<const std::pair<std::string, double>> amounts) {
+  std::string text;
+  for (const auto& [name, amount] : amounts) AppendAmount(text, name, amount);
+  CheckSize(text);
   return text;
 }
 

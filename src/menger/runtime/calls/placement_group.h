@@ -84,5 +84,6 @@ BundleNeed ReadBundleNeed(std::string_view text);
 // amount or a name that cannot be.
 std::string WriteAmounts(double cpus, double gpus,
                          std::span<const std::pair<std::string, double>> others);
+std::string WriteAmounts(std::span<const std::pair<std::string, double>> amounts);  // The same.
 
 }  // namespace menger

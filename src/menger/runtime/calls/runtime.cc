@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "menger/runtime/calls/call_inputs.h"
+#include "menger/runtime/calls/place_need.h"
 #include "menger/runtime/values/pretty_name.h"
 
 namespace menger {
@@ -28,8 +29,14 @@ std::string Scheduling(const Options& options) {
     if (options.bundle != -1) {
       throw InvalidArgument("bundle {} of no placement group", options.bundle);
     }
-    if (options.cpus == 1 && options.gpus == 0 && options.resources.empty()) return "";
-    return WriteAmounts(options.cpus, options.gpus, options.resources);
+    const bool usual = options.cpus == 1 && options.gpus == 0 && options.resources.empty();
+    if (usual && !options.spread && options.preferred.empty()) return "";
+    return WritePlaceNeed(WriteAmounts(options.cpus, options.gpus, options.resources),
+                          options.spread, WriteAmounts(options.preferred));
+  }
+  if (options.spread || !options.preferred.empty()) {
+    throw InvalidArgument("what is in a placement group is where its bundle is; it can {}",
+                          options.spread ? "not be spread" : "prefer nothing");
   }
   if (options.bundle < -1 || options.bundle >= static_cast<int>(options.group.bundles())) {
     throw InvalidArgument("bundle {} of a placement group that has {}", options.bundle,

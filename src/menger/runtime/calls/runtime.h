@@ -45,8 +45,11 @@ struct CallOptions {
   double cpus = 1;  // That it needs while it runs.
   double gpus = 0;
   std::vector<std::pair<std::string, double>> resources;  // Others, by name.
-  int retries = 3;                                        // Further runs, if its worker dies.
-  bool retry_errors = false;                              // Likewise if it throws.
+  // Likewise, but only while some node has them beside all else: then it goes where that is.
+  std::vector<std::pair<std::string, double>> preferred;
+  bool spread = false;        // The nodes of a cluster that have room do such calls in turn.
+  int retries = 3;            // Further runs, if its worker dies.
+  bool retry_errors = false;  // Likewise if it throws.
   std::chrono::nanoseconds time_limit{0};  // It may run so long; 0: as long as it likes.
   int priority = 0;                        // From -128 to 127; higher ones run earlier.
   std::string name;                        // What people see; "" for the function's.
@@ -60,7 +63,9 @@ struct ActorOptions {
   double cpus = 0;  // That it keeps while it lives.
   double gpus = 0;
   std::vector<std::pair<std::string, double>> resources;
-  PlacementGroup group;  // As of a call.
+  std::vector<std::pair<std::string, double>> preferred;  // As of a call; so are the next three.
+  bool spread = false;
+  PlacementGroup group;
   int bundle = -1;
   // GetActor finds it by that; "" for none. One with " @" in it ("counter @training") is one in the
   // whole cluster: all of its programs find the actor by it.

@@ -81,8 +81,9 @@ class TaskSpec {
   TaskId task() const { return header_.task; }
   std::span<const SpecArgument> arguments() const;
   std::span<const ObjectId> contained() const;
-  // The resources: "cpu=1.000 gpu=2.000"; "": one CPU. In a placement group followed by " @" and
-  // the number of the bundle, if it is one; of kReserve as WriteReservation writes it.
+  // What it needs, as WritePlaceNeed writes it: "cpu=1.000 gpu=2.000"; "": one CPU. In a placement
+  // group followed by " @" and the number of the bundle, if it is one; of kReserve as
+  // WriteReservation writes it.
   std::string_view scheduling() const { return Text(header_.scheduling_at, header_.scheduling); }
   std::string_view name() const { return Text(header_.name_at, header_.name); }
   std::span<const std::byte> value(const SpecArgument& argument) const;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -45,6 +46,7 @@ class ClusterTest : public testing::Test {
 
 int Square(int x) { return x * x; }
 int Process() { return static_cast<int>(::getpid()); }
+std::string Node() { return std::getenv(kNodeIdVariable); }
 int Nested(Runtime& runtime, int x) { return runtime.Get(runtime.Call<Square>(x)) + 1; }
 std::vector<double> Ramp(int size) {
   std::vector<double> values(static_cast<std::size_t>(size));
@@ -99,6 +101,23 @@ TEST_F(ClusterTest, ANodeThatLeavesCostsARun) {
   runtime.Get(runtime.CallWith<Square>({.resources = {{"second", 1}}}, 1), kPatience);
   second.reset();
   for (int i = 0; i < 8; ++i) EXPECT_EQ(runtime.Get(calls[i], kPatience), 300 + i);
+}
+
+TEST_F(ClusterTest, CallsAreSpreadOverNodesOrPreferOneWhileItIsThere) {
+  Runtime runtime(Driver());
+  auto second = std::make_unique<ClusterNode>(NodeOptions(head_->address(), 2, "second"));
+  const auto where = [&](const CallOptions& options) {
+    return runtime.Get(runtime.CallWith<Node>(options), kPatience);
+  };
+  const std::string there = where({.resources = {{"second", 1}}});
+  std::map<std::string, int> spread;
+  for (int i = 0; i < 6; ++i) ++spread[where({.spread = true})];
+  EXPECT_EQ(spread.size(), 2);
+  EXPECT_EQ(spread[there], 3);
+  const CallOptions options{.preferred = {{"second", 1}}};
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(where(options), there);
+  second.reset();
+  EXPECT_NE(where(options), there);
 }
 
 // Nothing may run again here: so what is right was done once, and nothing made anew.

@@ -229,6 +229,8 @@ menger_callable* menger_runtime_callable(menger_runtime* runtime,
     callable->prefix.assign(static_cast<const char*>(options->prefix.data), options->prefix.size);
     callable->definition = options->definition;
     const menger::Amounts resources = menger::AmountsOf(options->resources);
+    const menger::Amounts preferred =
+        menger::AmountsOf(options->preferred != nullptr ? options->preferred : "");
     const auto bundles = static_cast<std::uint32_t>(options->group_bundles);
     const menger::PlacementGroup group =
         options->group != nullptr ? menger::PlacementGroup(HandleOf(options->group), bundles)
@@ -238,6 +240,8 @@ menger_callable* menger_runtime_callable(menger_runtime* runtime,
       const menger::ActorOptions actor{.cpus = options->cpus,
                                        .gpus = options->gpus,
                                        .resources = resources,
+                                       .preferred = preferred,
+                                       .spread = options->spread != 0,
                                        .group = group,
                                        .bundle = bundle,
                                        .name = callable->name,
@@ -252,6 +256,8 @@ menger_callable* menger_runtime_callable(menger_runtime* runtime,
       const menger::CallOptions call{.cpus = options->cpus,
                                      .gpus = options->gpus,
                                      .resources = resources,
+                                     .preferred = preferred,
+                                     .spread = options->spread != 0,
                                      .retries = options->retries,
                                      .retry_errors = options->retry_errors != 0,
                                      .group = group,

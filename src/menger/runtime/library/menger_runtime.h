@@ -105,6 +105,9 @@ typedef struct {
   int32_t bundle;
   // Of a stream (menger_runtime_stream): items that may wait for the reader, 1 or more; else 0.
   int32_t stream_ahead;
+  // Of others, outside of groups: see menger::CallOptions; null: none.
+  const char* preferred;
+  int32_t spread;
 } menger_call_options;
 
 // Borrows no reference: the caller keeps `definition`, `actor_object` and `group` for as long as it

@@ -13,6 +13,7 @@ void NodeMachine::Run() {
   parts_.scheduler.Balance(recalled);
   parts_.actors.CallsReturned(recalled);
   parts_.demand.WantForDriver();
+  parts_.peers.SendElsewhere();
   parts_.actors.ServeWaiting();
   do {
     parts_.scheduler.Run(waiting);

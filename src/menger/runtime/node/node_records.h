@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -101,10 +102,21 @@ struct Claim {
   std::int64_t since = 0;  // and when it was made first, of rounds behind one another: nanoseconds.
 };
 
+// A node among those that do the calls of a class in turn.
+struct NodeTurn {
+  std::uint64_t last = 0;          // Of the class, when it had one; 0: never.
+  bool full = false;               // It had no room, as it said, or lent nothing.
+  std::int64_t awaited_since = 0;  // It is its turn, and it may lend a worker; 0: it is not.
+};
+
 // Calls that need the same resources: a worker that has them serves one call after the other.
 struct SchedulingClass {
   std::string text;
   Resources need;
+  SchedulingClass* otherwise = nullptr;  // What its calls need where no node has that; null: it.
+  bool spread = false;                   // Nodes do its calls in turn (scheduler_spread.cc):
+  std::uint64_t turns = 0;               // that many so far.
+  std::map<PeerIndex, NodeTurn> turn_of;
   // It needs what this node never has; what another had, which may be gone.
   bool foreign = false;
   bool was_elsewhere = false;
@@ -256,7 +268,8 @@ struct Peer {
   // Workers that it would have, and those that it was asked for: by the class of calls.
   std::map<std::string, std::uint32_t> wanted;
   std::map<std::string, std::uint32_t> asked;
-  std::optional<Resources> free;  // What it said that it had, when a bundle found no room.
+  std::set<std::string> told_full;  // Those wanted that it knows there is no room for.
+  std::optional<Resources> free;    // What it said that it had, when a bundle found no room.
   // Bundles of its placement groups that are here, by what it calls these.
   std::map<std::uint64_t, std::unique_ptr<Group>> groups;
   // Objects of its that this node brings for its own use, and those that it has, by what the owner

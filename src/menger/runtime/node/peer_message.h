@@ -67,6 +67,10 @@ struct PeerMessage {
     // needs nothing of the receiver's any longer (`clean`), having taken `count` values of `bytes`;
     // or does again.
     kLetGo,
+    // The sender has no room for more workers of the class `scheduling` that the receiver wants, of
+    // those whose calls nodes do in turn: it will lend them when it has, and need not be waited
+    // for.
+    kFull,
   };
   Kind kind = Kind::kWant;
   bool clean = false;

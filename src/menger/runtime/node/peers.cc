@@ -81,8 +81,11 @@ void Peers::Tell(PeerIndex to, const PeerMessage& message) {
 void Peers::Receive(Peer& peer, const PeerMessage& message) {
   switch (message.kind) {
     case PeerMessage::Kind::kWant:
+      if (!peer.wanted.contains(message.scheduling)) peer.told_full.erase(message.scheduling);
       peer.wanted[message.scheduling] = std::min(message.count, kWantedMax);
       return;
+    case PeerMessage::Kind::kFull:
+      return IsFull(peer, message);
     case PeerMessage::Kind::kCannot:
       peer.cannot_serve = message.text;
       peer.asked.clear();
@@ -167,7 +170,10 @@ void Peers::LendTo(Peer& peer) {
       for (const auto& [index, other] : peers_) lent += other->lent.size();
       if (lent >= kLentMax) return;
       Worker* const worker = LendOne(peer, text, count);
-      if (worker == nullptr) break;
+      if (worker == nullptr) {
+        SayFull(peer, text);
+        break;
+      }
       --count;
       worker->loan = ++last_loan_;
       worker->borrower = peer.index;
@@ -182,16 +188,28 @@ void Peers::LendTo(Peer& peer) {
 }
 
 Worker* Peers::LendOne(Peer& peer, const std::string& scheduling, std::uint32_t count) {
+  SchedulingClass* const need = FindWanted(peer, scheduling);
+  if (need == nullptr || need->foreign) return nullptr;
+  return peer.program == kOwnProgram ? node_.scheduler.Lend(*need)
+                                     : node_.guests.Lend(peer, *need, count);
+}
+
+SchedulingClass* Peers::FindWanted(const Peer& peer, const std::string& scheduling) {
   try {
-    SchedulingClass* const need = scheduling.starts_with('@')
-                                      ? node_.groups.ClassOf(peer, scheduling)
-                                      : &node_.scheduler.ClassFor(scheduling);
-    if (need == nullptr || need->foreign) return nullptr;
-    return peer.program == kOwnProgram ? node_.scheduler.Lend(*need)
-                                       : node_.guests.Lend(peer, *need, count);
+    return scheduling.starts_with('@') ? node_.groups.ClassOf(peer, scheduling)
+                                       : &node_.scheduler.ClassFor(scheduling);
   } catch (const Error&) {
     return nullptr;  // It takes this node for another than it is.
   }
+}
+
+// Where nodes do calls in turn this one is waited for, unless it has no room: then no worker that
+// it starts for them comes, either.
+void Peers::SayFull(Peer& peer, const std::string& scheduling) {
+  const SchedulingClass* const need = FindWanted(peer, scheduling);
+  if (need == nullptr || !need->spread || node_.scheduler.HasRoomFor(*need)) return;
+  if (!peer.told_full.insert(scheduling).second) return;
+  Tell(peer.index, {.kind = PeerMessage::Kind::kFull, .scheduling = scheduling});
 }
 
 // Calls of this node wait for what is lent.

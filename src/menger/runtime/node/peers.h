@@ -46,6 +46,8 @@ class Peers {
   // A loan is over because its worker is.
   void EndLoan(Worker& worker, const TaskFailure& cause);
   bool HasBorrowed() const;  // Workers that are to be given back once there is no use for them.
+  // What waits for what it prefers, and no node has any longer, goes where it can.
+  void SendElsewhere();
   // A borrowed worker that has nothing to do, for an actor, whose end is its own; null if there is
   // none.
   Worker* Dedicate(SchedulingClass& need);
@@ -55,12 +57,17 @@ class Peers {
   void Drop(Peer& peer, std::uint64_t kept);
   SchedulingClass* FindClass(const std::string& name);  // Null if calls of it cannot be any longer.
   void Borrow(Peer& peer, const PeerMessage& message);
+  void IsFull(const Peer& peer, const PeerMessage& message);
   void FailForeign(SchedulingClass& scheduling);
   void FailForeignActors();
   void CountHomeless();
   void AskFor(Peer& peer);
+  bool IsMissing(SchedulingClass& scheduling);
   bool IsHopeless(SchedulingClass& scheduling);
+  std::int64_t PatienceFor(const SchedulingClass& scheduling) const;
+  const Peer* FindWith(std::string_view resource) const;  // Null if no node has it.
   std::string WhyNobody(const SchedulingClass& scheduling) const;
+  std::string WhyNot(const std::string& only, const SchedulingClass& scheduling) const;
   static bool MayServe(const Peer& peer, const SchedulingClass& scheduling);
   void GiveBackIdle(Peer& peer);
   void GiveBack(Worker& worker);
@@ -68,6 +75,8 @@ class Peers {
   void PullFor(Peer& owner, const PeerMessage& message);
   void LendTo(Peer& peer);
   Worker* LendOne(Peer& peer, const std::string& scheduling, std::uint32_t count);
+  SchedulingClass* FindWanted(const Peer& peer, const std::string& scheduling);
+  void SayFull(Peer& peer, const std::string& scheduling);
   void AskBack();
   void TakeIn(Worker& worker, bool clean);
 

@@ -10,7 +10,6 @@ namespace menger {
 namespace {
 
 constexpr std::int64_t kLoanIdleNanoseconds = 5'000'000;
-constexpr std::int64_t kWarnAfter = 3'000'000'000;
 
 }  // namespace
 
@@ -23,6 +22,7 @@ void Peers::Borrow(Peer& peer, const PeerMessage& message) {
   }
   std::uint32_t& asked = peer.asked[scheduling->text];
   if (asked > 0) --asked;
+  if (asked == 0) Scheduler::SetFull(*scheduling, peer.index, false);
   auto worker = std::make_unique<Worker>();
   worker->index = node_.workers.NewIndex();
   worker->loan = message.loan;
@@ -33,6 +33,15 @@ void Peers::Borrow(Peer& peer, const PeerMessage& message) {
   node_.scheduler.AddBorrowed(*worker, *scheduling);
   node_.notes.NoteWorker(NodeEventKind::kWorkerStarted, *worker, ToString(peer.node));
   node_.workers.AddBorrowed(std::move(worker));
+}
+
+// What is said of workers that nobody asks for any longer says nothing of the next ones.
+void Peers::IsFull(const Peer& peer, const PeerMessage& message) {
+  SchedulingClass* const scheduling = FindClass(message.scheduling);
+  if (scheduling == nullptr) return;
+  const auto asked = peer.asked.find(scheduling->text);
+  if (asked == peer.asked.end() || asked->second == 0) return;
+  Scheduler::SetFull(*scheduling, peer.index, true);
 }
 
 SchedulingClass* Peers::FindClass(const std::string& name) {
@@ -61,72 +70,6 @@ void Peers::Serve() {
   AskBack();
 }
 
-// Whether calls or actors that wait for this, or begin to, are to do so no longer: no node has it.
-bool Peers::IsHopeless(SchedulingClass& scheduling) {
-  if (!scheduling.foreign || scheduling.group != nullptr) return false;
-  if (node_.scheduler.IsElsewhere(scheduling.need)) {
-    scheduling.missing_since = 0;
-    scheduling.warned = false;
-    return false;
-  }
-  if (node_.options.node_patience == 0 || !cut_off_.empty()) return true;
-  if (scheduling.missing_since == 0) scheduling.missing_since = node_.now;
-  const std::int64_t waited = node_.now - scheduling.missing_since;
-  if (waited >= kWarnAfter && !std::exchange(scheduling.warned, true)) {
-    node_.effects.Warn(
-        fmt::format("calls wait for a node that has what they need: {}", WhyNobody(scheduling)));
-  }
-  return waited >= node_.options.node_patience;
-}
-
-std::string Peers::WhyNobody(const SchedulingClass& scheduling) const {
-  if (!cut_off_.empty()) return cut_off_;
-  for (const auto& [index, peer] : peers_) {
-    if (peer->cannot_serve.empty() || !peer->total.Contains(scheduling.need)) continue;
-    return fmt::format("node {} cannot do this program's calls: {}", ToString(peer->node),
-                       peer->cannot_serve);
-  }
-  // Of each the most that one of them has.
-  Resources most = node_.scheduler.total();
-  for (const Resources::Named& amount : scheduling.need.amounts()) {
-    for (const auto& [index, peer] : peers_) {
-      most.Set(amount.name, std::max(most.Get(amount.name), peer->total.Get(amount.name)));
-    }
-  }
-  const std::string missing = scheduling.need.MissingFrom(most);
-  return fmt::format("{} {}",
-                     scheduling.was_elsewhere ? "the node that had what it needs is gone:"
-                                              : "no node has what it needs:",
-                     missing.empty() ? "each is there, but nowhere all of it" : missing);
-}
-
-// Calls that wait for what no node has any longer.
-void Peers::FailForeign(SchedulingClass& scheduling) {
-  while (Task* const task = Scheduler::Front(scheduling)) {
-    node_.calls.End(*task,
-                    node_.notes.Describe(FailureKind::kNodeDied, ErrorCode::kUnavailable, *task,
-                                         WhyNobody(scheduling)),
-                    /*force=*/false);
-  }
-}
-
-void Peers::FailForeignActors() {
-  std::vector<Actor*> hopeless;
-  for (Actor* const actor : node_.actors.waiting()) {
-    if (actor->worker == nullptr && IsHopeless(*actor->construction->scheduling)) {
-      hopeless.push_back(actor);
-    }
-  }
-  for (Actor* const actor : hopeless) {
-    // The end of one may be that of others.
-    const auto& left = node_.actors.waiting();
-    if (std::ranges::find(left, actor) == left.end()) continue;
-    const SchedulingClass& scheduling = *actor->construction->scheduling;
-    node_.actors.Die(*actor, node_.notes.Describe(FailureKind::kActorDied, ErrorCode::kUnavailable,
-                                                  *actor->construction, WhyNobody(scheduling)));
-  }
-}
-
 // Actors that there is no room for here.
 void Peers::CountHomeless() {
   homeless_.clear();
@@ -153,6 +96,7 @@ void Peers::AskFor(Peer& peer) {
     // told.
     const std::size_t count = wants ? std::bit_ceil(std::min<std::size_t>(waiting, kWantedMax)) : 0;
     if (count == asked || (count > 0 && count < asked)) continue;
+    if (count == 0) Scheduler::SetFull(*scheduling, peer.index, false);
     asked = static_cast<std::uint32_t>(count);
     Tell(peer.index, {.kind = PeerMessage::Kind::kWant,
                       .count = asked,
@@ -174,7 +118,7 @@ void Peers::GiveBackIdle(Peer& peer) {
         !worker->outstanding.empty()) {
       continue;
     }
-    const bool unused = worker->serving->ready_count == 0 &&
+    const bool unused = worker->serving->ready_count == 0 && !homeless_.contains(worker->serving) &&
                         node_.now - worker->progress_at >= kLoanIdleNanoseconds;
     if (unused || worker->asked_back) idle.push_back(worker);
   }
@@ -209,12 +153,8 @@ void Peers::GiveBackOf(const Group& group) {
 }
 
 Worker* Peers::Dedicate(SchedulingClass& need) {
-  const auto found = std::ranges::find_if(need.workers, [](const Worker* worker) {
-    return worker->lender != 0 && worker->outstanding.empty() && !worker->blocked() &&
-           worker->awaits == nullptr && !worker->asked_back;
-  });
-  if (found == need.workers.end()) return nullptr;
-  Worker* const worker = *found;
+  Worker* const worker = node_.scheduler.FreeBorrowed(need);
+  if (worker == nullptr) return nullptr;
   Scheduler::Keep(*worker);
   Tell(worker->lender, {.kind = PeerMessage::Kind::kKeep, .loan = worker->loan});
   return worker;

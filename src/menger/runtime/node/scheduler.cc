@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/runtime/calls/place_need.h"
 
 namespace menger {
 namespace {
@@ -61,17 +62,20 @@ SchedulingClass& Scheduler::ClassFor(std::string_view text) {
     const auto found = class_by_text_.find(std::string(text));
     known = found != class_by_text_.end() ? found->second : nullptr;
   }
-  if (known != nullptr) {
-    if (known->foreign) CheckElsewhere(known->need, known->was_elsewhere);
-    return *known;
-  }
-  Resources need = Resources::Parse(text);
-  const bool foreign = only_borrows_ || !total_.Contains(need);
-  if (foreign) CheckElsewhere(need, /*was_elsewhere=*/false);
-  SchedulingClass& made = NewClass(text, std::move(need));
+  if (known != nullptr) return known->foreign ? CheckKnown(*known) : *known;
+  PlaceNeed read = ReadPlaceNeed(text);
+  SchedulingClass* const otherwise =
+      read.preferred != Resources() ? &ClassFor(read.otherwise) : nullptr;
+  read.need.Add(read.preferred);
+  const bool foreign = only_borrows_ || !total_.Contains(read.need);
+  if (foreign && otherwise == nullptr) CheckElsewhere(read.need, /*was_elsewhere=*/false);
+  SchedulingClass& made = NewClass(text, std::move(read.need));
   made.foreign = foreign;
   made.was_elsewhere = foreign && IsElsewhere(made.need);
-  return made;
+  made.spread = read.spread;
+  made.otherwise = otherwise;
+  preferring_ += otherwise != nullptr ? 1 : 0;
+  return foreign ? CheckKnown(made) : made;
 }
 
 SchedulingClass& Scheduler::NewClass(std::string_view text, Resources need) {
@@ -352,7 +356,7 @@ void Scheduler::ReclaimIdle() {
 
 Worker* Scheduler::WorkerFor(SchedulingClass& scheduling) {
   const Task* const next = Front(scheduling);
-  Worker* const best = LeastBusy(scheduling, next);
+  Worker* const best = scheduling.spread ? InTurn(scheduling, next) : LeastBusy(scheduling, next);
   if (best != nullptr && best->outstanding.empty() && best->lender == 0) return best;
   // Elsewhere only what is there sooner than its arguments are here.
   if (best != nullptr && best->lender != 0 && CostOf(*best, next) < MissingNanoseconds(*next, 0))

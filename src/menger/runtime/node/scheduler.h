@@ -95,8 +95,8 @@ class Scheduler {
   int blocked() const { return blocked_; }  // Of the pool.
   bool IsStarting() const { return workers_starting_ > 0; }
 
-  // The class of that text ("cpu=1 gpu=0.5"; "" means one CPU). Throws InvalidArgument for a text
-  // that cannot be read or needs that no node has, Unavailable if a node had them that is gone.
+  // The class of that text (TaskSpec::scheduling). Throws InvalidArgument for a text that cannot be
+  // read or needs that no node has, Unavailable if a node had them that is gone.
   SchedulingClass& ClassFor(std::string_view text);
   const std::vector<std::unique_ptr<SchedulingClass>>& classes() const { return classes_; }
   // What is known of calls of one name. `callee`: see SpecHeader.
@@ -168,6 +168,12 @@ class Scheduler {
   static double BegunHereWithin(double nanoseconds, const SchedulingClass& scheduling);
   // It is one actor's from now on.
   static void Keep(Worker& worker);
+  // A borrowed one that has nothing to do, for an actor; null if there is none, or it is another
+  // node's turn.
+  Worker* FreeBorrowed(SchedulingClass& need) const;
+  // Calls that prefer what no node has any longer (`otherwise`) wait for it no longer.
+  bool HasPreferring() const { return preferring_ > 0; }
+  void GoElsewhere(SchedulingClass& scheduling);
   // It is to be given back: what it has not begun is asked for, and it gets no more.
   void AskBack(Worker& worker);
   // Takes a worker that has nothing to do, with resources that nobody uses, out of the pool; null
@@ -178,6 +184,10 @@ class Scheduler {
   // A guest has what the class needs from now on: false if that is not free. Vacate: no longer.
   bool Occupy(Worker& guest, SchedulingClass& need);
   void Vacate(Worker& guest);
+
+  // ---- Nodes that do the calls of a class in turn (scheduler_spread.cc).
+  // Whether that one has room, as far as is known.
+  static void SetFull(SchedulingClass& scheduling, PeerIndex node, bool full);
 
   // ---- Placement groups (scheduler_groups.cc): what is set aside goes by names of its own.
   // False if it is not free now.
@@ -251,9 +261,12 @@ class Scheduler {
 
   SchedulingClass& NewClass(std::string_view text, Resources need);
   void CheckElsewhere(const Resources& need, bool was_elsewhere) const;
+  SchedulingClass& CheckKnown(SchedulingClass& known) const;
   bool Serve(SchedulingClass& scheduling);
   Worker* WorkerFor(SchedulingClass& scheduling);
   Worker* LeastBusy(const SchedulingClass& scheduling, const Task* next) const;
+  Worker* InTurn(SchedulingClass& scheduling, const Task* next) const;
+  bool IsTurnOf(PeerIndex node, SchedulingClass& scheduling) const;
   bool Assign(Worker& worker, SchedulingClass& scheduling);
   void Unassign(Worker& worker);
   void ReclaimIdle();
@@ -307,6 +320,7 @@ class Scheduler {
   std::vector<Worker*> all_;   // Of the pool.
   std::vector<Worker*> spent_;
   int gpu_classes_ = 0;
+  int preferring_ = 0;  // Classes with another that their calls go to.
   std::size_t ready_ = 0;
   std::size_t wanted_ready_ = 0;  // Of these, that some call waits for.
   std::int64_t now_ = 0;

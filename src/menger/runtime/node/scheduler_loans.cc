@@ -25,10 +25,32 @@ void Scheduler::CheckElsewhere(const Resources& need, bool was_elsewhere) const 
   throw InvalidArgument("no worker can ever run this call: {}", missing);
 }
 
+// Of what this node never has: the class, or where its calls go instead. Where nodes may come its
+// calls wait for a while (Peers::SendElsewhere).
+SchedulingClass& Scheduler::CheckKnown(SchedulingClass& known) const {
+  if (known.otherwise == nullptr) {
+    CheckElsewhere(known.need, known.was_elsewhere);
+    return known;
+  }
+  if (awaits_nodes_ || IsElsewhere(known.need)) return known;
+  return known.otherwise->foreign ? CheckKnown(*known.otherwise) : *known.otherwise;
+}
+
+void Scheduler::GoElsewhere(SchedulingClass& scheduling) {
+  while (Task* const task = Front(scheduling)) {
+    Dequeue(*task);
+    task->scheduling = scheduling.otherwise;
+    Insert(*task, Place::kLast);
+  }
+}
+
 void Scheduler::SetElsewhere(std::vector<Elsewhere> elsewhere) {
   elsewhere_ = std::move(elsewhere);
   for (const auto& scheduling : classes_) {
     scheduling->was_elsewhere |= scheduling->foreign && IsElsewhere(scheduling->need);
+    std::erase_if(scheduling->turn_of, [this](const auto& turn) {
+      return std::ranges::find(elsewhere_, turn.first, &Elsewhere::node) == elsewhere_.end();
+    });
   }
 }
 
@@ -157,7 +179,10 @@ Task* Scheduler::NextFor(const Worker& worker, SchedulingClass& scheduling) {
 // but no longer than it would take to bring them: delay scheduling (Zaharia et al. 2010). A node
 // that has workers to spare lends one within a hop.
 bool Scheduler::AwaitsNearer(const Worker& worker, Task& task) {
-  if (worker.lender == 0 || task.references == 0 || task.scheduling->group != nullptr) return false;
+  if (worker.lender == 0 || task.references == 0 || task.scheduling->group != nullptr ||
+      task.scheduling->spread) {
+    return false;
+  }
   const double missing = MissingNanoseconds(task, worker.lender);
   if (missing <= kHopNanoseconds) return false;
   const bool any_nearer = std::ranges::any_of(elsewhere_, [&](const Elsewhere& other) {

@@ -197,7 +197,9 @@ bool Scheduler::Serve(SchedulingClass& scheduling) {
   // A fair share at a time, so that the first worker does not get what the others could do.
   const std::size_t others = idle_.size() + scheduling.workers.size();
   const std::size_t share =
-      std::max<std::size_t>(1, scheduling.ready_count / std::max<std::size_t>(1, others));
+      scheduling.spread
+          ? 1
+          : std::max<std::size_t>(1, scheduling.ready_count / std::max<std::size_t>(1, others));
   const bool crowded = IsCrowded();
   std::size_t offered = 0;
   while (offered < share && HasRoom(*worker)) {

@@ -39,6 +39,7 @@ void SimulatedCluster::MakePlans() {
     faults_ = !OneIn(3);
     common_.seats = OneIn(2);
     common_.spread = OneIn(2);
+    common_.strategies = OneIn(2);
     common_.meets = OneIn(2);
     node_deaths_ = OneIn(2) ? 1 + Draw(2) : 0;
     drains_ = OneIn(2) ? 1 + Draw(2) : 0;

@@ -148,11 +148,15 @@ std::string_view SimulatedNode::NeedsOf(const SpecHeader& header) {
     return header.task.low % 3 == 1 ? "cpu=0 slot=1 @1" : "cpu=0 slot=1";
   }
   if (header.kind == CallKind::kConstruct) {
-    return common_.seats && header.task.low % 2 == 0 ? "cpu=0 seat=1" : "cpu=0";
+    if (common_.seats && header.task.low % 2 == 0) return "cpu=0 seat=1";
+    return common_.strategies ? "cpu=0;spread" : "cpu=0";
   }
   const bool gpu = common_.gpus && header.kind == CallKind::kFunction && header.task.low % 6 == 0;
   if (gpu) return "gpu=1";
-  return header.kind == CallKind::kFunction && header.task.low % 5 == 0 ? "cpu=0.5" : "";
+  if (header.kind != CallKind::kFunction) return "";
+  if (common_.strategies && header.task.low % 7 == 0) return "cpu=1;spread";
+  if (common_.strategies && header.task.low % 7 == 1) return "cpu=0.5;gpu=1";
+  return header.task.low % 5 == 0 ? "cpu=0.5" : "";
 }
 
 // ---- The schedule.

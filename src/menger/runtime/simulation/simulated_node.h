@@ -31,12 +31,13 @@ struct CommonPlan {
   std::uint16_t restarts = 0;
   std::uint16_t checkpoint_every = 0;
   int shared_percent = 0;
-  bool gpus = false;     // Some calls need one,
-  bool seats = false;    // some actors a seat.
-  bool spread = false;   // Placement groups have two bundles, on two nodes if they can.
-  bool meets = false;    // Drivers give one another what they refer to.
-  bool orderly = false;  // No node ends before it has drained.
-  bool errors = false;   // Calls may fail because workers die, and the like.
+  bool gpus = false;        // Some calls need one,
+  bool seats = false;       // some actors a seat.
+  bool strategies = false;  // Some calls go to nodes in turn, or to a GPU where there is one.
+  bool spread = false;      // Placement groups have two bundles, on two nodes if they can.
+  bool meets = false;       // Drivers give one another what they refer to.
+  bool orderly = false;     // No node ends before it has drained.
+  bool errors = false;      // Calls may fail because workers die, and the like.
 };
 
 // What one node may do.
