@@ -5,7 +5,7 @@
 //   build/release/examples/example_ray_paper
 //
 // Everything after `menger::Runtime runtime` runs in worker processes that the program starts by
-// itself.
+// itself, or on the machines of a cluster, where MENGER_ADDRESS names one (docs/runtime.md).
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -93,11 +93,18 @@ Policy UpdatePolicy(Runtime& runtime, Policy policy,
   return policy;
 }
 
+// One whose process or machine dies begins anew elsewhere, and what it was doing is done again.
+constexpr int kRestarts = 10;
+
+ActorRef<Simulator> MakeSimulator(Runtime& runtime, int seed) {
+  return runtime.CreateActor<Simulator>({.restarts = kRestarts, .call_retries = kRestarts}, seed);
+}
+
 // Calls return at once: each iteration only says what is to be done, and the last Get waits.
 Policy TrainPolicy(Runtime& runtime, int simulators, int iterations) {
   std::vector<ActorRef<Simulator>> actors;
   for (int seed = 0; seed < simulators; ++seed) {
-    actors.push_back(runtime.CreateActor<Simulator>({}, seed));
+    actors.push_back(MakeSimulator(runtime, seed));
   }
   ObjectRef<Policy> policy = runtime.Call<CreatePolicy>();
   for (int i = 0; i < iterations; ++i) {
@@ -114,7 +121,7 @@ int main() {
   if (menger::IsWorker()) return menger::WorkerMain();
   Runtime runtime;
   const ObjectRef<Policy> policy = runtime.Call<TrainPolicy>(/*simulators=*/10, /*iterations=*/100);
-  const auto judge = runtime.CreateActor<Simulator>({}, /*seed=*/1000);
+  const ActorRef<Simulator> judge = MakeSimulator(runtime, /*seed=*/1000);
   double mean = 0;
   for (int i = 0; i < 20; ++i) mean += runtime.Get(judge.Call<&Simulator::Balance>(policy)) / 20;
   std::printf("the pole stands for %.0f of %d steps\n", mean, kStepsMax);

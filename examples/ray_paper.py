@@ -32,9 +32,12 @@ class Pole:
         return self.state, abs(place) > 2.4 or abs(angle) > 0.21
 
 
-@ray.remote
+@ray.remote(max_restarts=10, max_task_retries=10)
 class Simulator:
-    """Keeps a state between calls: its environment and its random stream."""
+    """Keeps a state between calls: its environment and its random stream.
+
+    One whose process or machine dies begins anew elsewhere, and what it was doing is done again.
+    """
 
     def __init__(self, seed):
         self.pole, self.random = Pole(), np.random.default_rng(seed)

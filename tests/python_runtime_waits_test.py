@@ -152,6 +152,7 @@ class Waits(unittest.TestCase):
         self.assertEqual(get([waits_for_futures.remote() for _ in range(6)]), [3] * 6)
 
     def test_futures_of_a_process_whose_call_was_cancelled_go_on(self):
+        get([awaits.remote() for _ in range(6)])  # So that none is cancelled in the middle of an import.
         signal = Signal.remote()
         sent = signal.wait.remote()
         waiting = [awaits_for_ever.remote([sent]) for _ in range(2)]
