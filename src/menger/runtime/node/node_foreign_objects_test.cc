@@ -244,8 +244,7 @@ TEST_F(ForeignObjectsTest, AnActorThatShallBeAnothersIsMadeThere) {
   const ObjectId keeper = a().Put(World::Small());
   Refer(1, a().Name(keeper));
   DeliverAll();
-  SpecHeader header{
-      .kind = CallKind::kConstruct, .home = keeper, .retries = 0, .detached = true};
+  SpecHeader header{.kind = CallKind::kConstruct, .home = keeper, .retries = 0, .detached = true};
   header.parent = b().root;
   header.task = ChildTask(RunOf(b().root, 0), 77);
   header.actor = ActorOf(header.task);

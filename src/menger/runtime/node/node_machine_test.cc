@@ -91,8 +91,8 @@ TEST(NodeMachineTest, AConstructionThatNoWorkerHadYetIsOfferedOnceWhereItsWorker
 TEST(NodeMachineTest, ADetachedActorLivesUntilItIsKilled) {
   World world;
   world.machine.StartWorkers();
-  const Call actor = world.Submit(
-      {.kind = CallKind::kConstruct, .retries = 0, .detached = true}, {}, {.scheduling = "cpu=0"});
+  const Call actor = world.Submit({.kind = CallKind::kConstruct, .retries = 0, .detached = true},
+                                  {}, {.scheduling = "cpu=0"});
   world.Finish(world.Begin());
   world.Forget(actor.result());
   EXPECT_EQ(world.machine.FindActor(actor.actor)->state, Actor::State::kAlive);
