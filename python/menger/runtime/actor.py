@@ -16,7 +16,7 @@ from menger.runtime.session import ObjectRef
 
 _ATTEMPTS = 10  # To make an actor of a name that others take and leave.
 _SETTLED_SECONDS = 30.0
-_LOOK_SECONDS = 0.002
+_LOOK_SECONDS, _LOOK_SECONDS_MOST = 0.002, 0.1
 
 # What every actor can do beside its own methods: say that it lives, end after the calls before, call a function with itself.
 READY, TERMINATE, CALL = "__ray_ready__", "__ray_terminate__", "__ray_call__"
@@ -151,13 +151,14 @@ def _check_groups(target, groups):
 
 def _found_when_settled(owner, name, kept, told):
     """Who has the name, once that is said of an actor that is made; in a cluster another process makes detached ones."""
-    end = time.monotonic() + _SETTLED_SECONDS
+    end, pause = time.monotonic() + _SETTLED_SECONDS, _LOOK_SECONDS
     while True:
         made = any(owner.wait(array.array("Q", [kept.handle]), 1, 0))
         found = owner.find(name)
         if found or made or told["lifetime"] != "detached" or time.monotonic() > end:
             return found
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(pause)
+        pause = min(1.5 * pause, _LOOK_SECONDS_MOST)
 
 
 def _is_refused(owner, kept):

@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 import types
+import warnings
 import weakref
 
 from menger.runtime import current, exceptions, identities, library, values
@@ -161,7 +162,10 @@ class Session:
 
     def close(self):
         if self._unmade and not self.in_worker:
-            self.wait(array.array("Q", [each.handle for each in self._unmade]), len(self._unmade), _UNMADE_SECONDS)
+            made = sum(self.wait(array.array("Q", [each.handle for each in self._unmade]), len(self._unmade), _UNMADE_SECONDS))
+            if made < len(self._unmade):
+                count = len(self._unmade) - made
+                warnings.warn(f"{count} detached actors are not there yet: they fail if they need what ends with this program", stacklevel=2)
         self._unmade.clear()
         self.kept.clear()
         self._closing = True

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "menger/base/child_process.h"
 #include "menger/base/mutex.h"
+#include "menger/runtime/control/node_record.h"
 
 namespace menger {
 
@@ -13,32 +16,36 @@ namespace menger {
 // for each program that makes detached actors. They end with it. What they log is logged here.
 class Keepers {
  public:
-  // `arguments`: of the command that is one, without its first two, the addresses of the head and
-  // of the program.
+  // `arguments`: of the command that is one, without those that say who the head and the program
+  // are.
   explicit Keepers(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {}
 
   // Where the head is; before, none is started.
   void Begin(const std::string& head);
 
-  // Answers kKeepQuestion: what stands for the keeper of that program, or kKeeperStarts, or why it
+  // Answers a KeepQuestion: what stands for the keeper of that program, or kKeeperStarts, or why it
   // has ended before it began. Any thread.
-  std::string Ask(const std::string& program);
+  std::string Ask(const NodeRecord& program);
+  // Ends them, who leave the cluster while it is there; none is started any longer.
+  void End();
 
  private:
   struct Keeper {
+    ChildId child = 0;
     std::string stands_for;  // "" until it is ready.
     std::string last_line;
-    std::string end;  // Why it has ended; told once, and the next question starts another.
+    std::string end;  // Why it has ended; told once, and the next question starts another,
+    std::int64_t ended_at = 0;  // unless nobody asks for a while.
   };
 
-  void Start(const std::string& program) MENGER_REQUIRES(mutex_);
-  void Hear(const std::string& program, std::string_view line);
-  void Ended(const std::string& program, const ChildEnd& end);
+  ChildId Start(const NodeRecord& program) MENGER_REQUIRES(mutex_);
+  void Hear(const NodeId& program, std::string_view line);
+  void Ended(const NodeId& program, const ChildEnd& end);
 
   const std::vector<std::string> arguments_;
   Mutex mutex_;
   std::string head_ MENGER_GUARDED_BY(mutex_);
-  std::map<std::string, Keeper> keepers_ MENGER_GUARDED_BY(mutex_);  // By their programs.
+  std::map<NodeId, Keeper> keepers_ MENGER_GUARDED_BY(mutex_);  // By their programs.
   ChildProcesses children_;
 };
 

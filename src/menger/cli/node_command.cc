@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -120,7 +121,7 @@ std::unique_ptr<Keepers> KeepersOf(const NodeArguments& arguments, ClusterNodeOp
   add("--tls-key", arguments.access.tls_key);
   add("--tls-authorities", arguments.access.tls_authorities);
   auto keepers = std::make_unique<Keepers>(std::move(shared));
-  options.keep = [&keepers = *keepers](const std::string& program) { return keepers.Ask(program); };
+  options.keep = [&keepers = *keepers](const NodeRecord& driver) { return keepers.Ask(driver); };
   return keepers;
 }
 
@@ -155,6 +156,7 @@ void Serve(const NodeArguments& arguments) {
   }
   if (over) throw Unavailable("this node is no longer one of the cluster: {}", why);
   LogInfo("{}: leaving the cluster", signal);
+  if (keepers != nullptr) keepers->End();
 }
 
 void List(const NodeArguments& arguments) {
@@ -184,15 +186,25 @@ void AddKeep(CLI::App& node) {
   CLI::App* command = node.add_subcommand("keep", "Own the detached actors of a program");
   command->group("");
   const auto arguments = std::make_shared<NodeArguments>();  // Shared with the callback.
-  const auto program = std::make_shared<std::string>();
+  struct Program {
+    std::string address;
+    std::string node;
+    std::uint64_t epoch = 0;
+  };
+  const auto program = std::make_shared<Program>();
   command->add_option("head", arguments->access.address, "HOST:PORT of the head")->required();
-  command->add_option("program", *program, "HOST:PORT of the program")->required();
+  command->add_option("program", program->address, "HOST:PORT of the program")->required();
+  command->add_option("node", program->node, "Its id")->required();
+  command->add_option("epoch", program->epoch, "Its epoch")->required();
   command->add_option("--cache", arguments->cache, "As of the node");
   AddTlsOptions(*command, arguments->access);
   command->callback([arguments, program] {
     const StopSignals signals;
+    const std::optional<Id> node = ParseId(program->node);
+    if (!node) throw InvalidArgument("the program's id is '{}'; it is none", program->node);
     Keep({.access = ClusterOf(arguments->access),
-          .program = *program,
+          .program = program->address,
+          .driver = {NodeId{*node}, program->epoch},
           .cache_folder = arguments->cache,
           .on_ready =
               [](const ForeignName& keeper) {

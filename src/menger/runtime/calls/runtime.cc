@@ -123,7 +123,8 @@ SpecHeader Runtime::HeaderFor(const ActorOptions& options) const {
 
 ObjectHandle Runtime::AssignOwner(SpecHeader& header) {
   if (!header.detached || header.home.valid()) return {};
-  std::optional<Client::NamedActor> keeper = FindActor(Client::kKeeperName);
+  // The same for all runs of a call: nothing that a further run would have to be told again.
+  std::optional<Client::NamedActor> keeper = client_->FindActor(Client::kKeeperName);
   if (!keeper) return {};
   header.home = keeper->object.id();
   return std::move(keeper->object);

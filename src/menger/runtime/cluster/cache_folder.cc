@@ -145,6 +145,11 @@ std::string CacheFolder::Store(const ProgramFile& file, const ProgramSource& sou
   return path;
 }
 
+void CacheFolder::RemoveUnlessLocked() const {
+  std::error_code ignored;  // Whatever stays goes next time.
+  if (LockAlone().valid()) fs::remove_all(path_, ignored);
+}
+
 FileDescriptor CacheFolder::Hold(const std::string& program) const {
   const std::string path = ProgramPath(program) + kHoldName;
   FileDescriptor hold = OpenLock(path, 0);

@@ -42,6 +42,8 @@ class CacheFolder {
   // ---- Without.
   // False where somebody uses it, or the folder.
   bool RemoveUnlessHeld(const std::string& program) const;
+  // Removes the folder itself, which is one process's alone, unless that has it locked.
+  void RemoveUnlessLocked() const;
   // Removes what was used longest ago and nobody holds, until all together has no more than this,
   // and what was left behind half made. Does nothing while others use the folder: they do it then.
   void Trim(std::uint64_t bytes_max) const;

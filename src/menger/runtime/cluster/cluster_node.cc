@@ -69,6 +69,7 @@ class ClusterNode::State {
   const std::string& address() const { return record_.address; }
   // Members but those whose end this one has heard of, or found out, before the control store did.
   std::vector<NodeRecord> Nodes() const;
+  std::vector<std::string> Names() const;
   void Drain() {
     loop_->Drain();  // For those who look.
     node_->Drain();
@@ -84,6 +85,7 @@ class ClusterNode::State {
   void CheckJob() const;
   LocalNode::Place PlaceOfNode();
   QuestionServer::Answer Answers();
+  std::string Keep(const NodeLife& driver) const;
   ClusterCounts Counts() const;
 
   // ---- By the thread of the streams, or of the loop.
@@ -112,7 +114,8 @@ class ClusterNode::State {
   std::shared_ptr<PeerStreamOwner> fetcher_;
   std::unique_ptr<PeerStreams> streams_;  // Ends before all of these.
   std::unique_ptr<RemoteStore> remote_store_;
-  ControlStore* store_ = nullptr;  // One of these.
+  mutable Mutex store_mutex_;      // Held by who answers questions with it.
+  ControlStore* store_ = nullptr;  // One of these; null once this ends.
   std::unique_ptr<GuestPrograms> programs_;
   std::unique_ptr<NameDirectory> names_;        // A driver's.
   LocalNode* node_ = nullptr;                   // Ended by Close.
@@ -245,7 +248,7 @@ LocalNode::Place ClusterNode::State::PlaceOfNode() {
                       ? [this](const NameQuestion& question) { names_->Ask(question); }
                       : std::function<void(const NameQuestion&)>(),
       .members = [this] { return Nodes(); },
-      .names = [this] { return NamesIn(*store_, Deadline::After(kNamesMax)); },
+      .names = [this] { return Names(); },
       .add_metrics = [this](MetricsText& text) { AddMetrics(Counts(), text); }};
 }
 
@@ -280,12 +283,19 @@ QuestionServer::Answer ClusterNode::State::Answers() {
   return [this](std::string_view question, FunctionRef<void(std::string_view)> write) {
     LocalNode* const node = answering_.load();
     if (node == nullptr) throw Unavailable("it is about to join the cluster");
-    if (const std::optional<std::string> program = ProgramOfKeepQuestion(question)) {
-      if (!options_.keep) throw InvalidArgument("this process keeps no detached actors");
-      return write(options_.keep(*program));
-    }
+    const std::optional<NodeLife> driver = DriverOfKeepQuestion(question);
+    if (driver) return write(Keep(*driver));
     node->Answer(question, write);
   };
+}
+
+// Only members have one.
+std::string ClusterNode::State::Keep(const NodeLife& driver) const {
+  if (!options_.keep) throw InvalidArgument("this process keeps no detached actors");
+  for (const NodeRecord& node : loop_->Nodes()) {
+    if (LifeOf(node) == driver && node.job != 0) return options_.keep(node);
+  }
+  throw Unavailable("the head has not met program {}", ToString(driver.node));
 }
 
 NameDirectory::Hooks ClusterNode::State::NameHooks() {
@@ -303,7 +313,7 @@ NameDirectory::Hooks ClusterNode::State::NameHooks() {
                                  }};
   if (!options_.program) {
     hooks.find_keeper = [this] {
-      return AskForKeeper(options_.access, loop_->Nodes(), record_.address);
+      return AskForKeeper(options_.access, loop_->Nodes(), LifeOf(record_));
     };
   }
   return hooks;
@@ -376,6 +386,12 @@ std::vector<NodeRecord> ClusterNode::State::Nodes() const {
   return nodes;
 }
 
+std::vector<std::string> ClusterNode::State::Names() const {
+  const MutexLock lock(store_mutex_);
+  if (store_ == nullptr) throw Unavailable("this process leaves the cluster");
+  return NamesIn(*store_, Deadline::After(kNamesMax));
+}
+
 void ClusterNode::State::Over(NodeLease::End end) {
   const std::string why = WhyOver(end);
   for (const NodeRecord& other : loop_->Nodes()) {
@@ -400,6 +416,11 @@ void ClusterNode::State::Close() {
   }
   if (loop_ != nullptr) loop_->Stop();
   if (names_ != nullptr) names_->Stop();
+  if (remote_store_ != nullptr) remote_store_->Stop();  // Whoever waits for it goes on.
+  {
+    const MutexLock lock(store_mutex_);
+    store_ = nullptr;
+  }
   remote_store_.reset();
   programs_.reset();
   streams_.reset();                                           // From here on nobody calls,

@@ -32,9 +32,9 @@ struct ClusterNodeOptions {
   std::string cache_folder;  // Of programs; "": DefaultProgramCacheFolder().
   // Of a driver whose workers run another process's program: that, instead of this one's own.
   std::optional<KeptProgram> program;
-  // Of a head: has a keeper (keeper.h) started for the program at that address, and says what has
-  // become of it, as the question kKeepQuestion is answered. Empty: there are none.
-  std::function<std::string(const std::string& program)> keep;
+  // Of a head: has a keeper (keeper.h) started for that driver, and says what has become of it, as
+  // a KeepQuestion is answered. Empty: there are none.
+  std::function<std::string(const NodeRecord& driver)> keep;
   // This node's life is over although nobody wished so: called once, on a thread of its own, which
   // must not end the node. The next thing to do is to end the process.
   std::function<void(const std::string& why)> on_over;

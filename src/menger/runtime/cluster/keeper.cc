@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -23,28 +24,42 @@ namespace menger {
 namespace {
 
 constexpr std::chrono::minutes kFetchMax{5};
-constexpr std::chrono::seconds kAskMax{5};
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::seconds kAskMax{3};
+constexpr std::chrono::milliseconds kLook{200};
 // Where the program has left: calls that make actors may be on their way.
 constexpr std::chrono::seconds kIdleMax{3};
 
-// The program's files, while the keeper lives.
+// The program's files, while the keeper lives. It holds the folder's lock; what nobody holds is
+// left of one that was killed.
 class PrivateFolder {
  public:
   explicit PrivateFolder(const std::string& below)
-      : path_((below.empty() ? DefaultProgramCacheFolder() : below) + "/kept-" +
-              ToString(DrawNodeId())) {}
+      : folder_(RemoveLeft(below.empty() ? DefaultProgramCacheFolder() : below) + kKept +
+                ToString(DrawNodeId())),
+        lock_(folder_.Lock(Deadline::After(kAskMax))) {}
   ~PrivateFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    lock_.Close();
+    folder_.RemoveUnlessLocked();
   }
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;
 
-  const std::string& path() const { return path_; }
+  const CacheFolder& folder() const { return folder_; }
 
  private:
-  const std::string path_;
+  static constexpr const char* kKept = "/kept-";
+
+  static const std::string& RemoveLeft(const std::string& below) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(below, none)) {
+      const std::string path = entry.path();
+      if (path.starts_with(below + kKept)) CacheFolder(path).RemoveUnlessLocked();
+    }
+    return below;
+  }
+
+  const CacheFolder folder_;
+  FileDescriptor lock_;
 };
 
 KeptProgram FetchProgram(const KeeperOptions& options, const CacheFolder& folder) {
@@ -59,20 +74,20 @@ bool HasActors(LocalNode& node) {
                              [](const auto& actor) { return actor.state != "dead"; });
 }
 
-bool IsThere(const ClusterNode& cluster, const std::string& program) {
-  return std::ranges::any_of(cluster.Nodes(),
-                             [&](const NodeRecord& node) { return node.address == program; });
+bool IsThere(const ClusterNode& cluster, const NodeLife& driver) {
+  return std::ranges::any_of(cluster.Nodes(), [&](const NodeRecord& node) {
+    return NodeLife{node.id, node.epoch} == driver;
+  });
 }
 
 }  // namespace
 
 void Keep(const KeeperOptions& options) {
-  const PrivateFolder folder(options.cache_folder);
-  const CacheFolder files(folder.path());
+  const PrivateFolder files(options.cache_folder);
   std::atomic<bool> over{false};
   ClusterNode cluster({.access = options.access,
                        .role = ClusterNodeOptions::Role::kDriver,
-                       .program = FetchProgram(options, files),
+                       .program = FetchProgram(options, files.folder()),
                        .on_over = [&over](const std::string&) { over = true; }});
   LocalNode& node = cluster.node();
   const ObjectHandle stands_for =
@@ -82,16 +97,27 @@ void Keep(const KeeperOptions& options) {
   Deadline idle = Deadline::After(kIdleMax);
   while (!idle.expired() && !options.is_stopped() && !over) {
     std::this_thread::sleep_for(kLook);
-    if (IsThere(cluster, options.program) || HasActors(node)) idle = Deadline::After(kIdleMax);
+    if (IsThere(cluster, options.driver) || HasActors(node)) idle = Deadline::After(kIdleMax);
   }
   if (over) throw Unavailable("the keeper of detached actors is no longer one of the cluster");
 }
 
 // ---- What programs and head say to each other.
 
-std::optional<std::string> ProgramOfKeepQuestion(std::string_view question) {
-  if (!question.starts_with(kKeepQuestion)) return std::nullopt;
-  return std::string(question.substr(kKeepQuestion.size()));
+std::string KeepQuestion(const NodeLife& driver) {
+  return fmt::format("keep {} {}", ToString(driver.node), driver.epoch);
+}
+
+std::optional<NodeLife> DriverOfKeepQuestion(std::string_view question) {
+  std::istringstream words{std::string(question)};
+  std::string keep;
+  std::string node;
+  NodeLife driver;
+  if (!(words >> keep >> node >> driver.epoch) || keep != "keep") return std::nullopt;
+  const std::optional<Id> id = ParseId(node);
+  if (!id || !words.eof()) return std::nullopt;
+  driver.node = NodeId{*id};
+  return driver;
 }
 
 std::string Describe(const ForeignName& keeper) {
@@ -99,30 +125,33 @@ std::string Describe(const ForeignName& keeper) {
 }
 
 std::optional<ForeignName> DecodeKeeper(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  std::string word;
+  std::string node;
+  std::string object;
   ForeignName keeper;
-  unsigned long long numbers[5] = {};
-  const int read = std::sscanf(std::string(text).c_str(), "node %16llx%16llx %llu %16llx%16llx",
-                               &numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4]);
-  if (read != 5) return std::nullopt;
-  keeper.node = NodeId{Id{numbers[0], numbers[1]}};
-  keeper.epoch = numbers[2];
-  keeper.object = ObjectId{Id{numbers[3], numbers[4]}};
+  if (!(words >> word >> node >> keeper.epoch >> object) || word != "node") return std::nullopt;
+  const std::optional<Id> node_id = ParseId(node);
+  const std::optional<Id> object_id = ParseId(object);
+  if (!node_id || !object_id || !words.eof()) return std::nullopt;
+  keeper.node = NodeId{*node_id};
+  keeper.object = ObjectId{*object_id};
   return keeper;
 }
 
 std::optional<ForeignName> AskForKeeper(const ClusterAccess& access,
                                         const std::vector<NodeRecord>& nodes,
-                                        const std::string& program) {
+                                        const NodeLife& driver) {
   const auto head = std::ranges::find_if(
       nodes, [](const NodeRecord& node) { return node.resources.Get(kHeadResource) > 0; });
   if (head == nodes.end()) throw Unavailable("the head of the cluster is not there");
   const std::vector<NodeAnswer> answers =
-      AskNodes(access, {*head}, std::string(kKeepQuestion) + program, Deadline::After(kAskMax));
+      AskNodes(access, {*head}, KeepQuestion(driver), Deadline::After(kAskMax));
   const NodeAnswer& answer = answers.front();
   if (answer.failure) throw Error(*answer.failure);
   if (answer.text == kKeeperStarts) return std::nullopt;
   const std::optional<ForeignName> keeper = DecodeKeeper(answer.text);
-  if (!keeper) throw Unavailable("{}", answer.text);
+  if (!keeper) throw FailedPrecondition("{}", answer.text);
   return keeper;
 }
 

@@ -9,6 +9,7 @@
 
 #include "menger/runtime/cluster/cluster_access.h"
 #include "menger/runtime/control/node_record.h"
+#include "menger/runtime/net/handshake.h"
 #include "menger/runtime/node/peer_message.h"
 
 namespace menger {
@@ -20,39 +21,42 @@ namespace menger {
 // program has left and none of them lives.
 //
 // The head starts it when a program makes its first detached actor: the program asks the head
-// (kKeepQuestion, on the lane of questions), the head starts a process, `menger node keep`, which
+// (KeepQuestion, on the lane of questions), the head starts a process, `menger node keep`, which
 // says what stands for it.
 
 // What a keeper is told, and tells.
 struct KeeperOptions {
   ClusterAccess access;
-  std::string program;       // The address of the driver.
+  std::string program;       // The address of the driver,
+  NodeLife driver;           // and which one it is: another may get the address.
   std::string cache_folder;  // Where the program's files lie meanwhile, in a folder of their own.
   // It is ready: what stands for it.
   std::function<void(const ForeignName& keeper)> on_ready;
   std::function<bool()> is_stopped;
 };
 
-// Does all of that; returns when it has nothing to keep, or is stopped. Throws Unavailable where
-// the program or the cluster is gone.
+// Does all of that, and removes what is left of keepers that were killed; returns when it has
+// nothing to keep, or is stopped. Throws Unavailable where the program or the cluster is gone.
 void Keep(const KeeperOptions& options);
 
 // ---- What programs and head say to each other of keepers.
 
-inline constexpr std::string_view kKeepQuestion = "keep ";  // Then the program's address.
 inline constexpr std::string_view kKeeperStarts = "starts";
 
-std::optional<std::string> ProgramOfKeepQuestion(std::string_view question);
+// "keep NODE EPOCH", of a program.
+std::string KeepQuestion(const NodeLife& driver);
+std::optional<NodeLife> DriverOfKeepQuestion(std::string_view question);
 
 // "node NODE EPOCH OBJECT"
 std::string Describe(const ForeignName& keeper);
 // Nothing, if `text` is none.
 std::optional<ForeignName> DecodeKeeper(std::string_view text);
 
-// Asks the head, who is among `nodes`. Nothing while the keeper starts. Throws what the head
-// answers, or Unavailable.
+// Asks the head, who is among `nodes`, for that of `driver`. Nothing while the keeper starts.
+// Throws FailedPrecondition with what the head says why there is none, and Unavailable or
+// DeadlineExceeded where the head says nothing.
 std::optional<ForeignName> AskForKeeper(const ClusterAccess& access,
                                         const std::vector<NodeRecord>& nodes,
-                                        const std::string& program);
+                                        const NodeLife& driver);
 
 }  // namespace menger

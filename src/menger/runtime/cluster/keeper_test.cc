@@ -16,14 +16,18 @@ TEST(KeeperTest, WhatStandsForItIsReadAsItWasWritten) {
   EXPECT_EQ(read->object, keeper.object);
   EXPECT_EQ(read->node, keeper.node);
   EXPECT_EQ(read->epoch, keeper.epoch);
-  for (const char* const other : {"", "starts", "node", "node 1 2 3", "node x y z"}) {
+  for (const char* const other : {"", "starts", "node", "node 1 2 3", "node x y z", "keep 1"}) {
     EXPECT_FALSE(DecodeKeeper(other).has_value()) << other;
   }
 }
 
 TEST(KeeperTest, AQuestionNamesTheProgram) {
-  EXPECT_EQ(ProgramOfKeepQuestion("keep 127.0.0.1:4711"), "127.0.0.1:4711");
-  EXPECT_FALSE(ProgramOfKeepQuestion("status").has_value());
+  const NodeLife driver{NodeId{Id{1, 2}}, 3};
+  EXPECT_EQ(DriverOfKeepQuestion(KeepQuestion(driver)), driver);
+  for (const char* const other : {"", "status", "keep", "keep 1 2", "keep 127.0.0.1:4711"}) {
+    EXPECT_FALSE(DriverOfKeepQuestion(other).has_value()) << other;
+  }
+  EXPECT_FALSE(DriverOfKeepQuestion(KeepQuestion(driver) + " x").has_value());
 }
 
 }  // namespace

@@ -41,18 +41,25 @@ void NameDirectory::Ask(NameQuestion question) {
 // ---- The thread.
 
 void NameDirectory::Run() {
-  while (const std::optional<NameQuestion> question = Next()) {
-    NameAnswer answer;
-    try {
-      answer.holder = Answer(*question);
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::kCancelled) return;
-      answer.error = error;
-      LogWarning("the control store of the cluster does not say whose the name '{}' is: {}",
-                 question->name, error.what());
+  while (const std::optional<NameQuestion> question = Next()) Answer(*question);
+}
+
+void NameDirectory::Answer(const NameQuestion& question) {
+  if (question.kind == NameQuestion::Kind::kRelease) return ReleaseSurely(question);
+  NameAnswer answer;
+  try {
+    if (question.name == Client::kKeeperName) {
+      const std::optional<NameAnswer> keeper = FindKeeper();
+      if (!keeper) return Ask(question);
+      answer = *keeper;
+    } else {
+      answer.holder = HolderOf(question);
     }
-    if (question->kind != NameQuestion::Kind::kRelease) hooks_.on_answer(*question, answer);
+  } catch (...) {
+    answer.error = TranslateCurrentException();
+    LogWarning("nobody can say whose the name '{}' is: {}", question.name, answer.error->what());
   }
+  hooks_.on_answer(question, answer);
 }
 
 std::optional<NameQuestion> NameDirectory::Next() {
@@ -67,31 +74,37 @@ std::optional<NameQuestion> NameDirectory::Next() {
   return question;
 }
 
-std::optional<NamedActor> NameDirectory::Answer(const NameQuestion& question) {
-  switch (question.kind) {
-    case NameQuestion::Kind::kClaim:
-      return Claim(question);
-    case NameQuestion::Kind::kRelease:
-      Release(question);
-      return std::nullopt;
-    case NameQuestion::Kind::kLookUp:
-      break;
-  }
-  if (question.name == Client::kKeeperName) return FindKeeper();
+std::optional<NamedActor> NameDirectory::HolderOf(const NameQuestion& question) {
+  if (question.kind == NameQuestion::Kind::kClaim) return Claim(question);
   std::optional<NamedActor> holder = LookUp(question.name).first;
   // It may have joined a moment ago, or be gone since longer than that.
   if (holder && !AwaitMet(holder->object)) holder.reset();
   return holder;
 }
 
-std::optional<NamedActor> NameDirectory::FindKeeper() {
-  if (!hooks_.find_keeper) return std::nullopt;
-  const Deadline deadline = Deadline::After(options_.keeper_max);
-  do {
+std::optional<NameAnswer> NameDirectory::FindKeeper() {
+  if (!hooks_.find_keeper) return NameAnswer{};
+  if (!keeper_deadline_) keeper_deadline_ = Deadline::After(options_.keeper_max);
+  const Deadline deadline = *keeper_deadline_;
+  std::string why = "it takes too long to start";
+  try {
     const std::optional<ForeignName> keeper = hooks_.find_keeper();
-    if (keeper && AwaitMet(*keeper)) return NamedActor{.object = *keeper};
-  } while (!deadline.expired() && Pause());
-  throw DeadlineExceeded("no process that owns detached actors began in time");
+    if (keeper && AwaitMet(*keeper)) {
+      keeper_deadline_.reset();
+      return NameAnswer{.holder = NamedActor{.object = *keeper}};
+    }
+  } catch (const Error& error) {
+    why = error.what();
+    const bool again =
+        error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadlineExceeded;
+    if (!again) {
+      keeper_deadline_.reset();
+      throw;
+    }
+  }
+  if (!deadline.expired() && Pause()) return std::nullopt;
+  keeper_deadline_.reset();
+  throw Unavailable("there is no process that owns detached actors: {}", why);
 }
 
 bool NameDirectory::AwaitMet(const ForeignName& name) {
@@ -128,6 +141,18 @@ std::optional<NamedActor> NameDirectory::Claim(const NameQuestion& question) {
   throw Unavailable("others take it and give it up again and again");
 }
 
+// Whose process lives on would keep others from having the name.
+void NameDirectory::ReleaseSurely(const NameQuestion& question) {
+  do {
+    try {
+      return Release(question);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kUnavailable) continue;
+      return LogWarning("the name '{}' stays taken: {}", question.name, error.what());
+    }
+  } while (Pause());
+}
+
 void NameDirectory::Release(const NameQuestion& question) {
   const auto [holder, version] = LookUp(question.name);
   if (!holder || holder->actor != question.actor.actor) return;
@@ -140,7 +165,7 @@ std::pair<std::optional<NamedActor>, StoreVersion> NameDirectory::LookUp(const s
   if (result.record.version != 0 && !result.record.expired) {
     holder = DecodeNamedActor(result.record.value);
   }
-  return {std::move(holder), result.record.version};
+  return {holder, result.record.version};
 }
 
 StoreResult NameDirectory::Do(const StoreOperation& operation) {

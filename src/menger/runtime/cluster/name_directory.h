@@ -39,15 +39,17 @@ class NameDirectory {
     // Whether this process has met that one. May be empty: it has.
     std::function<bool(const NodeLife& life)> has_met;
     // What stands for the keeper, which is started if there is none; nothing while that takes.
-    // Throws where there can be none. Empty: this process owns its detached actors itself.
+    // Throws Unavailable or DeadlineExceeded where it is to be asked again, else why there can be
+    // none. Empty: this process owns its detached actors itself.
     std::function<std::optional<ForeignName>()> find_keeper;
   };
 
   struct Options {
     LeaseEpoch lease = 0;                                        // Of this process.
-    std::chrono::nanoseconds try_max = std::chrono::seconds(5);  // Each of so many.
+    std::chrono::nanoseconds try_max = std::chrono::seconds(3);  // Each of so many.
     int tries = 3;
-    std::chrono::nanoseconds keeper_max = std::chrono::seconds(30);  // Until there is one.
+    // Until there is a keeper, which has the program's files brought to it.
+    std::chrono::nanoseconds keeper_max = std::chrono::seconds(320);
   };
 
   // `store` outlives this.
@@ -74,12 +76,15 @@ class NameDirectory {
 
   void Run();
   std::optional<NameQuestion> Next();  // Nothing: it is to stop.
-  std::optional<NamedActor> Answer(const NameQuestion& question);
-  std::optional<NamedActor> FindKeeper();
+  void Answer(const NameQuestion& question);
+  std::optional<NamedActor> HolderOf(const NameQuestion& question);
+  // Nothing while it starts: it is asked for again after what others have asked.
+  std::optional<NameAnswer> FindKeeper();
   bool AwaitMet(const ForeignName& name);
   bool Pause();  // A little; false: it is to stop.
   std::optional<NamedActor> Claim(const NameQuestion& question);
   void Release(const NameQuestion& question);
+  void ReleaseSurely(const NameQuestion& question);
   // Whose the name is, by a record that counts, and of which version the record is.
   std::pair<std::optional<NamedActor>, StoreVersion> LookUp(const std::string& name);
   // Throws Unavailable where the store does not answer.
@@ -88,6 +93,7 @@ class NameDirectory {
   ControlStore& store_;
   const Hooks hooks_;
   const Options options_;
+  std::optional<Deadline> keeper_deadline_;  // Of the thread: one is asked for.
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   Thread thread_;
 };

@@ -13,15 +13,15 @@
 
 namespace menger {
 
-// A node's end of the lane kFiles: has the programs of drivers brought here, where they are not
-// here already. Like every owner of streams it lives until their service has ended, and then no
-// Fetch may be under way.
 // All of a driver's program but the program: what it is, and where its files lie, by their content.
 struct KeptProgram {
   ProgramManifest manifest;
   std::map<ContentHash, std::string> paths;
 };
 
+// A node's end of the lane kFiles: has the programs of drivers brought here, where they are not
+// here already. Like every owner of streams it lives until their service has ended, and then no
+// Fetch may be under way.
 class ProgramFetcher final : public PeerStreamOwner {
  public:
   ProgramFetcher();

@@ -1,6 +1,5 @@
 #include "menger/runtime/control/node_record.h"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "menger/base/error.h"
@@ -9,13 +8,6 @@ namespace menger {
 namespace {
 
 constexpr double kPartsOfOne = 1e4;  // See Resources.
-constexpr std::size_t kHalfDigits = 16;
-
-bool ReadHalf(std::string_view digits, std::uint64_t& half) {
-  const char* const end = digits.data() + digits.size();
-  const auto [at, error] = std::from_chars(digits.data(), end, half, 16);
-  return error == std::errc() && at == end;
-}
 
 const char* NameOf(NodeRecord::State state) {
   return state == NodeRecord::State::kUp ? "up" : "draining";
@@ -57,10 +49,9 @@ std::string Encode(const NodeRecord& record) {
 
 std::optional<NodeRecord> DecodeNodeRecord(std::string_view key, std::string_view value) {
   NodeRecord record;
-  if (key.size() != 2 * kHalfDigits || !ReadHalf(key.substr(0, kHalfDigits), record.id.high) ||
-      !ReadHalf(key.substr(kHalfDigits), record.id.low)) {
-    return std::nullopt;
-  }
+  const std::optional<Id> id = ParseId(key);
+  if (!id) return std::nullopt;
+  record.id = NodeId{*id};
   try {
     const nlohmann::json json = nlohmann::json::parse(value);
     json.at("epoch").get_to(record.epoch);

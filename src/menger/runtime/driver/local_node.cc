@@ -27,8 +27,10 @@ constexpr std::chrono::nanoseconds kGatherEvery{100'000'000};
 constexpr std::chrono::nanoseconds kLookAtAll{100'000'000};
 constexpr std::chrono::nanoseconds kLookAtAllMost{10'000'000'000};
 constexpr std::chrono::nanoseconds kLinesAgain{5'000'000};  // What workers print, not sent yet.
-// Who keeps names answers within less, or says that it cannot.
-constexpr std::chrono::seconds kNameMax{40};
+// Who keeps names answers, or says that it cannot, sooner than that.
+constexpr std::chrono::seconds kNameMax{120};
+constexpr std::chrono::seconds kKeeperMax{400};
+constexpr std::chrono::milliseconds kSlice{100};
 constexpr std::chrono::hours kForever{24 * 365};
 
 NodeMachineOptions MachineOptions(const RuntimeOptions& options,
@@ -363,7 +365,9 @@ std::optional<Client::NamedActor> LocalNode::FindActor(std::string_view name) {
   const Watch watch{kDriver, reinterpret_cast<std::uintptr_t>(&asker)};
   const std::uint32_t before = asker.told.value();
   Tell([&](NodeMachine& machine) { machine.FindActor(watch, name); });
-  asker.told.TryWaitFor(before + 1, kNameMax);
+  const Deadline deadline = Deadline::After(name == kKeeperName ? kKeeperMax : kNameMax);
+  while (!asker.told.TryWaitFor(before + 1, kSlice) && !deadline.expired() && !stopping()) {
+  }
   {
     const std::lock_guard lock(node_mutex_);
     machine_.StopFinding(watch);

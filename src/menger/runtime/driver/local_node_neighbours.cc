@@ -40,9 +40,8 @@ void LocalNode::Meet(const NodeLife& node, const Resources& total, std::uint64_t
 }
 
 bool LocalNode::HasMet(const NodeLife& node) {
-  bool has_met = true;  // Of one that ends nobody is needed any longer.
-  TellNeighbours([&](Neighbours& neighbours) { has_met = neighbours.FindPeer(node) != nullptr; });
-  return has_met;
+  const std::lock_guard lock(node_mutex_);
+  return stopping() || node == place_->own || neighbours_->FindPeer(node) != nullptr;
 }
 
 void LocalNode::SetProgram(const NodeLife& node, const GuestProgram& program) {

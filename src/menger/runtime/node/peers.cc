@@ -80,10 +80,12 @@ void Peers::Tell(PeerIndex to, const PeerMessage& message) {
 
 void Peers::Receive(Peer& peer, const PeerMessage& message) {
   switch (message.kind) {
-    case PeerMessage::Kind::kWant:
-      if (!peer.wanted.contains(message.scheduling)) peer.told_full.erase(message.scheduling);
-      peer.wanted[message.scheduling] = std::min(message.count, kWantedMax);
+    case PeerMessage::Kind::kWant: {
+      auto& wanted = peer.wanted[message.scheduling];
+      if (wanted == 0) peer.told_full.erase(message.scheduling);
+      wanted = std::min(message.count, kWantedMax);
       return;
+    }
     case PeerMessage::Kind::kFull:
       return IsFull(peer, message);
     case PeerMessage::Kind::kCannot:

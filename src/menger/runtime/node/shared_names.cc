@@ -102,8 +102,9 @@ void SharedNames::TellOne(const Watch& asker, const NameAnswer& answer) {
   if (told.holder) {
     const ForeignName& object = told.holder->object;
     // An actor of this owner that has ended, while its name still says so.
+    const Actor* const own = node_.actors.Find(told.holder->actor);
     const bool over = node_.foreign.IsOwn(object)
-                          ? node_.actors.Find(told.holder->actor) == nullptr
+                          ? own == nullptr || own->state == Actor::State::kDead
                           : node_.foreign.IsOver({object.node, object.epoch});
     if (over) told.holder.reset();
   }

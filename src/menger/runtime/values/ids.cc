@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 namespace menger {
 namespace {
 
@@ -64,5 +66,20 @@ Id RandomSeed(TaskId task, std::uint64_t counter) { return Derive<Id>(task, kRan
 ActorId ActorOf(TaskId creation) { return Derive<ActorId>(creation, kActor, 0); }
 
 std::string ToString(const Id& id) { return fmt::format("{:016x}{:016x}", id.high, id.low); }
+
+std::optional<Id> ParseId(std::string_view text) {
+  constexpr std::size_t kHalf = 16;
+  if (text.size() != 2 * kHalf) return std::nullopt;
+  const auto read = [](std::string_view digits, std::uint64_t& half) {
+    const char* const end = digits.data() + digits.size();
+    const auto [at, error] = std::from_chars(digits.data(), end, half, 16);
+    return error == std::errc() && at == end;
+  };
+  Id id;
+  if (!read(text.substr(0, kHalf), id.high) || !read(text.substr(kHalf), id.low)) {
+    return std::nullopt;
+  }
+  return id;
+}
 
 }  // namespace menger

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace menger {
 
@@ -74,8 +76,9 @@ using WorkerIndex = std::uint32_t;  // From 1, never used twice.
 using LeaseNumber = std::uint64_t;  // Of one worker, from 1.
 inline constexpr ProcessIndex kDriver = 0;
 
-// 32 hexadecimal digits.
+// 32 hexadecimal digits; nothing, if `text` is not that.
 std::string ToString(const Id& id);
+std::optional<Id> ParseId(std::string_view text);
 
 // For hash tables: an id is a hash already.
 struct IdHash {

@@ -168,6 +168,8 @@ void WorkerClient::HandleAnswer(std::span<const std::byte> bytes) {
       request->named = message;
       request->refusal = Payload::Copy(reader.rest());
       request->missing = 0;
+    } else if (message.found == NamedMessage::Found::kActor) {
+      NewHandle(message.object);  // It has given up waiting, and refers to that all the same.
     }
   } else if (kind == ToWorker::kGrant) {
     const auto message = reader.Take<GrantMessage>();
