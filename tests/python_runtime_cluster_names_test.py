@@ -1,14 +1,18 @@
 """Programs of a cluster that find each other's actors by their names, and actors that outlive the program that makes them."""
 
 import concurrent.futures
+import contextlib
 import json
+import os
+import pathlib
 import subprocess
+import sys
 import tempfile
 import textwrap
 import time
 import unittest
 
-from python_runtime import PATIENCE_S, check_library, get, ray
+from python_runtime import PATIENCE_S, ROOT, check_library, get, ray
 from python_runtime_nodes import PROGRAM, Nodes, await_nodes, run_program
 
 NODES = []
@@ -61,6 +65,21 @@ def run(source, namespace="shared"):
     return done.stdout.split("\n")[:-1]
 
 
+@contextlib.contextmanager
+def killed_program(source):
+    """One that runs until the end of the `with`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "program.py")
+        path.write_text(f"{COUNTER}\nray.init(namespace='shared')\n{source}\nprint(flush=True)\nimport time\ntime.sleep(600)\n")
+        variables = {**os.environ, "MENGER_ADDRESS": NODES[0].address, "PYTHONPATH": str(ROOT / "python")}
+        with subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, env=variables) as program:
+            program.stdout.readline()
+            try:
+                yield
+            finally:
+                program.kill()
+
+
 def await_no_actor(name):
     """Names of programs that have ended are free when their lease is given back."""
     end = time.monotonic() + PATIENCE_S
@@ -94,7 +113,8 @@ class NamesTest(unittest.TestCase):
             print(ray.util.list_named_actors(), ray.util.list_named_actors(all_namespaces=True))
         """)
         self.assertEqual(printed[:2], ["[11, 111]", "[1111, 11111]"])
-        self.assertEqual(printed[2], "['adder'] [{'name': 'adder', 'namespace': 'shared'}]")
+        self.assertIn("'adder'", printed[2].split("] [")[0])
+        self.assertIn("{'name': 'adder', 'namespace': 'shared'}", printed[2])
         self.assertEqual(get(adder.add.remote(0)), 11111)
 
     def test_a_name_is_one_actors_in_all_programs_of_the_namespace(self):
@@ -127,6 +147,22 @@ class NamesTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             ray.get_actor("ends")
         self.assertEqual(get(Adder.options(name="ends").remote().add.remote(7)), 7)
+
+    def test_what_a_program_has_killed_ends_also_if_it_leaves_at_once(self):
+        adder = Adder.options(name="killed").remote()
+        get(adder.add.remote(1))
+        run("ray.kill(ray.get_actor('killed'))")
+        with self.assertRaises(ray.exceptions.RayActorError):
+            get([adder.add.remote(1) for _ in range(100)])
+
+    def test_actors_of_a_program_that_is_gone_are_dead(self):
+        with killed_program("made = Counter.options(name='short').remote()\nray.get(made.add.remote())"):
+            short = ray.get_actor("short")
+            self.assertEqual(get(short.add.remote(1)), 2)
+        with self.assertRaises(ray.exceptions.ActorDiedError):
+            for _ in range(1000):
+                get(short.add.remote(1))
+                time.sleep(0.01)
 
     def test_programs_that_make_an_actor_at_once_have_the_same_one(self):
         source = """

@@ -190,6 +190,7 @@ _KINDS = (
     GetTimeoutError,
     TaskCancelledError,
     OutOfMemoryError,
+    OwnerDiedError,
 )
 
 

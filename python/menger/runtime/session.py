@@ -260,6 +260,14 @@ class Session:
             failed = next(i for i, entry in enumerate(_ENTRY.iter_unpack(table)) if entry[2])
             error.actor_id = error.actor_id or references[failed].of_actor and references[failed].of_actor.hex()
             raise
+        except exceptions.OwnerDiedError as error:
+            failed = next(i for i, entry in enumerate(_ENTRY.iter_unpack(table)) if entry[2])
+            if references[failed].of_actor is None:
+                raise
+            # It went with the program that had its actor.
+            died = exceptions.ActorDiedError(str(error))
+            died.actor_id = references[failed].of_actor.hex()
+            raise died from None
         except exceptions.TaskCancelledError as error:
             raise error.of(references[next(i for i, entry in enumerate(_ENTRY.iter_unpack(table)) if entry[2])]) from None
         finally:

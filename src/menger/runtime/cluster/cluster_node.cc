@@ -30,6 +30,7 @@ using Role = LocalNode::Place::Role;
 constexpr std::chrono::milliseconds kLeaveMax{2'000};
 constexpr std::chrono::seconds kNamesMax{5};
 constexpr std::chrono::milliseconds kFarewellMax{300};
+constexpr std::chrono::milliseconds kToldMax{1'000};
 constexpr std::chrono::milliseconds kLinesMax{500};  // Of workers that have printed them by then.
 
 NodeLife LifeOf(const NodeRecord& record) { return {record.id, record.epoch}; }
@@ -100,6 +101,7 @@ class ClusterNode::State {
 
   void Close();
   void AwaitLines();
+  void AwaitTold();
   void SayFarewell();
 
   const ClusterNodeOptions options_;
@@ -409,6 +411,7 @@ void ClusterNode::State::Over(NodeLease::End end) {
 void ClusterNode::State::Close() {
   if (node_ != nullptr && loop_->Lives()) {
     AwaitLines();
+    AwaitTold();
     SayFarewell();
   }
   if (loop_ != nullptr && loop_->Lives() && !loop_->Leave(Deadline::After(kLeaveMax))) {
@@ -434,6 +437,15 @@ void ClusterNode::State::AwaitLines() {
   node_->AskForLines();
   const Deadline deadline = Deadline::After(kLinesMax);
   while (node_->AwaitsLines() && !deadline.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// What it has told others (that an actor is to end, say) happens also if it leaves at once, while
+// the stream to them is being opened.
+void ClusterNode::State::AwaitTold() {
+  const Deadline deadline = Deadline::After(kToldMax);
+  while (!node_->OthersKnowAll() && !deadline.expired()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

@@ -136,6 +136,8 @@ class LocalNode final : public Client, private NodeEffects {
   // What the workers of others have printed for this one until now shall come.
   void AskForLines();
   bool AwaitsLines();
+  // Whether the others are known to have all that they were told.
+  bool OthersKnowAll();
   // Before End: the others shall not wait for it.
   void SayFarewell();
 

@@ -173,6 +173,11 @@ std::string LocalNode::NameOfNode(const NodeId& id) {
 
 // ----
 
+bool LocalNode::OthersKnowAll() {
+  const std::lock_guard lock(node_mutex_);
+  return neighbours_->KnowAll();
+}
+
 void LocalNode::SayFarewell() {
   TellNeighbours([](Neighbours& neighbours) { neighbours.SayFarewell(); });
 }

@@ -66,6 +66,11 @@ void Neighbours::SayFarewell() {
   }
 }
 
+bool Neighbours::KnowAll() const {
+  return std::ranges::all_of(neighbours_,
+                             [](const auto& entry) { return entry.second.control.all_arrived(); });
+}
+
 void Neighbours::SendAgain(const NodeLife& node, PeerLane lane) {
   Neighbour* const found = Find(node);
   if (found == nullptr) return;

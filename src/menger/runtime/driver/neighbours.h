@@ -65,6 +65,8 @@ class Neighbours final : private LetterBox {
   Peer* FindPeer(const NodeLife& node) { return machine_.FindPeer(PeerOf(node)); }
   // This one's life is over: the others shall know.
   void SayFarewell();
+  // Whether they are known to have all that they were told.
+  bool KnowAll() const;
 
   // ---- What travels. A packet that is none of a neighbour's is ignored. Throws DataLoss for a
   // letter that nobody may write, and Unavailable for a farewell: it is to be told as HearOfEnd.

@@ -76,6 +76,9 @@ void Actors::SettleDead(Task& task, const Actor* actor) {
   Payload error;
   if (actor != nullptr) {
     error = actor->death;
+  } else if (stands_for != nullptr && node_.foreign.IsOrphan(*stands_for)) {
+    error = node_.notes.Describe(FailureKind::kActorDied, ErrorCode::kDataLoss, task,
+                                 "the program that owned its actor is gone");
   } else if (stands_for != nullptr && stands_for->value.kind == ObjectValue::Kind::kError) {
     error = stands_for->value.payload;
   } else {

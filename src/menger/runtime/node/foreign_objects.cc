@@ -39,6 +39,11 @@ bool ForeignObjects::IsRegistered(const Object& object) const {
   return record == nullptr || record->asked == 0;
 }
 
+bool ForeignObjects::IsOrphan(const Object& object) const {
+  const Record* const record = Find(object);
+  return record != nullptr && record->orphan;
+}
+
 // ---- From the first name to the last reference.
 
 Object& ForeignObjects::Refer(ProcessIndex process, const ForeignName& name) {

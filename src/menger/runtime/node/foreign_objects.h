@@ -46,6 +46,7 @@ class ForeignObjects {
   ForeignName NameOf(const Object& object) const;
   bool IsOwn(const ForeignName& name) const;
   bool IsRegistered(const Object& object) const;
+  bool IsOrphan(const Object& object) const;  // Its owner is gone.
   using Life = std::pair<NodeId, std::uint64_t>;
   bool IsOver(const Life& life) const;
   void LifeIsOver(NodeId node, std::uint64_t epoch);

@@ -43,6 +43,9 @@ class PeerLink {
     letters_.push_back({std::move(letter), bytes});
   }
 
+  // Whether the other end is known to have all that was sent.
+  bool all_arrived() const { return letters_.empty(); }
+
   // Of the letter that comes next, if none is lost.
   std::uint64_t next() const { return arrived_ + 1; }
 
