@@ -455,45 +455,6 @@ void WorkerClient::Cancel(const ObjectHandle& object, bool force, bool recursive
       Urgency::kNow);
 }
 
-void WorkerClient::KillActor(ActorId actor, ObjectId object, bool may_restart) {
-  Send(
-      sizeof(KillMessage),
-      [&](MessageWriter& writer) {
-        writer.Add(
-            KillMessage{.may_restart = may_restart ? 1U : 0U, .actor = actor, .object = object});
-      },
-      Urgency::kNow);
-}
-
-std::optional<Client::NamedActor> WorkerClient::FindActor(std::string_view name) {
-  CheckOpen();
-  Request request{.missing = 1};
-  const std::uint64_t number = NewRequest(request, false);
-  const std::string text(name);
-  Send(
-      MessagePart(sizeof(FindMessage)) + MessagePart(text.size() + 1),
-      [&](MessageWriter& writer) {
-        writer.Add(FindMessage{.request = number});
-        writer.AddBytes(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
-      },
-      Urgency::kNow);
-  Await(request, Deadline::After(kAnswer));
-  {
-    const std::lock_guard lock(reading_);
-    requests_.erase(number);
-  }
-  if (request.missing > 0) throw DeadlineExceeded("the node does not say who is '{}'", name);
-  const NamedMessage& named = request.named;
-  if (named.found == NamedMessage::Found::kNone) return std::nullopt;
-  if (named.found == NamedMessage::Found::kUnknown) {
-    const std::span<const std::byte> why = request.refusal.bytes();
-    throw Unavailable("nobody can say who is '{}': {}", name,
-                      std::string(reinterpret_cast<const char*>(why.data()), why.size()).c_str());
-  }
-  return NamedActor{named.actor, NewHandle(named.object), named.actor_class, named.construction,
-                    named.of_another != 0};
-}
-
 void WorkerClient::Begun() {
   if (CallThreads* const threads = threads_.load(std::memory_order_acquire)) threads->Begun();
 }
