@@ -143,7 +143,7 @@ void ExpectSlowed(Runtime& runtime, std::size_t bytes, int calls) {
   for (int i = 0; i < 20'000 && made < calls / 2; ++i) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_GE(made, calls / 2);
   std::this_thread::sleep_for(milliseconds(200));
-  EXPECT_LE(made, calls + 200);
+  EXPECT_LT(made, 2 * calls);
   std::fclose(std::fopen(path.c_str(), "w"));
   driver.join();
   EXPECT_EQ(made, 4 * calls);

@@ -215,12 +215,13 @@ TEST_F(ClusterTest, WhatWorkersPrintIsToldToTheDriverAlsoIfItLeavesAtOnce) {
   options.name = "workshop";
   const ClusterNode second(options);
   Heard heard;
+  ActorRef<Speaker>
+      actor;  // It lives as long as the runtime: nobody knows the name of one that has ended.
   testing::internal::CaptureStderr();
   {
     Runtime runtime(heard.Of(Driver()));
     runtime.Get(runtime.CallWith<Print>({.resources = {{"first", 1}}}, 5), kPatience);
-    const auto actor =
-        runtime.CreateActor<Speaker>({.resources = {{"second", 1}}, .name = "press"});
+    actor = runtime.CreateActor<Speaker>({.resources = {{"second", 1}}, .name = "press"});
     runtime.Get(actor.Call<&Speaker::Say>(6), kPatience);
   }
   EXPECT_THAT(heard.lines(), testing::UnorderedElementsAre(
