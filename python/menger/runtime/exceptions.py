@@ -180,6 +180,18 @@ class Failed:
         return task_error(self.text + why, cause)
 
 
+def of_reference(reference, error):
+    """What `get` raises for a reference: `error`, with what only the reference knows."""
+    if isinstance(error, TaskCancelledError):
+        return error.of(reference)
+    actor = reference.of_actor and reference.of_actor.hex()
+    if actor and isinstance(error, OwnerDiedError):
+        error = ActorDiedError(str(error))  # It went with the program that had its actor.
+    if isinstance(error, RayActorError):
+        error.actor_id = error.actor_id or actor
+    return error
+
+
 # In the order of menger::FailureKind, after what a task raises.
 _KINDS = (
     WorkerCrashedError,

@@ -256,20 +256,9 @@ class Session:
         table = ctypes.string_at(batch, _ENTRY.size * len(references))
         try:
             return [self.read_value(batch, i, *entry) for i, entry in enumerate(_ENTRY.iter_unpack(table))]
-        except exceptions.RayActorError as error:
+        except (exceptions.RayActorError, exceptions.OwnerDiedError, exceptions.TaskCancelledError) as error:
             failed = next(i for i, entry in enumerate(_ENTRY.iter_unpack(table)) if entry[2])
-            error.actor_id = error.actor_id or references[failed].of_actor and references[failed].of_actor.hex()
-            raise
-        except exceptions.OwnerDiedError as error:
-            failed = next(i for i, entry in enumerate(_ENTRY.iter_unpack(table)) if entry[2])
-            if references[failed].of_actor is None:
-                raise
-            # It went with the program that had its actor.
-            died = exceptions.ActorDiedError(str(error))
-            died.actor_id = references[failed].of_actor.hex()
-            raise died from None
-        except exceptions.TaskCancelledError as error:
-            raise error.of(references[next(i for i, entry in enumerate(_ENTRY.iter_unpack(table)) if entry[2])]) from None
+            raise exceptions.of_reference(references[failed], error) from error.__cause__
         finally:
             self.library.drop_batch(batch)
 

@@ -16,9 +16,9 @@ bool SharedNames::IsShared(std::string_view name) const {
   return node_.options.shares_names && name.find(kBetween) != std::string_view::npos;
 }
 
-NamedActor SharedNames::Describe(const NodeParts& node, const Actor& actor) {
+NamedActor SharedNames::Describe(const Actor& actor) const {
   const SpecHeader& construction = actor.construction->header();
-  return {.object = node.foreign.NameOf(*actor.object),
+  return {.object = node_.foreign.NameOf(*actor.object),
           .actor = actor.id,
           .actor_class = construction.callee,
           .construction = construction.function};
@@ -31,13 +31,13 @@ void SharedNames::Claim(Actor& actor) {
   actor.claims_name = true;
   node_.values.AwaitMore(*actor.construction);
   node_.effects.AskName(
-      {.kind = NameQuestion::Kind::kClaim, .name = actor.name, .actor = Describe(node_, actor)});
+      {.kind = NameQuestion::Kind::kClaim, .name = actor.name, .actor = Describe(actor)});
 }
 
 void SharedNames::Release(const Actor& actor) {
   if (!IsShared(actor.name)) return;
   node_.effects.AskName(
-      {.kind = NameQuestion::Kind::kRelease, .name = actor.name, .actor = Describe(node_, actor)});
+      {.kind = NameQuestion::Kind::kRelease, .name = actor.name, .actor = Describe(actor)});
   // They waited for its claim; somebody else may have the name, or nobody.
   if (askers_.contains(actor.name)) node_.effects.AskName({.name = actor.name});
 }
@@ -47,7 +47,7 @@ void SharedNames::Claimed(const NameQuestion& question, const NameAnswer& answer
   if (actor == nullptr || !actor->claims_name || actor->state == Actor::State::kDead) return;
   actor->claims_name = false;
   if (answer.holder && answer.holder->actor == actor->id) {
-    Tell(question.name, {.holder = Describe(node_, *actor)});
+    Tell(question.name, {.holder = Describe(*actor)});
     return node_.values.Came(*actor->construction);
   }
   const std::string why =
@@ -63,7 +63,7 @@ void SharedNames::Claimed(const NameQuestion& question, const NameAnswer& answer
 
 void SharedNames::Find(const Watch& asker, std::string_view name) {
   const Actor* const own = node_.actors.Find(name);
-  if (own != nullptr && !own->claims_name) return TellOne(asker, {.holder = Describe(node_, *own)});
+  if (own != nullptr && !own->claims_name) return TellOne(asker, {.holder = Describe(*own)});
   if (own == nullptr && !IsShared(name)) return TellOne(asker, {});
   std::vector<Watch>& askers = askers_[std::string(name)];
   askers.push_back(asker);
@@ -82,7 +82,7 @@ void SharedNames::Answered(const NameQuestion& question, const NameAnswer& answe
     Tell(question.name, answer);
   } else if (!own->claims_name) {
     // It came to be, and to have the name, while that was looked up.
-    Tell(question.name, {.holder = Describe(node_, *own)});
+    Tell(question.name, {.holder = Describe(*own)});
   }
   node_.values.SpreadNews();
 }

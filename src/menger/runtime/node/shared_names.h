@@ -66,7 +66,7 @@ class SharedNames {
 
  private:
   bool IsShared(std::string_view name) const;
-  static NamedActor Describe(const NodeParts& node, const Actor& actor);
+  NamedActor Describe(const Actor& actor) const;
   void Claimed(const NameQuestion& question, const NameAnswer& answer);
   void Tell(const std::string& name, const NameAnswer& answer);
   void TellOne(const Watch& asker, const NameAnswer& answer);

@@ -76,8 +76,9 @@ using WorkerIndex = std::uint32_t;  // From 1, never used twice.
 using LeaseNumber = std::uint64_t;  // Of one worker, from 1.
 inline constexpr ProcessIndex kDriver = 0;
 
-// 32 hexadecimal digits; nothing, if `text` is not that.
+// 32 hexadecimal digits.
 std::string ToString(const Id& id);
+// The id that they name; nothing, if `text` is not that.
 std::optional<Id> ParseId(std::string_view text);
 
 // For hash tables: an id is a hash already.
