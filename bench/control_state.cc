@@ -21,6 +21,7 @@
 
 #include "menger/base/clock.h"
 #include "menger/runtime/control/embedded_store.h"
+#include "menger/runtime/control/store_log.h"
 #include "menger/runtime/watching/node_events.h"
 #include "menger/runtime/watching/timeline.h"
 #include "program.h"
@@ -99,7 +100,7 @@ class Flatness {
 
 EmbeddedStoreOptions Logged(const Settings& settings, std::chrono::nanoseconds sync_every) {
   fs::remove_all(settings.folder);
-  return {.log = StoreLogOptions{.folder = settings.folder, .sync_every = sync_every}};
+  return {.journal = KeepInLog({.folder = settings.folder, .sync_every = sync_every})};
 }
 
 // Batches of one put, up to `open` of them unanswered.

@@ -12,6 +12,7 @@ find_package(GIF REQUIRED)
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
 find_library(ZSTD_LIBRARY zstd REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_library(HIREDIS_LIBRARY NAMES libhiredis.a hiredis REQUIRED)
 find_path(ASIO_HEADERS asio.hpp REQUIRED)  # Standalone: headers alone.
 if(MENGER_TESTS)
   find_package(GTest REQUIRED)

@@ -22,7 +22,7 @@ LAYERS = [
 ROOMS = {
     "base": ["", "sharing"],
     "replay": ["chunks", "selectors", "", "durability", "protocol", "client", "server", "library"],
-    "runtime": ["values", "calls", "memory", "channel", "watching", "worker", "node", "control", "net", "driver", "cluster", "", "library", "simulation", "testing"],
+    "runtime": ["values", "calls", "memory", "channel", "watching", "worker", "node", "control", "net", "driver", "cluster", "", "library", "redis", "simulation", "testing"],
     "training": ["learning", "roles", ""],
 }
 

@@ -25,6 +25,7 @@
 #include "../program.h"
 #include "menger/base/clock.h"
 #include "menger/runtime/control/embedded_store.h"
+#include "menger/runtime/control/store_log.h"
 #include "peer_maps.h"
 #include "rows.h"
 #include "sqlite_store.h"
@@ -55,9 +56,9 @@ struct Settings {
 class OwnStore {
  public:
   OwnStore(const std::string& folder, bool sync_each)
-      : store_({.log = StoreLogOptions{
-                    .folder = folder,
-                    .sync_every = std::chrono::milliseconds(sync_each ? 0 : 100)}}) {}
+      : store_({.journal =
+                    KeepInLog({.folder = folder,
+                               .sync_every = std::chrono::milliseconds(sync_each ? 0 : 100)})}) {}
   void Apply(std::vector<Operation> batch) {
     for (const StoreResult& result : RunBatch(store_, std::move(batch), Soon())) {
       if (result.error) throw *result.error;

@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <limits.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -22,6 +24,7 @@
 #include "menger/runtime/cluster/keeper.h"
 #include "menger/runtime/cluster/list_nodes.h"
 #include "menger/runtime/net/metrics_page.h"
+#include "menger/runtime/redis/redis_journal.h"
 #include "menger/training/stop_signals.h"
 
 // A cluster of the runtime: `menger node` begins one or joins it, and says who is there.
@@ -41,12 +44,30 @@ struct NodeArguments {
   double gpus = 0;
   std::string resources;
   std::uint64_t store_bytes = 0;
+  std::string store;
   std::string cache;
   double drain_seconds = 30;
   std::string metrics;
   // As RuntimeOptions'.
   RuntimeOptions access;
 };
+
+// What names this process to whoever operates its cluster.
+std::string NameOfProcess() {
+  char host[HOST_NAME_MAX + 1] = "";
+  gethostname(host, sizeof host);
+  return fmt::format("process {} of {}, begun at {}", getpid(), host, MonotonicNanoseconds());
+}
+
+OpenStoreJournal JournalAt(const std::string& store, const ClusterNodeOptions& options) {
+  if (!options.access.address.empty()) {
+    throw InvalidArgument("--store is the head's, which has the control state; a node has none");
+  }
+  return KeepInRedis({.address = RedisAddress::Parse(store),
+                      .head = NameOfProcess(),
+                      .head_lease = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          options.membership.lease / 2)});
+}
 
 ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
   if (arguments.head == !arguments.join.empty()) {
@@ -68,6 +89,7 @@ ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
   runtime.resources.Set("gpu", arguments.gpus);
   CheckOptions(runtime);
   options.cache_folder = arguments.cache;
+  if (!arguments.store.empty()) options.journal = JournalAt(arguments.store, options);
   return options;
 }
 
@@ -247,6 +269,11 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
                       "What else it has, as \"camera=1 license=2\"");
   command->add_option("--store-bytes", arguments->store_bytes,
                       "Of values in shared memory; default: 30% of the memory");
+  command->add_option(
+      "--store", arguments->store,
+      "Of a head: keep the control state in a Redis, too, at redis://HOST:PORT/DATABASE "
+      "or, where sentinels know the primary, redis-sentinel://HOST:PORT,.../DATABASE#NAME: "
+      "then the head may be started again. Default: in memory alone");
   command->add_option("--cache", arguments->cache,
                       "Where programs of drivers are kept; default: ~/.cache/menger/programs");
   command

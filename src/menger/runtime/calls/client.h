@@ -143,8 +143,9 @@ class Client : public ReferenceOwner {
     FunctionId construction;        // a call of this.
     bool of_another = false;        // Program of the cluster.
   };
-  // Throws Unavailable where nobody can say. By kKeeperName what stands for the process that owns
-  // the program's detached actors, where that is not this one.
+  // Throws Unavailable where nobody can say, DeadlineExceeded where nobody does. By kKeeperName
+  // what stands for the process that owns the program's detached actors, where that is not this
+  // one.
   virtual std::optional<NamedActor> FindActor(std::string_view name) = 0;
 
   // Of an actor that does several calls at once: the call that this thread runs has begun, so the

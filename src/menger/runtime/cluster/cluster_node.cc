@@ -71,6 +71,7 @@ class ClusterNode::State {
   // Members but those whose end this one has heard of, or found out, before the control store did.
   std::vector<NodeRecord> Nodes() const;
   std::vector<std::string> Names() const;
+  bool IsMember(const NodeLife& life) const;
   void Drain() {
     loop_->Drain();  // For those who look.
     node_->Drain();
@@ -148,7 +149,7 @@ void ClusterNode::State::Open() {
       .own = {.node = record_.id}, .token = options_.access.token, .tls = options_.access.tls};
   streams_ = std::make_unique<PeerStreams>(streams);
   if (is_head()) {
-    own_store_ = std::make_unique<EmbeddedStore>();
+    own_store_ = std::make_unique<EmbeddedStore>(EmbeddedStoreOptions{.journal = options_.journal});
     store_server_ = std::make_unique<StoreServer>(*own_store_);
     store_ = own_store_.get();
   } else {
@@ -201,8 +202,7 @@ void ClusterNode::State::Join() {
   runtime.job = record_.job != 0 ? record_.job : JobOf(record_.id);
   runtime.resources = record_.resources;
   if (options_.role != Role::kNode) {
-    names_ = std::make_unique<NameDirectory>(*store_, NameHooks(),
-                                             NameDirectory::Options{.lease = record_.epoch});
+    names_ = std::make_unique<NameDirectory>(*store_, NameHooks(), NameDirectory::Options{});
   }
   node_ = new LocalNode(runtime, PlaceOfNode());
   answering_.store(node_);
@@ -306,6 +306,13 @@ NameDirectory::Hooks ClusterNode::State::NameHooks() {
                                    if (LocalNode* const node = answering_.load())
                                      node->NameAnswered(question, answer);
                                  },
+                             .on_lost =
+                                 [this](const NamedActor& actor) {
+                                   if (LocalNode* const node = answering_.load())
+                                     node->NameLost(actor);
+                                 },
+                             .lease = [this] { return loop_->lease(); },
+                             .is_member = [this](const NodeLife& life) { return IsMember(life); },
                              .has_met =
                                  [this](const NodeLife& life) {
                                    LocalNode* const node = answering_.load();
@@ -391,7 +398,13 @@ std::vector<NodeRecord> ClusterNode::State::Nodes() const {
 std::vector<std::string> ClusterNode::State::Names() const {
   const MutexLock lock(store_mutex_);
   if (store_ == nullptr) throw Unavailable("this process leaves the cluster");
-  return NamesIn(*store_, Deadline::After(kNamesMax));
+  return NamesIn(
+      *store_, [this](const NodeLife& life) { return IsMember(life); }, Deadline::After(kNamesMax));
+}
+
+bool ClusterNode::State::IsMember(const NodeLife& life) const {
+  return std::ranges::any_of(loop_->Nodes(),
+                             [&life](const NodeRecord& node) { return LifeOf(node) == life; });
 }
 
 void ClusterNode::State::Over(NodeLease::End end) {

@@ -11,6 +11,7 @@
 #include "menger/runtime/cluster/cluster_access.h"
 #include "menger/runtime/cluster/program_fetcher.h"
 #include "menger/runtime/control/membership.h"
+#include "menger/runtime/control/store_journal.h"
 #include "menger/runtime/driver/local_node.h"
 
 namespace menger {
@@ -32,6 +33,8 @@ struct ClusterNodeOptions {
   std::string cache_folder;  // Of programs; "": DefaultProgramCacheFolder().
   // Of a driver whose workers run another process's program: that, instead of this one's own.
   std::optional<KeptProgram> program;
+  // Of a head: where the control state is kept, too; empty: nowhere else.
+  OpenStoreJournal journal;
   // Of a head: has a keeper (keeper.h) started for that driver, and says what has become of it, as
   // a KeepQuestion is answered. Empty: there are none.
   std::function<std::string(const NodeRecord& driver)> keep;
@@ -47,12 +50,14 @@ inline constexpr char kHeadResource[] = "node:__internal_head__";
 // A process of a cluster, as head, node or driver: the LocalNode that it embeds, its place among
 // the members, and its streams to them.
 //
-// The head has the control store in its memory: the cluster lives as long as it.
+// The head has the control store in its memory. With a journal of it a cluster outlives its head:
+// the next one, at the same address, goes on with what that has, if it comes before leases are
+// over.
 class ClusterNode {
  public:
-  // Joins. Throws InvalidArgument for options, FailedPrecondition for a wrong token, a name that
-  // another node has, or a job that runs already, Unavailable and DeadlineExceeded where the head
-  // cannot be reached in time.
+  // Joins. Throws what opening the journal throws, InvalidArgument for options, FailedPrecondition
+  // for a wrong token, a name that another node has, or a job that runs already, Unavailable and
+  // DeadlineExceeded where the head cannot be reached in time.
   explicit ClusterNode(ClusterNodeOptions options);
   // Leaves: the others know at once.
   ~ClusterNode();

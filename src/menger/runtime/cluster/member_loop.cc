@@ -183,6 +183,11 @@ void MemberLoop::Wake() { inbox_->Knock(/*with_hint=*/false); }
 
 void MemberLoop::Hint() { inbox_->Knock(/*with_hint=*/true); }
 
+LeaseEpoch MemberLoop::lease() const {
+  const MutexLock lock(mutex_);
+  return membership_.own().lease();
+}
+
 std::vector<NodeRecord> MemberLoop::Nodes() const {
   const MutexLock lock(mutex_);
   std::vector<NodeRecord> nodes = {membership_.own().self()};

@@ -49,6 +49,7 @@ class MemberLoop {
   bool Lives() const {
     return MonotonicNanoseconds() < lives_until_.load(std::memory_order_relaxed);
   }
+  LeaseEpoch lease() const;               // NodeLease::lease.
   std::vector<NodeRecord> Nodes() const;  // This one first.
   DurationHistogram StoreTimes() const;   // Until the store had answered.
   void Drain();

@@ -1,5 +1,6 @@
 #include "menger/runtime/cluster/name_directory.h"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -12,11 +13,28 @@ namespace menger {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{10};
+constexpr std::size_t kLookMax = 500;  // Names at once.
+
+bool IsSame(const NamedActor& one, const NamedActor& other) {
+  return one.actor == other.actor && one.object.epoch == other.object.epoch;
+}
+
+// By a record that counts if its lease does, or if that was of before a fail-over that a lease of
+// `lease` has seen, and its owner is there.
+bool Counts(const StoreRecord& record, const NamedActor& holder, LeaseEpoch lease,
+            const std::function<bool(const NodeLife& life)>& is_member) {
+  if (!record.expired) return true;
+  return FailOversOf(record.lease) < FailOversOf(lease) &&
+         is_member({holder.object.node, holder.object.epoch});
+}
 
 }  // namespace
 
 NameDirectory::NameDirectory(ControlStore& store, Hooks hooks, Options options)
-    : store_(store), hooks_(std::move(hooks)), options_(options) {
+    : store_(store),
+      hooks_(std::move(hooks)),
+      options_(options),
+      next_look_(Deadline::After(options.look_every)) {
   thread_ = Thread({.name = "names"}, [this] { Run(); });
 }
 
@@ -41,7 +59,12 @@ void NameDirectory::Ask(NameQuestion question) {
 // ---- The thread.
 
 void NameDirectory::Run() {
-  while (const std::optional<NameQuestion> question = Next()) Answer(*question);
+  while (AwaitWork()) {
+    if (const std::optional<NameQuestion> question = Next()) Answer(*question);
+    if (!next_look_.expired()) continue;
+    if (!own_.empty()) Look();
+    next_look_ = Deadline::After(options_.look_every);
+  }
 }
 
 void NameDirectory::Answer(const NameQuestion& question) {
@@ -62,13 +85,18 @@ void NameDirectory::Answer(const NameQuestion& question) {
   hooks_.on_answer(question, answer);
 }
 
-std::optional<NameQuestion> NameDirectory::Next() {
+bool NameDirectory::AwaitWork() {
   MutexLock lock(shared_->mutex);
-  shared_->changed.wait(lock.native(), [this] {
+  shared_->changed.wait_for(lock.native(), next_look_.remaining(), [this] {
     shared_->mutex.AssertHeld();
     return shared_->stopping || !shared_->questions.empty();
   });
-  if (shared_->stopping) return std::nullopt;
+  return !shared_->stopping;
+}
+
+std::optional<NameQuestion> NameDirectory::Next() {
+  const MutexLock lock(shared_->mutex);
+  if (shared_->questions.empty()) return std::nullopt;
   NameQuestion question = std::move(shared_->questions.front());
   shared_->questions.pop_front();
   return question;
@@ -76,7 +104,7 @@ std::optional<NameQuestion> NameDirectory::Next() {
 
 std::optional<NamedActor> NameDirectory::HolderOf(const NameQuestion& question) {
   if (question.kind == NameQuestion::Kind::kClaim) return Claim(question);
-  std::optional<NamedActor> holder = LookUp(question.name).first;
+  std::optional<NamedActor> holder = HolderIn(LookUp(question.name));
   // It may have joined a moment ago, or be gone since longer than that.
   if (holder && !AwaitMet(holder->object)) holder.reset();
   return holder;
@@ -128,21 +156,38 @@ bool NameDirectory::Pause() {
 std::optional<NamedActor> NameDirectory::Claim(const NameQuestion& question) {
   StoreVersion expected = 0;
   for (int i = 0; i < options_.tries; ++i) {
-    const StoreResult result =
-        Do(StoreOperation::PutIf(StoreTable::kNames, KeyOfActor(question.name), expected,
-                                 Encode(question.actor))
-               .BoundTo(options_.lease));
-    if (result.done()) return question.actor;
+    if (Take(question.name, question.actor, expected).done()) {
+      own_[question.name] = question.actor;
+      return question.actor;
+    }
     // Its holder; or nobody, by a record that counts no longer: it is replaced.
-    auto [holder, version] = LookUp(question.name);
+    const StoreRecord record = LookUp(question.name);
+    std::optional<NamedActor> holder = HolderIn(record);
+    if (holder && IsSame(*holder, question.actor)) own_[question.name] = question.actor;
     if (holder) return holder;
-    expected = version;
+    expected = record.version;
   }
   throw Unavailable("others take it and give it up again and again");
 }
 
+// A store that has forgotten this process's lease hears of another one soon.
+StoreResult NameDirectory::Take(const std::string& name, const NamedActor& actor,
+                                StoreVersion expected) {
+  const Deadline deadline = Deadline::After(2 * options_.try_max);
+  while (true) {
+    try {
+      return Do(Taking(name, actor, expected));
+    } catch (const Error& error) {
+      const bool forgotten = error.code() == ErrorCode::kFailedPrecondition;
+      if (!forgotten || deadline.expired() || !Pause()) throw;
+    }
+  }
+}
+
 // Whose process lives on would keep others from having the name.
 void NameDirectory::ReleaseSurely(const NameQuestion& question) {
+  const auto own = own_.find(question.name);
+  if (own != own_.end() && IsSame(own->second, question.actor)) own_.erase(own);
   do {
     try {
       return Release(question);
@@ -154,60 +199,121 @@ void NameDirectory::ReleaseSurely(const NameQuestion& question) {
 }
 
 void NameDirectory::Release(const NameQuestion& question) {
-  const auto [holder, version] = LookUp(question.name);
-  if (!holder || holder->actor != question.actor.actor) return;
-  Do(StoreOperation::DeleteIf(StoreTable::kNames, KeyOfActor(question.name), version));
+  const StoreRecord record = LookUp(question.name);
+  const std::optional<NamedActor> holder = HolderIn(record);
+  if (!holder || !IsSame(*holder, question.actor)) return;
+  Do(StoreOperation::DeleteIf(StoreTable::kNames, KeyOfActor(question.name), record.version));
 }
 
-std::pair<std::optional<NamedActor>, StoreVersion> NameDirectory::LookUp(const std::string& name) {
-  const StoreResult result = Do(StoreOperation::Get(StoreTable::kNames, KeyOfActor(name)));
-  std::optional<NamedActor> holder;
-  if (result.record.version != 0 && !result.record.expired) {
-    holder = DecodeNamedActor(result.record.value);
+// ---- Whether names are still one's own.
+
+void NameDirectory::Look() {
+  try {
+    for (auto from = own_.begin(); from != own_.end();) {
+      std::vector<std::pair<std::string, NamedActor>> looked;
+      std::vector<StoreOperation> batch;
+      for (; from != own_.end() && looked.size() < kLookMax; ++from) {
+        looked.emplace_back(*from);
+        batch.push_back(StoreOperation::Get(StoreTable::kNames, KeyOfActor(from->first)));
+      }
+      const std::vector<StoreResult> results = DoAll(batch);
+      for (std::size_t i = 0; i < looked.size(); ++i) {
+        LookAt(looked[i].first, looked[i].second, results[i].record);
+      }
+    }
+  } catch (const Error& error) {
+    // The store has forgotten this process's lease: it will hear of another one soon.
+    const bool forgotten = error.code() == ErrorCode::kFailedPrecondition;
+    if (forgotten || error.code() == ErrorCode::kCancelled) return;
+    LogWarning("whether names of actors are still theirs cannot be seen: {}", error.what());
   }
-  return {holder, result.record.version};
 }
 
-StoreResult NameDirectory::Do(const StoreOperation& operation) {
+// Changes own_ at that name alone.
+void NameDirectory::LookAt(const std::string& name, const NamedActor& own,
+                           const StoreRecord& record) {
+  const std::optional<NamedActor> holder = HolderIn(record);
+  const bool is_own = holder && IsSame(*holder, own);
+  if (is_own && record.lease == hooks_.lease()) return;
+  if (!holder || is_own || holder->object.epoch < own.object.epoch) {
+    Do(Taking(name, own, record.version));  // Whoever is quicker is seen the next time.
+    return;
+  }
+  LogWarning("the name '{}' is another's since the control store has failed over", name);
+  own_.erase(name);
+  if (hooks_.on_lost) hooks_.on_lost(own);
+}
+
+// ---- What the store has.
+
+StoreOperation NameDirectory::Taking(const std::string& name, const NamedActor& actor,
+                                     StoreVersion expected) const {
+  return StoreOperation::PutIf(StoreTable::kNames, KeyOfActor(name), expected, Encode(actor))
+      .BoundTo(hooks_.lease());
+}
+
+StoreRecord NameDirectory::LookUp(const std::string& name) {
+  return Do(StoreOperation::Get(StoreTable::kNames, KeyOfActor(name))).record;
+}
+
+std::optional<NamedActor> NameDirectory::HolderIn(const StoreRecord& record) const {
+  if (record.version == 0) return std::nullopt;
+  std::optional<NamedActor> holder = DecodeNamedActor(record.value);
+  if (holder && !Counts(record, *holder, hooks_.lease(), hooks_.is_member)) holder.reset();
+  return holder;
+}
+
+StoreResult NameDirectory::Do(StoreOperation operation) {
+  return DoAll({std::move(operation)}).front();
+}
+
+std::vector<StoreResult> NameDirectory::DoAll(const std::vector<StoreOperation>& batch) {
   std::string why = "it does not answer";
   for (int i = 0; i < options_.tries; ++i) {
     std::uint64_t number = 0;
     {
       const MutexLock lock(shared_->mutex);
       number = ++shared_->asked;
-      shared_->result.reset();
+      shared_->results.clear();
     }
-    store_.Submit({operation}, Deadline::After(options_.try_max),
+    store_.Submit(batch, Deadline::After(options_.try_max),
                   [shared = shared_, number](std::vector<StoreResult> results) {
                     const MutexLock lock(shared->mutex);
-                    if (shared->asked != number || results.empty()) return;
-                    shared->result = std::move(results.front());
+                    if (shared->asked != number) return;
+                    shared->results = std::move(results);
                     shared->changed.notify_all();
                   });
     MutexLock lock(shared_->mutex);
     shared_->changed.wait_for(lock.native(), 2 * options_.try_max, [this] {
       shared_->mutex.AssertHeld();
-      return shared_->stopping || shared_->result.has_value();
+      return shared_->stopping || !shared_->results.empty();
     });
     if (shared_->stopping) throw Cancelled("the process leaves the cluster");
-    if (!shared_->result) continue;
-    const std::optional<Error>& error = shared_->result->error;
-    if (!error) return *shared_->result;
+    if (shared_->results.size() != batch.size()) continue;
+    const auto failed = std::ranges::find_if(
+        shared_->results, [](const StoreResult& result) { return result.error.has_value(); });
+    if (failed == shared_->results.end()) return std::move(shared_->results);
+    const Error error = *failed->error;
     const bool again =
-        error->code() == ErrorCode::kUnavailable || error->code() == ErrorCode::kDeadlineExceeded;
-    if (!again) throw Error(*error);
-    why = error->what();
+        error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadlineExceeded;
+    if (!again) throw Error(error);
+    why = error.what();
   }
   throw Unavailable("{}", why);
 }
 
 // ---- The records.
 
-std::vector<std::string> NamesIn(ControlStore& store, const Deadline& deadline) {
+std::vector<std::string> NamesIn(ControlStore& store,
+                                 const std::function<bool(const NodeLife& life)>& is_member,
+                                 const Deadline& deadline) {
   const std::string prefix = KeyOfActor("");
   std::vector<std::string> names;
   for (const StoreRecord& record : ScanAll(store, StoreTable::kNames, prefix, deadline)) {
-    if (!record.expired) names.push_back(record.key.substr(prefix.size()));
+    const std::optional<NamedActor> holder = DecodeNamedActor(record.value);
+    const bool counts =
+        !record.expired || (holder && is_member({holder->object.node, holder->object.epoch}));
+    if (counts) names.push_back(record.key.substr(prefix.size()));
   }
   return names;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/base/clock.h"
 #include "menger/base/mutex.h"
 #include "menger/base/thread.h"
 #include "menger/runtime/control/control_store.h"
@@ -25,6 +27,11 @@ namespace menger {
 // store has them in StoreTable::kNames, under KeyOfActor(name). A record belongs to the lease of
 // who has claimed the name: it is worth nothing once that is over.
 //
+// After a fail-over the store knows no lease, and may have forgotten names. So a record of before
+// counts as long as its owner is a member, and each owner looks now and then whether his names are
+// still his: he writes again what is missing. Of two who have one the life of the higher epoch
+// keeps it.
+//
 // The keeper of this process's program, which owns its detached actors, is found by a name, too
 // (Client::kKeeperName).
 //
@@ -36,6 +43,12 @@ class NameDirectory {
   // By the thread, without a lock.
   struct Hooks {
     std::function<void(const NameQuestion& question, const NameAnswer& answer)> on_answer;
+    // An actor of this process has lost its name to another's.
+    std::function<void(const NamedActor& actor)> on_lost;
+    // Of this process.
+    std::function<LeaseEpoch()> lease;
+    // Whether that one is a member, as far as this process knows.
+    std::function<bool(const NodeLife& life)> is_member;
     // Whether this process has met that one. May be empty: it has.
     std::function<bool(const NodeLife& life)> has_met;
     // What stands for the keeper, which is started if there is none; nothing while that takes.
@@ -45,7 +58,8 @@ class NameDirectory {
   };
 
   struct Options {
-    LeaseEpoch lease = 0;                                        // Of this process.
+    // Whether its names are still its own this process looks so often.
+    std::chrono::nanoseconds look_every = std::chrono::seconds(3);
     std::chrono::nanoseconds try_max = std::chrono::seconds(3);  // Each of so many.
     int tries = 3;
     // Until there is a keeper, which has the program's files brought to it.
@@ -70,12 +84,13 @@ class NameDirectory {
     std::condition_variable changed;
     std::deque<NameQuestion> questions MENGER_GUARDED_BY(mutex);
     bool stopping MENGER_GUARDED_BY(mutex) = false;
-    std::uint64_t asked MENGER_GUARDED_BY(mutex) = 0;            // The operation that is under way,
-    std::optional<StoreResult> result MENGER_GUARDED_BY(mutex);  // and what came of it.
+    std::uint64_t asked MENGER_GUARDED_BY(mutex) = 0;           // The batch that is under way,
+    std::vector<StoreResult> results MENGER_GUARDED_BY(mutex);  // and what came of it.
   };
 
   void Run();
-  std::optional<NameQuestion> Next();  // Nothing: it is to stop.
+  bool AwaitWork();                    // False: it is to stop.
+  std::optional<NameQuestion> Next();  // Nothing: it is time to look.
   void Answer(const NameQuestion& question);
   std::optional<NamedActor> HolderOf(const NameQuestion& question);
   // Nothing while it starts: it is asked for again after what others have asked.
@@ -83,23 +98,36 @@ class NameDirectory {
   bool AwaitMet(const ForeignName& name);
   bool Pause();  // A little; false: it is to stop.
   std::optional<NamedActor> Claim(const NameQuestion& question);
+  StoreResult Take(const std::string& name, const NamedActor& actor, StoreVersion expected);
   void Release(const NameQuestion& question);
   void ReleaseSurely(const NameQuestion& question);
-  // Whose the name is, by a record that counts, and of which version the record is.
-  std::pair<std::optional<NamedActor>, StoreVersion> LookUp(const std::string& name);
+  void Look();
+  void LookAt(const std::string& name, const NamedActor& own, const StoreRecord& record);
+  // Whose the name is by that record, if it counts.
+  std::optional<NamedActor> HolderIn(const StoreRecord& record) const;
+  StoreOperation Taking(const std::string& name, const NamedActor& actor,
+                        StoreVersion expected) const;
+  StoreRecord LookUp(const std::string& name);
   // Throws Unavailable where the store does not answer.
-  StoreResult Do(const StoreOperation& operation);
+  StoreResult Do(StoreOperation operation);
+  std::vector<StoreResult> DoAll(const std::vector<StoreOperation>& batch);
 
   ControlStore& store_;
   const Hooks hooks_;
   const Options options_;
-  std::optional<Deadline> keeper_deadline_;  // Of the thread: one is asked for.
+  // Of the thread.
+  std::optional<Deadline> keeper_deadline_;  // One is asked for.
+  std::map<std::string, NamedActor> own_;    // Names that this process has.
+  Deadline next_look_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   Thread thread_;
 };
 
-// Those that somebody has. Throws what the store does not answer with.
-std::vector<std::string> NamesIn(ControlStore& store, const Deadline& deadline);
+// Those that somebody has, of whom `is_member` says whether he is there. Throws what the store does
+// not answer with.
+std::vector<std::string> NamesIn(ControlStore& store,
+                                 const std::function<bool(const NodeLife& life)>& is_member,
+                                 const Deadline& deadline);
 
 // That no node's name can be.
 std::string KeyOfActor(std::string_view name);

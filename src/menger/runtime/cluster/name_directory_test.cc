@@ -3,12 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "menger/base/file_testing.h"
 #include "menger/runtime/calls/client.h"
 #include "menger/runtime/control/embedded_store.h"
+#include "menger/runtime/control/store_log.h"
 #include "menger/runtime/control/store_testing.h"
 
 namespace menger {
@@ -26,12 +31,13 @@ NamedActor ActorNumber(std::uint64_t number) {
 // A store that does what it is told, and loses so many of its answers.
 class ForgetfulStore final : public ControlStore {
  public:
-  explicit ForgetfulStore(ControlStore& store) : store_(store) {}
+  explicit ForgetfulStore(ControlStore& store) : store_(&store) {}
 
   void Submit(std::vector<StoreOperation> batch, Deadline deadline,
               Completion completion) override {
-    if (lost-- <= 0) return store_.Submit(std::move(batch), deadline, std::move(completion));
-    store_.Submit(std::move(batch), deadline, [completion](std::vector<StoreResult> results) {
+    const std::lock_guard lock(mutex_);
+    if (lost-- <= 0) return store_->Submit(std::move(batch), deadline, std::move(completion));
+    store_->Submit(std::move(batch), deadline, [completion](std::vector<StoreResult> results) {
       for (StoreResult& result : results) {
         result = {.outcome = StoreResult::Outcome::kFailed, .error = Unavailable("cut off")};
       }
@@ -44,29 +50,43 @@ class ForgetfulStore final : public ControlStore {
     return nullptr;
   }
 
+  // By another, which has what `change` leaves there.
+  void FailOver(const std::function<ControlStore&()>& change) {
+    const std::lock_guard lock(mutex_);
+    store_ = &change();
+  }
+
   std::atomic<int> lost{0};
 
  private:
-  ControlStore& store_;
+  std::mutex mutex_;
+  ControlStore* store_;
 };
 
 class NameDirectoryTest : public testing::Test {
  protected:
   struct Program {
-    Program(ControlStore& store, LeaseEpoch lease)
-        : directory(store,
-                    {.on_answer =
-                         [this](const NameQuestion& question, const NameAnswer& answer) {
-                           const MutexLock lock(mutex);
-                           answers.emplace_back(question, answer);
-                           changed.notify_all();
-                         },
-                     .has_met = [this](const NodeLife&) { return met.load() && met-- > 0; },
-                     .find_keeper = [this]() -> std::optional<ForeignName> {
-                       if (keeper_starts-- > 0) return std::nullopt;
-                       return ActorNumber(9).object;
-                     }},
-                    {.lease = lease, .try_max = std::chrono::milliseconds(300)}) {}
+    Program(ControlStore& store, LeaseEpoch own_lease)
+        : lease(own_lease),
+          directory(
+              store,
+              {.on_answer =
+                   [this](const NameQuestion& question, const NameAnswer& answer) {
+                     const MutexLock lock(mutex);
+                     answers.emplace_back(question, answer);
+                     changed.notify_all();
+                   },
+               .on_lost =
+                   [this](const NamedActor& actor) { lost = static_cast<int>(actor.actor.low); },
+               .lease = [this] { return lease.load(); },
+               .is_member = [this](const NodeLife&) { return members.load(); },
+               .has_met = [this](const NodeLife&) { return met.load() && met-- > 0; },
+               .find_keeper = [this]() -> std::optional<ForeignName> {
+                 if (keeper_starts-- > 0) return std::nullopt;
+                 return ActorNumber(9).object;
+               }},
+              {.look_every = std::chrono::milliseconds(5),
+               .try_max = std::chrono::milliseconds(300)}) {}
     // Whose it says the name is: the number of an actor, 0 for nobody's, -1 where it cannot say.
     int Ask(Kind kind, const std::string& name, std::uint64_t number = 0) {
       directory.Ask({.kind = kind, .name = name, .actor = ActorNumber(number)});
@@ -84,6 +104,9 @@ class NameDirectoryTest : public testing::Test {
     std::vector<std::pair<NameQuestion, NameAnswer>> answers;
     std::atomic<int> met{1'000'000};  // So often it has met whom it is asked for, and then not.
     std::atomic<int> keeper_starts{0};
+    std::atomic<LeaseEpoch> lease;
+    std::atomic<bool> members{false};  // All are.
+    std::atomic<int> lost{0};          // The actor that has lost its name.
     NameDirectory directory;
   };
 
@@ -143,7 +166,106 @@ TEST_F(NameDirectoryTest, WhoIsFoundHasBeenMet) {
   EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 0);
   two.met = 1;
   EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 1);
-  EXPECT_EQ(NamesIn(store_, testing_stores::Soon()), std::vector<std::string>{"a @b"});
+  EXPECT_EQ(NamesIn(
+                store_, [](const NodeLife&) { return false; }, testing_stores::Soon()),
+            std::vector<std::string>{"a @b"});
+}
+
+// ---- Fail-overs of the store, which know no lease and may have forgotten names.
+
+class NameFailOverTest : public NameDirectoryTest {
+ protected:
+  // `change`: done to the store's records by somebody else before anyone sees them.
+  void FailOver(const std::vector<StoreOperation>& change = {}) {
+    switched_.FailOver([&]() -> ControlStore& {
+      kept_.emplace(options_);
+      RunBatch(*kept_, change, testing_stores::Soon());
+      return *kept_;
+    });
+  }
+  LeaseEpoch NextLease(const std::string& owner) {
+    return testing_stores::Do(switched_, StoreOperation::Acquire(owner, std::chrono::hours(1)))
+        .record.version;
+  }
+  StoreRecord Record() {
+    return testing_stores::Do(switched_,
+                              StoreOperation::Get(StoreTable::kNames, KeyOfActor("a @b")))
+        .record;
+  }
+  static bool Eventually(const std::function<bool()>& is_so) {
+    const Deadline deadline = testing_stores::Soon();
+    while (!is_so() && !deadline.expired())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return is_so();
+  }
+
+  const testing_files::Folder folder_;
+  const EmbeddedStoreOptions options_{
+      .journal = KeepInLog({.folder = folder_ / "store", .sync_every = {}})};
+  std::optional<EmbeddedStore> kept_{options_};
+  ForgetfulStore switched_{*kept_};
+};
+
+TEST_F(NameFailOverTest, ANameIsItsOwnersWhileHeIsAMember) {
+  Program one(switched_, NextLease("one"));
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+  FailOver();
+  Program two(switched_, NextLease("two"));
+  two.members = true;
+  EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 1);
+  EXPECT_EQ(two.Ask(Kind::kClaim, "a @b", 2), 1);
+  one.lease = NextLease("one");
+  one.members = true;
+  EXPECT_TRUE(Eventually([&] { return Record().lease == one.lease; }));
+  two.members = false;
+  EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 1);
+}
+
+TEST_F(NameFailOverTest, ANameOfWhoIsGoneIsFree) {
+  {
+    Program one(switched_, NextLease("one"));
+    EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+  }
+  FailOver();
+  Program two(switched_, NextLease("two"));
+  EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 0);
+  EXPECT_EQ(two.Ask(Kind::kClaim, "a @b", 2), 2);
+}
+
+TEST_F(NameFailOverTest, AForgottenNameIsWrittenAgain) {
+  Program one(switched_, NextLease("one"));
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+  FailOver({StoreOperation::Delete(StoreTable::kNames, KeyOfActor("a @b"))});
+  one.lease = NextLease("one");
+  EXPECT_TRUE(Eventually([&] { return Record().version != 0; }));
+  EXPECT_EQ(one.lost, 0);
+}
+
+TEST_F(NameFailOverTest, AClaimWaitsForALeaseThatTheStoreKnows) {
+  Program one(switched_, NextLease("one"));
+  FailOver();
+  std::thread renewal([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    one.lease = NextLease("one");
+  });
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+  renewal.join();
+}
+
+TEST_F(NameFailOverTest, OfTwoWhoHaveANameTheYoungerKeepsIt) {
+  Program one(switched_, NextLease("one"));
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+  NamedActor older = ActorNumber(2);
+  older.object.epoch = 2;
+  FailOver({StoreOperation::Put(StoreTable::kNames, KeyOfActor("a @b"), Encode(older))});
+  one.lease = NextLease("one");
+  EXPECT_TRUE(Eventually([&] { return Record().value == Encode(ActorNumber(1)); }));
+  NamedActor younger = ActorNumber(3);
+  younger.object.epoch = 4;
+  FailOver({StoreOperation::Put(StoreTable::kNames, KeyOfActor("a @b"), Encode(younger))});
+  one.lease = NextLease("one");
+  EXPECT_TRUE(Eventually([&] { return one.lost == 1; }));
+  EXPECT_EQ(Record().value, Encode(younger));
 }
 
 TEST_F(NameDirectoryTest, TheKeeperIsFoundOnceItIsThere) {

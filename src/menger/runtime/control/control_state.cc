@@ -10,6 +10,7 @@
 
 #include "menger/base/log.h"
 #include "menger/runtime/calls/function.h"
+#include "menger/runtime/control/store_log.h"
 
 namespace menger {
 namespace {
@@ -24,7 +25,7 @@ std::string Text(const nlohmann::ordered_json& json) {
 
 EmbeddedStoreOptions StoreOptions(const std::string& folder) {
   EmbeddedStoreOptions options;
-  if (!folder.empty()) options.log = StoreLogOptions{.folder = folder};
+  if (!folder.empty()) options.journal = KeepInLog({.folder = folder});
   return options;
 }
 

@@ -11,6 +11,7 @@
 
 #include "menger/base/file_testing.h"
 #include "menger/runtime/calls/runtime.h"
+#include "menger/runtime/control/store_log.h"
 #include "menger/runtime/control/store_testing.h"
 
 namespace menger {
@@ -39,7 +40,7 @@ class Copy {
   explicit Copy(const std::string& folder) {
     std::filesystem::copy(folder, copy_ / "store");
     std::filesystem::remove(copy_ / "store/lock");
-    store_.emplace(EmbeddedStoreOptions{.log = StoreLogOptions{.folder = copy_ / "store"}});
+    store_.emplace(EmbeddedStoreOptions{.journal = KeepInLog({.folder = copy_ / "store"})});
   }
   EmbeddedStore& store() { return *store_; }
 
@@ -85,7 +86,7 @@ TEST(ControlStateTest, WhatAJobConsistsOfIsWrittenDown) {
              functions.find("Many") != std::string::npos;
     });
   }
-  EmbeddedStore store({.log = StoreLogOptions{.folder = folder.path()}});
+  EmbeddedStore store({.journal = KeepInLog({.folder = folder.path()})});
   EXPECT_THAT(ValueOf(store, StoreTable::kJobs, "5"), HasSubstr("ended"));
 }
 
@@ -112,12 +113,12 @@ TEST(ControlStateTest, WhatIsGoneIsDeleted) {
 TEST(ControlStateTest, AJobThatBeginsAgainDeletesWhatTheLastOneLeft) {
   const Folder folder;
   {
-    EmbeddedStore store({.log = StoreLogOptions{.folder = folder.path()}});
+    EmbeddedStore store({.journal = KeepInLog({.folder = folder.path()})});
     testing_stores::Do(store, StoreOperation::Put(StoreTable::kActors, "5/left", "x"));
     testing_stores::Do(store, StoreOperation::Put(StoreTable::kActors, "6/other", "x"));
   }
   { const ControlState state(5, folder.path()); }
-  EmbeddedStore store({.log = StoreLogOptions{.folder = folder.path()}});
+  EmbeddedStore store({.journal = KeepInLog({.folder = folder.path()})});
   const auto actors = Contents(store, StoreTable::kActors);
   EXPECT_EQ(actors.size(), 1u);
   EXPECT_TRUE(actors.contains("6/other"));

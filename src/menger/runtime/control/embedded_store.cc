@@ -49,13 +49,12 @@ class EmbeddedStore::Watching : public StoreWatch {
 
 EmbeddedStore::EmbeddedStore(EmbeddedStoreOptions options)
     : now_(options.now ? std::move(options.now) : MonotonicNanoseconds) {
-  if (!options.log) return;
-  log_.emplace(
-      std::move(*options.log), [this](const StoreChange& change) { Replay(change); },
-      StoreLog::Snapshot{
-          .next = [this](StoreLog::Cursor& cursor,
-                         const StoreLog::Visitor& visit) { SnapshotNext(cursor, visit); },
-          .version = [this] { return version_.load(); }});
+  if (!options.journal) return;
+  journal_ = options.journal(
+      [this](const StoreChange& change) { Replay(change); },
+      {.next = [this](StoreJournal::Cursor& cursor,
+                      const StoreJournal::Visitor& visit) { SnapshotNext(cursor, visit); },
+       .version = [this] { return version_.load(); }});
   // It knows no leases, as after a fail-over.
   if (version_ != 0) version_ = (FailOversOf(version_) + 1) << kFailOverShift;
 }
@@ -67,31 +66,35 @@ EmbeddedStore::~EmbeddedStore() = default;
 void EmbeddedStore::Submit(std::vector<StoreOperation> batch, Deadline deadline,
                            Completion completion) {
   const bool late = deadline.expired();
-  const bool full = log_ && log_->full();
+  const std::optional<Error> closed = journal_ ? journal_->WhyClosed() : std::nullopt;
+  const bool full = journal_ && journal_->full();
   const bool changes = std::ranges::any_of(batch, Changes);
   std::vector<StoreResult> results;
   results.reserve(batch.size());
   for (const StoreOperation& operation : batch) {
     if (late) {
       results.push_back(Failed(DeadlineExceeded("the deadline of a batch had passed before")));
+    } else if (closed) {
+      results.push_back(Failed(*closed));
     } else if (full && Changes(operation)) {
-      results.push_back(Failed(Unavailable("too many changes wait for the control store's disk")));
+      results.push_back(Failed(Unavailable("too many changes of the control store wait")));
     } else {
       results.push_back(Apply(operation));
     }
   }
-  if (!log_ || !changes) return completion(std::move(results));
+  if (!journal_ || late || closed || !changes) return completion(std::move(results));
   std::vector<bool> changed;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     changed.push_back(Changes(batch[i]) && results[i].done());
   }
-  log_->WhenSafe([results = std::move(results), changed = std::move(changed),
-                  completion = std::move(completion)](const std::optional<Error>& error) mutable {
-    for (std::size_t i = 0; error && i < results.size(); ++i) {
-      if (changed[i]) results[i] = Failed(Unavailable("{}", error->what()));
-    }
-    completion(std::move(results));
-  });
+  journal_->WhenSafe(
+      [results = std::move(results), changed = std::move(changed),
+       completion = std::move(completion)](const std::optional<Error>& error) mutable {
+        for (std::size_t i = 0; error && i < results.size(); ++i) {
+          if (changed[i]) results[i] = Failed(Unavailable("{}", error->what()));
+        }
+        completion(std::move(results));
+      });
 }
 
 StoreResult EmbeddedStore::Apply(const StoreOperation& operation) {
@@ -136,7 +139,7 @@ StoreResult EmbeddedStore::Change(const StoreOperation& operation) {
   const StoreVersion before = found == table.end() ? 0 : found->second.version;
   if (operation.expected && *operation.expected != before) return Conflict(before);
   if (operation.lease != 0 && IsOver(operation.lease)) {
-    return Failed(FailedPrecondition("lease {}, by which '{}' was to be written, is over",
+    return Failed(FailedPrecondition("lease {}, by which {:?} was to be written, is over",
                                      operation.lease, operation.key));
   }
   if (operation.kind == Kind::kDelete && before == 0) return {};
@@ -151,7 +154,7 @@ StoreResult EmbeddedStore::Change(const StoreOperation& operation) {
     change.lease = operation.lease;
     change.value = operation.value;
   }
-  if (log_) log_->Append(change);
+  if (journal_) journal_->Append(change);
   if (operation.kind == Kind::kDelete) {
     table.erase(found);
     return {};
@@ -168,6 +171,8 @@ void EmbeddedStore::Scan(StoreTable table, std::string prefix, std::string after
     page.error = DeadlineExceeded("the deadline of a scan had passed before");
     return completion(std::move(page));
   }
+  if (journal_) page.error = journal_->WhyClosed();
+  if (page.error) return completion(std::move(page));
   page.newest = version_.load();
   // The first keys of each shard, of which the first of all are read.
   const auto wanted = static_cast<std::size_t>(std::max(limit, 1));
@@ -208,7 +213,7 @@ StoreResult EmbeddedStore::AcquireLease(const StoreOperation& operation) {
   }
   const LeaseEpoch epoch = NextVersion();
   leases_[epoch] = {.owner = operation.key, .until = now + operation.duration.count()};
-  if (log_) log_->Append({.kind = StoreChange::Kind::kVersion, .version = epoch});
+  if (journal_) journal_->Append({.kind = StoreChange::Kind::kVersion, .version = epoch});
   return {.record = {.version = epoch}};
 }
 
@@ -239,7 +244,7 @@ void EmbeddedStore::Hint(StoreTable table, std::string_view key) {
   for (const Watching* watching : watchings_) watching->Hint(table, key);
 }
 
-// ---- The log
+// ---- The journal
 
 void EmbeddedStore::Replay(const StoreChange& change) {
   version_ = std::max(version_.load(), change.version);
@@ -254,7 +259,7 @@ void EmbeddedStore::Replay(const StoreChange& change) {
       .value = std::string(change.value), .version = change.version, .lease = change.lease};
 }
 
-void EmbeddedStore::SnapshotNext(StoreLog::Cursor& cursor, const StoreLog::Visitor& visit) {
+void EmbeddedStore::SnapshotNext(StoreJournal::Cursor& cursor, const StoreJournal::Visitor& visit) {
   const auto kind = static_cast<StoreTable>(cursor.table);
   Shard& shard = shards_[static_cast<std::size_t>(cursor.shard)];
   const std::lock_guard lock(shard.mutex);

@@ -14,28 +14,29 @@
 #include <vector>
 
 #include "menger/runtime/control/control_store.h"
-#include "menger/runtime/control/store_log.h"
+#include "menger/runtime/control/store_journal.h"
 
 namespace menger {
 
 struct EmbeddedStoreOptions {
-  std::optional<StoreLogOptions> log;  // None: in memory only.
+  OpenStoreJournal journal;  // Where its changes are kept, too; empty: in memory only.
   // Nanoseconds, never going back: leases end by it. Default: MonotonicNanoseconds. Any thread.
   std::function<std::int64_t()> now;
 };
 
-// The control store of one machine: in the memory of one process and, if asked, on its disk.
+// A control store in the memory of one process, which may keep a journal: a log on its disk
+// (store_log.h), or a Redis (redis/redis_journal.h).
 //
-// Reads complete before Submit returns, and so does everything without a log. With one, a batch
-// that changes something completes on the log's thread once it is safe as StoreLogOptions say;
-// others may read it before. A batch is refused with Unavailable while too much waits for the disk,
-// and after the disk has failed. About a quarter of a microsecond an operation in memory.
+// Reads complete before Submit returns, and so does everything without a journal. With one, a batch
+// that changes something completes on the journal's thread once it is safe by its options; others
+// may read it before. A change is refused with Unavailable while too much waits for the journal,
+// and everything while that is closed. About a quarter of a microsecond an operation in memory.
 //
 // Opened again it knows all records, but no leases: those who held them were told by the same
 // process, or have to ask again: that is a fail-over. Versions and epochs go on growing.
 class EmbeddedStore : public ControlStore {
  public:
-  // Throws as StoreLog.
+  // Throws what opening the journal throws.
   explicit EmbeddedStore(EmbeddedStoreOptions options = {});
   ~EmbeddedStore() override;  // After it, every completion has been called.
 
@@ -79,7 +80,7 @@ class EmbeddedStore : public ControlStore {
   void Hint(StoreTable table, std::string_view key);
 
   void Replay(const StoreChange& change);
-  void SnapshotNext(StoreLog::Cursor& cursor, const StoreLog::Visitor& visit);
+  void SnapshotNext(StoreJournal::Cursor& cursor, const StoreJournal::Visitor& visit);
 
   const std::function<std::int64_t()> now_;
 
@@ -92,7 +93,7 @@ class EmbeddedStore : public ControlStore {
   std::mutex watch_mutex_;          // Held while hints are called.
   std::list<Watching*> watchings_;  // Guarded by watch_mutex_.
 
-  std::optional<StoreLog> log_;  // Last: its thread uses all above.
+  std::unique_ptr<StoreJournal> journal_;  // Last: its thread uses all above.
 };
 
 }  // namespace menger

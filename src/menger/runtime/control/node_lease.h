@@ -60,6 +60,7 @@ class NodeLease {
   void Leave(std::int64_t now);
 
   const NodeRecord& self() const { return self_; }  // Its epoch is right once it is a member.
+  LeaseEpoch lease() const { return lease_; }  // By which it is a member now; a life has several.
   State state() const { return state_; }
   End end() const { return end_; }
   // Whether it may act as a member at that moment. Next need not have been called.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -48,7 +49,7 @@ void Encode(const StoreChange& change, std::vector<std::byte>& bytes) {
   AppendArray(std::span<const char>(change.value), bytes);
 }
 
-void VisitChanges(std::span<const std::byte> bytes, const StoreLog::Visitor& visit) {
+void VisitChanges(std::span<const std::byte> bytes, const StoreJournal::Visitor& visit) {
   const auto text = [](std::span<const std::byte> taken) {
     return std::string_view(reinterpret_cast<const char*>(taken.data()), taken.size());
   };
@@ -96,6 +97,13 @@ StoreLog::~StoreLog() {
   }
   has_work_.notify_one();
   thread_.Join();
+}
+
+OpenStoreJournal KeepInLog(StoreLogOptions options) {
+  return [options = std::move(options)](const StoreJournal::Visitor& replay,
+                                        StoreJournal::Snapshot snapshot) {
+    return std::make_unique<StoreLog>(options, replay, std::move(snapshot));
+  };
 }
 
 std::string StoreLog::PathOf(std::uint64_t number) const {

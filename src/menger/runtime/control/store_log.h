@@ -8,31 +8,15 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/frame_file.h"
 #include "menger/base/thread.h"
-#include "menger/runtime/control/control_store.h"
+#include "menger/runtime/control/store_journal.h"
 
 namespace menger {
-
-// What one change of a store has left: absolute, so that changes may be applied again.
-struct StoreChange {
-  enum class Kind : std::uint8_t {
-    kPut,
-    kDelete,
-    kVersion,  // No key: only that the version was given away, as a lease's epoch.
-  };
-  Kind kind = Kind::kPut;
-  StoreTable table = StoreTable::kNodes;
-  StoreVersion version = 0;
-  LeaseEpoch lease = 0;
-  std::string_view key;
-  std::string_view value;
-};
 
 struct StoreLogOptions {
   std::string folder;
@@ -55,39 +39,18 @@ struct StoreLogOptions {
 // are all changes up to some moment, in the order of Append, and none after it.
 //
 // After an error of the disk nothing is written any more: every later completion gets that error.
-class StoreLog {
+class StoreLog final : public StoreJournal {
  public:
-  using Visitor = std::function<void(const StoreChange& change)>;
-
-  // How far a walk over all that is alive has come: at `key` of `table` of `shard`.
-  struct Cursor {
-    int shard = 0;
-    int table = 0;
-    std::string key;
-    bool finished = false;
-  };
-  // Visits the next part of what is alive, holding locks meanwhile, and moves the cursor. The
-  // versions that are visited or were appended are at most that which `version` returns.
-  struct Snapshot {
-    std::function<void(Cursor& cursor, const Visitor& visit)> next;
-    std::function<StoreVersion()> version;
-  };
-
   // Replays what the folder holds. Then `snapshot` may be used, on any thread, until the end.
   // Throws DataLoss, FailedPrecondition if the folder is another process's, and as files do.
   StoreLog(StoreLogOptions options, const Visitor& replay, Snapshot snapshot);
   StoreLog(const StoreLog&) = delete;
   StoreLog& operator=(const StoreLog&) = delete;
-  ~StoreLog();  // Writes and syncs all, and calls the completions.
+  ~StoreLog() override;  // Writes and syncs all, and calls the completions.
 
-  bool full() const;  // More waits to be written than is good: change nothing for the moment.
-
-  // Call it in the order in which the changes of one key were made.
-  void Append(const StoreChange& change);
-
-  // Calls it, on the log's thread, once all that was appended before is safe or has failed.
-  using Completion = std::function<void(const std::optional<Error>& error)>;
-  void WhenSafe(Completion completion);
+  bool full() const override;
+  void Append(const StoreChange& change) override;
+  void WhenSafe(Completion completion) override;
 
  private:
   void Recover(const Visitor& replay);
@@ -119,5 +82,7 @@ class StoreLog {
 
   Thread thread_;
 };
+
+OpenStoreJournal KeepInLog(StoreLogOptions options);
 
 }  // namespace menger

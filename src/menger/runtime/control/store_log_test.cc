@@ -37,8 +37,11 @@ using testing_stores::ValueOf;
 
 constexpr StoreTable kTable = StoreTable::kActors;
 
+StoreLogOptions LogIn(const Folder& folder, std::chrono::nanoseconds sync_every = {}) {
+  return {.folder = folder / "store", .sync_every = sync_every};
+}
 EmbeddedStoreOptions Kept(const Folder& folder, std::chrono::nanoseconds sync_every = {}) {
-  return {.log = StoreLogOptions{.folder = folder / "store", .sync_every = sync_every}};
+  return {.journal = KeepInLog(LogIn(folder, sync_every))};
 }
 
 // The one file of a store that nobody has open.
@@ -201,26 +204,26 @@ std::uint64_t ChurnBytes(EmbeddedStore& store, const std::string& folder, int ke
 
 TEST(StoreLogTest, ShortLivedKeysDoNotMakeTheFileGrow) {
   const Folder folder;
-  EmbeddedStoreOptions options = Kept(folder, std::chrono::seconds(1));
-  options.log->file_bytes_min = 100'000;
+  StoreLogOptions options = LogIn(folder, std::chrono::seconds(1));
+  options.file_bytes_min = 100'000;
   std::map<std::string, std::string> contents;
   {
-    EmbeddedStore store(options);
+    EmbeddedStore store({.journal = KeepInLog(options)});
     EXPECT_LT(ChurnBytes(store, folder / "store", 20'000), 150'000u);
     contents = Contents(store, kTable);
   }
   EXPECT_EQ(contents.size(), 10u);
-  EmbeddedStore store(options);
+  EmbeddedStore store({.journal = KeepInLog(options)});
   EXPECT_EQ(Contents(store, kTable), contents);
 }
 
 TEST(StoreLogTest, ChangesGoOnWhileTheFileIsBegunAnew) {
   const Folder folder;
-  EmbeddedStoreOptions options = Kept(folder, std::chrono::seconds(1));
-  options.log->file_bytes_min = 10'000;
+  StoreLogOptions options = LogIn(folder, std::chrono::seconds(1));
+  options.file_bytes_min = 10'000;
   std::map<std::string, std::string> contents;
   {
-    EmbeddedStore store(options);
+    EmbeddedStore store({.journal = KeepInLog(options)});
     std::vector<std::thread> threads;
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&, t] {
@@ -235,7 +238,7 @@ TEST(StoreLogTest, ChangesGoOnWhileTheFileIsBegunAnew) {
     for (std::thread& thread : threads) thread.join();
     contents = Contents(store, kTable);
   }
-  EmbeddedStore store(options);
+  EmbeddedStore store({.journal = KeepInLog(options)});
   EXPECT_EQ(Contents(store, kTable), contents);
 }
 
@@ -260,9 +263,9 @@ TEST(StoreLogTest, AFullDiskMakesChangesDoubtfulAndReadsGoOn) {
 
 TEST(StoreLogTest, TooMuchThatWaitsIsRefused) {
   const Folder folder;
-  EmbeddedStoreOptions options = Kept(folder);
-  options.log->waiting_bytes_max = 1000;
-  EmbeddedStore store(options);
+  StoreLogOptions options = LogIn(folder);
+  options.waiting_bytes_max = 1000;
+  EmbeddedStore store({.journal = KeepInLog(options)});
   // Many changes of one batch are taken, since it was not full before.
   std::atomic<int> refused = 0;
   std::atomic<int> answers = 0;
@@ -290,9 +293,9 @@ std::string OwnKey(int key, int value) { return fmt::format("own/{}/{:09}", key,
 
 void WriteUntilKilled(const Folder& folder, std::chrono::nanoseconds sync_every,
                       Acknowledged& acknowledged) {
-  EmbeddedStoreOptions options = Kept(folder, sync_every);
-  options.log->file_bytes_min = 5000;
-  EmbeddedStore store(options);
+  StoreLogOptions options = LogIn(folder, sync_every);
+  options.file_bytes_min = 5000;
+  EmbeddedStore store({.journal = KeepInLog(options)});
   std::atomic<int> waiting = 0;
   for (int i = 0;; ++i) {
     const int key = i % Acknowledged::kKeys;

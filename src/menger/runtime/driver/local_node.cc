@@ -372,7 +372,7 @@ std::optional<Client::NamedActor> LocalNode::FindActor(std::string_view name) {
     const std::lock_guard lock(node_mutex_);
     machine_.StopFinding(watch);
   }
-  if (!asker.answer) throw Unavailable("nobody says in time who is '{}'", name);
+  if (!asker.answer) throw DeadlineExceeded("nobody says in time who is '{}'", name);
   const NameAnswer& answer = *asker.answer;
   if (answer.error) {
     throw Unavailable("nobody can say who is '{}': {}", name, answer.error->what());
@@ -395,6 +395,10 @@ void LocalNode::Named(const Watch& asker, const NameAnswer& answer) {
 
 void LocalNode::NameAnswered(const NameQuestion& question, const NameAnswer& answer) {
   TellNeighbours([&](Neighbours&) { machine_.NameAnswered(question, answer); });
+}
+
+void LocalNode::NameLost(const menger::NamedActor& actor) {
+  TellNeighbours([&](Neighbours&) { machine_.NameLost(actor); });
 }
 
 bool LocalNode::IsCancelled() const {

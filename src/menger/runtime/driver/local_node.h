@@ -133,6 +133,8 @@ class LocalNode final : public Client, private NodeEffects {
   void Drain();
   DrainProgress HowFarDrained();
   void NameAnswered(const NameQuestion& question, const NameAnswer& answer);
+  // An actor of this node has lost its name to another's, and ends.
+  void NameLost(const menger::NamedActor& actor);
   // What the workers of others have printed for this one until now shall come.
   void AskForLines();
   bool AwaitsLines();

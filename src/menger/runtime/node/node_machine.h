@@ -224,6 +224,7 @@ class NodeMachine {
   void NameAnswered(const NameQuestion& question, const NameAnswer& answer) {
     parts_.names.Answered(question, answer);
   }
+  void NameLost(const NamedActor& actor) { parts_.names.Lost(actor); }
   // `why`: for those who have called it.
   void KillActor(Actor& actor, bool may_restart,
                  std::string_view why = "the actor was killed by its user") {

@@ -59,6 +59,15 @@ void SharedNames::Claimed(const NameQuestion& question, const NameAnswer& answer
                    node_.notes.Describe(FailureKind::kException, code, *actor->construction, why));
 }
 
+void SharedNames::Lost(const NamedActor& lost) {
+  Actor* const actor = node_.actors.Find(lost.actor);
+  if (actor == nullptr || actor->state == Actor::State::kDead) return;
+  const std::string why = fmt::format(
+      "its name '{}' is another actor's since the control store has failed over", actor->name);
+  node_.actors.Kill(*actor, /*may_restart=*/false, why);
+  node_.values.SpreadNews();
+}
+
 // ---- Who looks for one.
 
 void SharedNames::Find(const Watch& asker, std::string_view name) {

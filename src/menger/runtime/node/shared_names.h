@@ -54,8 +54,9 @@ class SharedNames {
   explicit SharedNames(NodeParts& node) : node_(node) {}
 
   // ---- Actors of this owner.
-  void Claim(Actor& actor);          // Before its construction may begin.
-  void Release(const Actor& actor);  // It has ended; its name is nobody's here any longer.
+  void Claim(Actor& actor);           // Before its construction may begin.
+  void Release(const Actor& actor);   // It has ended; its name is nobody's here any longer.
+  void Lost(const NamedActor& lost);  // The cluster gives its name to another's: it ends.
 
   // ---- Who looks for one.
   // NodeEffects::Named follows, perhaps before this returns, unless Unask comes first.
