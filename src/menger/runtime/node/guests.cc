@@ -38,10 +38,26 @@ void Guests::StartFailed(ProgramIndex program, std::string_view cause) {
   if (!cause.empty()) CannotServe(*peer, fmt::format("no worker could be started: {}", cause));
 }
 
+namespace {
+
+// A process that has had GPUs, or has not, cannot be had for the opposite.
+auto IsFor(const SchedulingClass& need) {
+  return [&need](const Worker* one) { return !need.gpus || !one->used; };
+}
+
+}  // namespace
+
+bool Guests::AreReadyFor(Peer& peer, const SchedulingClass& need, std::size_t count) {
+  if (peer.program == kOwnProgram) return true;
+  const auto ready = static_cast<std::size_t>(std::ranges::count_if(peer.guests, IsFor(need)));
+  for (; ready + peer.guests_starting < count; ++peer.guests_starting) {
+    node_.effects.StartGuest(*peer.program);
+  }
+  return ready >= count;
+}
+
 Worker* Guests::Lend(Peer& peer, SchedulingClass& need, std::uint32_t count) {
-  // A process that has had GPUs, or has not, cannot be had for the opposite.
-  const auto guest = std::ranges::find_if(
-      peer.guests, [&need](const Worker* one) { return !need.gpus || !one->used; });
+  const auto guest = std::ranges::find_if(peer.guests, IsFor(need));
   if (guest != peer.guests.end() && node_.scheduler.Occupy(**guest, need)) {
     Worker* const lent = *guest;
     peer.guests.erase(guest);

@@ -23,6 +23,9 @@ class Guests {
   // Occupies what the class needs; null if no guest can be had now. Then as many are started as
   // would find room, `count` at the most.
   Worker* Lend(Peer& peer, SchedulingClass& need, std::uint32_t count);
+  // Whether so many wait that could do calls of the class, if there were room; else they are
+  // started. Of a node whose calls this one's workers do: always.
+  bool AreReadyFor(Peer& peer, const SchedulingClass& need, std::size_t count);
   // Back from a loan. `clean`: nothing in it refers to an object of the borrower's.
   void TakeIn(Worker& worker, bool clean);
   void Forget(const Worker& worker);  // It is gone.

@@ -1,11 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <map>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include "menger/runtime/testing/node_world.h"
+#include "menger/runtime/testing/lending_world.h"
 
 // A node whose workers run the programs of others, and a driver that has none of its own.
 namespace menger {
@@ -14,53 +11,6 @@ namespace {
 using Kind = PeerMessage::Kind;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-
-NodeId IdOf(std::uint64_t number) { return NodeId{Id{.high = 1, .low = number}}; }
-
-// Two CPUs for the programs of two drivers.
-class LendingWorld : public World {
- public:
-  LendingWorld() : World({.resources = Resources(2, 0), .workers = 0}) {
-    for (std::uint64_t i = 0; i < 2; ++i) {
-      drivers.push_back(&machine.AddPeer(IdOf(10 + i), 1, Resources(0, 0)));
-      machine.AwaitProgram(*drivers.back());
-    }
-  }
-  void StartGuest(ProgramIndex program) override { ++starting[program]; }
-  void TellPeer(const Peer& to, const PeerMessage& message) override {
-    told[to.index].push_back(message);
-  }
-
-  void Want(int driver, std::uint32_t count, const std::string& scheduling = "") {
-    Tell(driver, {.kind = Kind::kWant, .count = count, .scheduling = scheduling});
-  }
-  void GiveBack(int driver, LoanNumber loan, bool clean = true) {
-    Tell(driver, {.kind = Kind::kGiveBack, .clean = clean, .loan = loan});
-  }
-  void Tell(int driver, const PeerMessage& message) {
-    machine.Receive(*drivers[driver], message);
-    machine.Run();
-  }
-  // As many as were asked for.
-  void StartAll(ProgramIndex program) {
-    for (; starting[program] > 0; --starting[program]) {
-      machine.AddGuest(machine.NewWorkerIndex(), program);
-    }
-    machine.Run();
-  }
-  // Loans that the driver was told of since he was asked last.
-  std::vector<LoanNumber> Lent(int driver) {
-    std::vector<LoanNumber> loans;
-    for (const PeerMessage& message : std::exchange(told[drivers[driver]->index], {})) {
-      if (message.kind == Kind::kLend) loans.push_back(message.loan);
-    }
-    return loans;
-  }
-
-  std::vector<Peer*> drivers;
-  std::map<ProgramIndex, int> starting;
-  std::map<PeerIndex, std::vector<PeerMessage>> told;
-};
 
 TEST(NodeGuestsTest, WorkersAreLentOnceTheProgramIsThereAndNoMoreThanThereIsRoomFor) {
   LendingWorld world;
@@ -187,7 +137,7 @@ TEST(NodeGuestsTest, ANodeThatComesInTimeIsAskedAndOneThatCannotIsNamed) {
   DriverWorld world;
   const DriverWorld::Call call = world.Submit();
   world.Pass(50 * kSecond);
-  Peer& node = world.machine.AddPeer(IdOf(20), 1, Resources(4, 0));
+  Peer& node = world.machine.AddPeer(NodeId{Id{.high = 1, .low = 20}}, 1, Resources(4, 0));
   world.Pass(70 * kSecond);
   EXPECT_EQ(world.State(call.result()), "");
   world.machine.Receive(node, {.kind = Kind::kCannot, .text = "it lacks libodd.so"});

@@ -239,7 +239,8 @@ struct Worker {
   LoanNumber loan = 0;        // While it is lent:
   PeerIndex lender = 0;       // it is a process of that node and does calls of this one,
   PeerIndex borrower = 0;     // or a process of this node and does calls of that one.
-  Task* awaits = nullptr;     // A borrowed one: the call that it gets next (awaited_by),
+  std::int64_t lent_at = 0;
+  Task* awaits = nullptr;  // A borrowed one: the call that it gets next (awaited_by),
   std::int64_t awaits_since = 0;
   std::uint64_t tried = 0;  // and the round in which it was to get one that could not yet go.
   bool asked_back = false;
@@ -282,6 +283,8 @@ struct Peer {
   bool lets_go = false;
   // This node's that it has, and its own that this node has.
   std::map<LoanNumber, Worker*> lent;
+  std::int64_t lent_at = 0;      // The last of them.
+  std::int64_t short_since = 0;  // It wants more than there was for it; 0: it does not.
   std::map<LoanNumber, Worker*> borrowed;
 };
 

@@ -8,8 +8,6 @@
 namespace menger {
 namespace {
 
-constexpr std::size_t kLentMax = 512;  // Of all peers.
-
 // For this node it is an object like others, under an id that nobody else uses.
 ObjectId KeptId(const Peer& peer, std::uint64_t kept) {
   const TaskId borrower = ChildTask(TaskId{peer.node}, peer.epoch);
@@ -159,91 +157,6 @@ void Peers::ReceiveOfLent(Worker& worker, const PeerMessage& message) {
     default:
       return node_.scheduler.Unblock(worker);
   }
-}
-
-// ---- The lender.
-
-void Peers::LendTo(Peer& peer) {
-  // Threads are part of the driver.
-  if (node_.options.threads || !peer.program) return;
-  for (auto& [text, count] : peer.wanted) {
-    while (count > 0 && node_.drains.MayLend(text)) {
-      std::size_t lent = 0;
-      for (const auto& [index, other] : peers_) lent += other->lent.size();
-      if (lent >= kLentMax) return;
-      Worker* const worker = LendOne(peer, text, count);
-      if (worker == nullptr) {
-        SayFull(peer, text);
-        break;
-      }
-      --count;
-      worker->loan = ++last_loan_;
-      worker->borrower = peer.index;
-      peer.lent.emplace(worker->loan, worker);
-      peer.lets_go = false;
-      node_.effects.Lent(*worker, peer);
-      Tell(peer.index,
-           {.kind = PeerMessage::Kind::kLend, .loan = worker->loan, .scheduling = text});
-    }
-  }
-  std::erase_if(peer.wanted, [](const auto& wanted) { return wanted.second == 0; });
-}
-
-Worker* Peers::LendOne(Peer& peer, const std::string& scheduling, std::uint32_t count) {
-  SchedulingClass* const need = FindWanted(peer, scheduling);
-  if (need == nullptr || need->foreign) return nullptr;
-  return peer.program == kOwnProgram ? node_.scheduler.Lend(*need)
-                                     : node_.guests.Lend(peer, *need, count);
-}
-
-SchedulingClass* Peers::FindWanted(const Peer& peer, const std::string& scheduling) {
-  try {
-    return scheduling.starts_with('@') ? node_.groups.ClassOf(peer, scheduling)
-                                       : &node_.scheduler.ClassFor(scheduling);
-  } catch (const Error&) {
-    return nullptr;  // It takes this node for another than it is.
-  }
-}
-
-// Where nodes do calls in turn this one is waited for, unless it has no room: then no worker that
-// it starts for them comes, either.
-void Peers::SayFull(Peer& peer, const std::string& scheduling) {
-  const SchedulingClass* const need = FindWanted(peer, scheduling);
-  if (need == nullptr || !need->spread || node_.scheduler.HasRoomFor(*need)) return;
-  if (!peer.told_full.insert(scheduling).second) return;
-  Tell(peer.index, {.kind = PeerMessage::Kind::kFull, .scheduling = scheduling});
-}
-
-// Calls of this node wait for what is lent.
-void Peers::AskBack() {
-  std::size_t count = 0;
-  for (const Actor* const actor : node_.actors.waiting()) {
-    if (!actor->construction->scheduling->foreign) ++count;
-  }
-  for (const auto& scheduling : node_.scheduler.classes()) {
-    if (!scheduling->foreign) count += scheduling->ready_count;
-  }
-  for (const auto& [index, peer] : peers_) {
-    for (const auto& [loan, worker] : peer->lent) {
-      if (count == 0) return;
-      if (worker->stays) continue;
-      --count;
-      if (std::exchange(worker->asked_back, true)) continue;
-      Tell(index, {.kind = PeerMessage::Kind::kAskBack, .loan = loan});
-    }
-  }
-}
-
-void Peers::TakeIn(Worker& worker, bool clean) {
-  if (Peer* const peer = Find(worker.borrower)) peer->lent.erase(worker.loan);
-  worker.loan = 0;
-  worker.borrower = 0;
-  worker.asked_back = false;
-  if (worker.program != kOwnProgram) return node_.guests.TakeIn(worker, clean);
-  node_.scheduler.TakeIn(worker);
-  if (clean && !node_.scheduler.HasTooMany()) return;
-  node_.effects.EndWorker(worker, "it was lent to another node");
-  node_.workers.Retire(worker, "it was lent to another node");
 }
 
 std::uint64_t Peers::KeepFor(const Peer& peer, ObjectValue value) {

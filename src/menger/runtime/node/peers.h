@@ -1,5 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "menger/runtime/node/node_records.h"
 #include "menger/runtime/node/peer_message.h"
 #include "menger/runtime/values/task_error.h"
@@ -17,6 +25,8 @@ namespace menger {
 //
 // An actor that has no room at home lives in a borrowed worker, which stays with it to the end of
 // either; its mailbox, its log and its checkpoints are its owner's.
+//
+// Of what several want each has its share (peers_lending.cc).
 class Peers {
  public:
   explicit Peers(NodeParts& node) : node_(node) {}
@@ -48,6 +58,8 @@ class Peers {
   bool HasBorrowed() const;  // Workers that are to be given back once there is no use for them.
   // What waits for what it prefers, and no node has any longer, goes where it can.
   void SendElsewhere();
+  // When Serve has to look again, since somebody may have more than his share; none: need not.
+  std::optional<std::int64_t> NextShare() const;
   // A borrowed worker that has nothing to do, for an actor, whose end is its own; null if there is
   // none.
   Worker* Dedicate(SchedulingClass& need);
@@ -73,11 +85,20 @@ class Peers {
   void GiveBack(Worker& worker);
   void Keep(const Peer& peer, std::uint64_t name, ObjectValue value);
   void PullFor(Peer& owner, const PeerMessage& message);
-  void LendTo(Peer& peer);
+  void LendToAll();
+  bool LendTo(Peer& peer);
+  void Lent(Peer& peer, Worker& worker, const std::string& scheduling);
   Worker* LendOne(Peer& peer, const std::string& scheduling, std::uint32_t count);
   SchedulingClass* FindWanted(const Peer& peer, const std::string& scheduling);
   void SayFull(Peer& peer, const std::string& scheduling);
-  void AskBack();
+  void ShareWith(Peer& poor);
+  bool IsOwed(const Resources& need) const;
+  std::size_t Coming() const;  // Workers that were asked back.
+  const Peer* Richest(const Peer& poor) const;
+  bool CanComeBack(const Resources& need) const;
+  Worker* ToShare(const Peer& rich, const Peer& poor, const Resources& need) const;
+  void AskBack(Worker& worker);
+  void AskBackForOwn();
   void TakeIn(Worker& worker, bool clean);
 
   static constexpr std::uint32_t kWantedMax = 64;  // Workers of one class, of one peer at once.
@@ -89,6 +110,7 @@ class Peers {
   std::string cut_off_;  // Why no further node will come; "": some may.
   LoanNumber last_loan_ = 0;
   std::uint64_t last_kept_ = 0;
+  std::vector<const Resources*> owed_;  // To those who have fewer, in this Serve.
 };
 
 }  // namespace menger

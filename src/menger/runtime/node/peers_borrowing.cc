@@ -65,9 +65,9 @@ void Peers::Serve() {
     AskFor(*peer);
     GiveBackIdle(*peer);
     node_.drains.Serve(*peer);
-    LendTo(*peer);
   }
-  AskBack();
+  LendToAll();
+  AskBackForOwn();
 }
 
 // Actors that there is no room for here.
