@@ -133,6 +133,24 @@ TEST_F(CopiesTest, OthersGoBeforeACallThatWaitsForItsArgument) {
   EXPECT_TRUE(Messages(Kind::kPull).empty());
 }
 
+// However many there are that need nothing.
+TEST_F(CopiesTest, OthersDoNotGoBeforeItForEver) {
+  machine.SetTime(1'000'000'000);
+  Submit();
+  Worker& worker = Borrow(*others[1]);
+  Submit({Put(Large(64))});
+  std::size_t pulls_asked = 0;
+  for (int i = 0; i < 5 && pulls_asked == 0; ++i) {
+    Submit();
+    Submit();
+    machine.SetTime(1'001'000'000 + 1'000'000 * i);
+    Finish(Begin(worker));
+    machine.Run();
+    pulls_asked = Messages(Kind::kPull).size();
+  }
+  EXPECT_EQ(pulls_asked, 1);
+}
+
 TEST_F(CopiesTest, AValueIsLostWithItsLastCopy) {
   const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 100));
   Submit({value});

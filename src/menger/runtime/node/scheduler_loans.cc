@@ -197,7 +197,8 @@ bool Scheduler::AwaitsNearer(const Worker& worker, Task& task) {
   return true;
 }
 
-// Neither awaited, nor in wait for another worker.
+// Neither awaited, nor in wait for another worker. Those whose arguments are there pass others, but
+// none for longer than it may wait for a nearer worker.
 Task* Scheduler::NextFree(const Worker& worker, const SchedulingClass& scheduling) {
   Task* first = nullptr;
   int looked_at = 0;
@@ -205,8 +206,14 @@ Task* Scheduler::NextFree(const Worker& worker, const SchedulingClass& schedulin
     for (Task* task = tasks.front(); task != nullptr; task = task->next) {
       if (++looked_at > kLookedAt) return first;
       if (IsAwaited(*task) || AwaitsNearer(worker, *task)) continue;
-      if (first == nullptr) first = task;
-      if (worker.lender == 0 || MissingNanoseconds(*task, worker.lender) == 0) return task;
+      const double missing = worker.lender == 0 ? 0 : MissingNanoseconds(*task, worker.lender);
+      if (missing == 0) return task;
+      if (first != nullptr) continue;
+      first = task;
+      if (task->nearer_since == 0) task->nearer_since = now_;
+      if (static_cast<double>(now_ - task->nearer_since) >= std::min(missing, kNearerMax)) {
+        return task;
+      }
     }
     if (first != nullptr) return first;  // Those of later turns do not pass it.
   }
