@@ -10,7 +10,7 @@ struct RemoteStoreOptions {
   // After a stream has ended or could not be had, until another is tried: as long as the last one
   // times two, from and up to these.
   std::chrono::milliseconds pause_min{50};
-  std::chrono::milliseconds pause_max{1'000};
+  std::chrono::milliseconds pause_max{250};
   std::size_t frame_bytes_max = std::size_t{8} << 20;  // As the streams'.
   // Not answered yet; what is more fails with Unavailable.
   std::size_t requests_max = 1024;

@@ -14,10 +14,10 @@ using Outcome = StoreResult::Outcome;
 
 // Parts of a lease.
 constexpr std::int64_t kMarginPart = 10;  // Clocks may differ by so much.
-constexpr std::int64_t kRenewPart = 3;
-constexpr std::int64_t kPatiencePart = 5;  // Then an answer is not waited for any longer.
-constexpr std::int64_t kPausePart = 50;    // After a failure,
-constexpr std::int64_t kWaitPart = 10;     // and while a name is another's.
+constexpr std::int64_t kRenewPart = 6;
+constexpr std::int64_t kPatiencePart = 10;  // Then an answer is not waited for any longer.
+constexpr std::int64_t kPausePart = 50;     // After a failure,
+constexpr std::int64_t kWaitPart = 10;      // and while a name is another's.
 
 constexpr std::uint64_t kNobodysEpoch = ~std::uint64_t{0};
 

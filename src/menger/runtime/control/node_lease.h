@@ -16,7 +16,7 @@ namespace menger {
 // the store is to be asked, and is told what that has answered, and what time it is by the node's
 // own steady clock.
 //
-// Three times in a lease it looks: renews the lease and reads what it has written. Only if all is
+// Six times in a lease it looks: renews the lease and reads what it has written. Only if all is
 // there has the node lived on, and it counts from before it asked, and a tenth less than the store,
 // whose clock may go faster. When by its clock that is over, so is its life: at once, for ever, and
 // whatever the store says later. So what a store that has lost nothing shows as expired is over by

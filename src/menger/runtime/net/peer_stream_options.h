@@ -25,12 +25,14 @@ struct PeerStreamOptions {
   TlsFiles tls;       // Where given, all streams are encrypted, those within this machine, too.
 
   // Longer takes nobody to come, or to say who he is.
-  std::chrono::milliseconds connect_max{5'000};
+  std::chrono::milliseconds connect_max{2'000};
   std::chrono::milliseconds greeting_max{5'000};
   // A stream with nothing to say says that it lives, and ends where nothing comes for too long: the
-  // other machine may have lost its power.
+  // other machine may have lost its power, or the way there is cut. Where it comes back, a new
+  // stream has its first bytes through in a second, while what an old one has lost is sent again at
+  // ever longer intervals.
   std::chrono::milliseconds heartbeat_every{1'000};
-  std::chrono::milliseconds silence_max{10'000};
+  std::chrono::milliseconds silence_max{3'000};
 
   // A longer frame ends its stream at the receiver, and is InvalidArgument at the sender.
   std::size_t frame_bytes_max = std::size_t{8} << 20;
