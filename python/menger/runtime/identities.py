@@ -17,8 +17,8 @@ class Identity(bytes):
 
 
 def of_text(text):
-    """Of one as the node writes it: two numbers, where the bytes have the lower ones first."""
-    return Identity(b"".join(int(text[at : at + 16], 16).to_bytes(8, "little") for at in (0, 16)))
+    """Of one as the node writes it."""
+    return Identity.fromhex(text)
 
 
 def task_of(result, place):

@@ -65,7 +65,10 @@ Id RandomSeed(TaskId task, std::uint64_t counter) { return Derive<Id>(task, kRan
 
 ActorId ActorOf(TaskId creation) { return Derive<ActorId>(creation, kActor, 0); }
 
-std::string ToString(const Id& id) { return fmt::format("{:016x}{:016x}", id.high, id.low); }
+// The bytes in their order in memory: so other languages, which have the bytes, write the same.
+std::string ToString(const Id& id) {
+  return fmt::format("{:016x}{:016x}", __builtin_bswap64(id.high), __builtin_bswap64(id.low));
+}
 
 std::optional<Id> ParseId(std::string_view text) {
   constexpr std::size_t kHalf = 16;
@@ -73,6 +76,7 @@ std::optional<Id> ParseId(std::string_view text) {
   const auto read = [](std::string_view digits, std::uint64_t& half) {
     const char* const end = digits.data() + digits.size();
     const auto [at, error] = std::from_chars(digits.data(), end, half, 16);
+    half = __builtin_bswap64(half);
     return error == std::errc() && at == end;
   };
   Id id;

@@ -12,6 +12,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "menger/runtime/values/ids.h"
+
 namespace menger {
 namespace {
 
@@ -97,7 +99,7 @@ class TimelineWriter {
       WriteHead(event, 'i', fmt::format(R"("{}")", kind), event.time);
       Add(R"(,"s":"t","args":{{"name":{},)", name);
     }
-    Add(R"("id":"{:016x}{:016x}","attempt":{}}}}})", event.subject_high, event.subject,
+    Add(R"("id":"{}","attempt":{}}}}})", ToString(Id{event.subject_high, event.subject}),
         event.attempt);
   }
 

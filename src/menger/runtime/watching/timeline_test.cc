@@ -37,10 +37,10 @@ TEST(TimelineTest, TasksAreBarsAndTheRestAreMarks) {
 {"name":"thread_name","ph":"M","pid":1,"tid":0,"args":{"name":"node"}},
 {"name":"thread_name","ph":"M","pid":1,"tid":1,"args":{"name":"worker 1"}},
 {"name":"thread_name","ph":"M","pid":1,"tid":2,"args":{"name":"worker 2"}},
-{"name":"Say(\"hi\")","ph":"X","pid":1,"tid":1,"ts":0.000,"cat":"task_ended","dur":2.500,"args":{"id":"0000000000000000000000000000000a","attempt":0}},
-{"name":"Say(\"hi\")","ph":"B","pid":1,"tid":1,"ts":3.000,"cat":"task_started","args":{"id":"0000000000000000000000000000000b","attempt":2}},
+{"name":"Say(\"hi\")","ph":"X","pid":1,"tid":1,"ts":0.000,"cat":"task_ended","dur":2.500,"args":{"id":"00000000000000000a00000000000000","attempt":0}},
+{"name":"Say(\"hi\")","ph":"B","pid":1,"tid":1,"ts":3.000,"cat":"task_started","args":{"id":"00000000000000000b00000000000000","attempt":2}},
 {"name":"worker_died","ph":"i","pid":1,"tid":2,"ts":4.000,"cat":"worker_died","s":"t","args":{"name":"killed\n","id":"00000000000000000000000000000000","attempt":0}},
-{"name":"object_spilled","ph":"i","pid":1,"tid":0,"ts":5.001,"cat":"object_spilled","s":"t","args":{"name":"","id":"0000000000000000000000000000000c","attempt":0}}
+{"name":"object_spilled","ph":"i","pid":1,"tid":0,"ts":5.001,"cat":"object_spilled","s":"t","args":{"name":"","id":"00000000000000000c00000000000000","attempt":0}}
 ]}
 )json");
   EXPECT_EQ(nlohmann::json::parse(text)["traceEvents"].size(), 8u);
