@@ -97,8 +97,10 @@ class StoreTest(unittest.TestCase):
             return log.read()
 
     def test_the_head_is_killed_and_comes_back(self):
-        counter = Counter.options(name="counter", resources={"second": 1}).remote()
+        counter = Counter.options(name="counter", resources={"second": 0.5}).remote()
         self.assertEqual(get(counter.add.remote()), 1)
+        stays = Counter.options(name="stays", lifetime="detached", resources={"second": 0.5}).remote()
+        self.assertEqual(get(stays.add.remote()), 1)
         self.nodes.kill_head()
         here = [double.options(resources={"second": 0.1}).remote(i) for i in range(50)]
         self.assertEqual(get(here), list(range(0, 100, 2)))
@@ -117,6 +119,12 @@ class StoreTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "'counter' is already taken"):
             Counter.options(name="counter").remote()
         self.assertEqual(get(Counter.options(name="another").remote().add.remote()), 1)
+        # The keeper of detached actors has lived on.
+        self.assertEqual(get(stays.add.remote()), 2)
+        second = Counter.options(name="stays too", lifetime="detached").remote()
+        self.assertEqual(get(second.add.remote()), 1)
+        keepers = [line for line in self.log().splitlines() if "have a keeper" in line]
+        self.assertEqual(len(keepers), 1, keepers)
 
     def test_redis_is_killed_and_comes_back_empty(self):
         first = Counter.options(name="first", resources={"second": 1}).remote()

@@ -40,6 +40,7 @@ struct Plan {
   std::size_t inherited_count = 0;
   cpu_set_t cpus;
   bool heeds_signals = false;
+  bool outlives = false;
   pid_t parent = getpid();
   int output = -1;
   int failure = -1;  // Closed by exec; else it gets a Failure.
@@ -78,6 +79,7 @@ Plan MakePlan(const ChildProgram& program, int output, int failure) {
     CPU_SET(cpu, &plan.cpus);
   }
   plan.heeds_signals = program.heeds_signals;
+  plan.outlives = program.outlives;
   plan.output = output;
   plan.failure = failure;
   return plan;
@@ -91,8 +93,10 @@ Plan MakePlan(const ChildProgram& program, int output, int failure) {
 
 // In the new process, whose memory is still its parent's. Signals are blocked.
 [[noreturn]] void Become(const Plan& plan) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != plan.parent) _exit(127);  // Died before the kernel knew to tell.
+  if (!plan.outlives) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != plan.parent) _exit(127);  // Died before the kernel knew to tell.
+  }
   setpgid(0, 0);
   // No handler of the parent's may run here, and nothing that it ignores is to be ignored.
   for (int number = 1; number < NSIG; ++number) {

@@ -63,7 +63,8 @@ ChildId Keepers::Start(const NodeRecord& program) {
   ChildProgram child{.arguments = {"menger", "node", "keep", head_, program.address,
                                    ToString(program.id), std::to_string(program.epoch)},
                      .file = "/proc/self/exe",
-                     .heeds_signals = true};
+                     .heeds_signals = true,
+                     .outlives = true};
   child.arguments.insert(child.arguments.end(), arguments_.begin(), arguments_.end());
   return children_.Start(
       std::move(child),

@@ -13,7 +13,8 @@
 namespace menger {
 
 // The keepers of a head (runtime/cluster/keeper.h): processes of this program that it starts, one
-// for each program that makes detached actors. They end with it. What they log is logged here.
+// for each program that makes detached actors. They end when it does in order; where it is killed
+// they go on while there is a cluster. What they log is logged here.
 class Keepers {
  public:
   // `arguments`: of the command that is one, without those that say who the head and the program

@@ -1,9 +1,8 @@
 #include <fmt/format.h>
-#include <limits.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "menger/cli/cluster_view.h"
 #include "menger/cli/commands.h"
 #include "menger/cli/keepers.h"
+#include "menger/cli/process_names.h"
 #include "menger/runtime/cluster/cluster_node.h"
 #include "menger/runtime/cluster/keeper.h"
 #include "menger/runtime/cluster/list_nodes.h"
@@ -52,21 +52,15 @@ struct NodeArguments {
   RuntimeOptions access;
 };
 
-// What names this process to whoever operates its cluster.
-std::string NameOfProcess() {
-  char host[HOST_NAME_MAX + 1] = "";
-  gethostname(host, sizeof host);
-  return fmt::format("process {} of {}, begun at {}", getpid(), host, MonotonicNanoseconds());
-}
-
 OpenStoreJournal JournalAt(const std::string& store, const ClusterNodeOptions& options) {
   if (!options.access.address.empty()) {
     throw InvalidArgument("--store is the head's, which has the control state; a node has none");
   }
   return KeepInRedis({.address = RedisAddress::Parse(store),
-                      .head = NameOfProcess(),
+                      .head = NameOfThisProcess(),
                       .head_lease = std::chrono::duration_cast<std::chrono::milliseconds>(
-                          options.membership.lease / 2)});
+                          options.membership.lease * 2 / 5),
+                      .has_ended = HasEnded});
 }
 
 ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
@@ -221,6 +215,7 @@ void AddKeep(CLI::App& node) {
   command->add_option("--cache", arguments->cache, "As of the node");
   AddTlsOptions(*command, arguments->access);
   command->callback([arguments, program] {
+    std::signal(SIGPIPE, SIG_IGN);  // The head that reads what it prints may be killed.
     const StopSignals signals;
     const std::optional<Id> node = ParseId(program->node);
     if (!node) throw InvalidArgument("the program's id is '{}'; it is none", program->node);

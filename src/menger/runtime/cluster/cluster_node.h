@@ -35,8 +35,9 @@ struct ClusterNodeOptions {
   std::optional<KeptProgram> program;
   // Of a head: where the control state is kept, too; empty: nowhere else.
   OpenStoreJournal journal;
-  // Of a head: has a keeper (keeper.h) started for that driver, and says what has become of it, as
-  // a KeepQuestion is answered. Empty: there are none.
+  // Answers a KeepQuestion (keeper.h) of or about that driver. A head has a keeper started for it,
+  // and says what has become of that; a keeper says what stands for it, if it is that driver's.
+  // Empty: there are none.
   std::function<std::string(const NodeRecord& driver)> keep;
   // This node's life is over although nobody wished so: called once, on a thread of its own, which
   // must not end the node. The next thing to do is to end the process.

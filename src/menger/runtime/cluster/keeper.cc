@@ -14,6 +14,7 @@
 #include "menger/base/clock.h"
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/base/mutex.h"
 #include "menger/runtime/cluster/ask_nodes.h"
 #include "menger/runtime/cluster/cache_folder.h"
 #include "menger/runtime/cluster/cluster_node.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::chrono::minutes kFetchMax{5};
 constexpr std::chrono::seconds kAskMax{3};
+constexpr std::chrono::seconds kFindMax{1};
 constexpr std::chrono::milliseconds kLook{200};
 // Where the program has left: calls that make actors may be on their way.
 constexpr std::chrono::seconds kIdleMax{3};
@@ -85,15 +87,30 @@ bool IsThere(const ClusterNode& cluster, const NodeLife& driver) {
 void Keep(const KeeperOptions& options) {
   const PrivateFolder files(options.cache_folder);
   std::atomic<bool> over{false};
+  Mutex mutex;
+  std::string ready;  // Guarded by mutex. What stands for it; "": it starts.
   ClusterNode cluster({.access = options.access,
                        .role = ClusterNodeOptions::Role::kDriver,
                        .program = FetchProgram(options, files.folder()),
+                       .keep =
+                           [&](const NodeRecord& driver) {
+                             if (NodeLife{driver.id, driver.epoch} != options.driver) {
+                               throw NotFound("this keeper is not that program's");
+                             }
+                             const MutexLock lock(mutex);
+                             return ready.empty() ? std::string(kKeeperStarts) : ready;
+                           },
                        .on_over = [&over](const std::string&) { over = true; }});
   LocalNode& node = cluster.node();
   const ObjectHandle stands_for =
       node.Put(1, [](std::span<std::byte> bytes) { bytes[0] = {}; }, {});
   const NodeRecord self = cluster.Nodes().front();
-  options.on_ready({.object = stands_for.id(), .node = self.id, .epoch = self.epoch});
+  const ForeignName name{.object = stands_for.id(), .node = self.id, .epoch = self.epoch};
+  {
+    const MutexLock lock(mutex);
+    ready = Describe(name);
+  }
+  options.on_ready(name);
   Deadline idle = Deadline::After(kIdleMax);
   while (!idle.expired() && !options.is_stopped() && !over) {
     std::this_thread::sleep_for(kLook);
@@ -139,12 +156,25 @@ std::optional<ForeignName> DecodeKeeper(std::string_view text) {
   return keeper;
 }
 
+std::string FindKeeper(const ClusterAccess& access, const std::vector<NodeRecord>& drivers,
+                       const NodeLife& driver) {
+  for (const NodeAnswer& answer :
+       AskNodes(access, drivers, KeepQuestion(driver), Deadline::After(kFindMax))) {
+    if (!answer.failure) return answer.text;
+  }
+  return "";
+}
+
 std::optional<ForeignName> AskForKeeper(const ClusterAccess& access,
                                         const std::vector<NodeRecord>& nodes,
                                         const NodeLife& driver) {
-  const auto head = std::ranges::find_if(
-      nodes, [](const NodeRecord& node) { return node.resources.Get(kHeadResource) > 0; });
-  if (head == nodes.end()) throw Unavailable("the head of the cluster is not there");
+  // Of several the others are gone, which may not have been seen yet.
+  const NodeRecord* head = nullptr;
+  for (const NodeRecord& node : nodes) {
+    const bool is_head = node.resources.Get(kHeadResource) > 0;
+    if (is_head && (head == nullptr || node.epoch > head->epoch)) head = &node;
+  }
+  if (head == nullptr) throw Unavailable("the head of the cluster is not there");
   const std::vector<NodeAnswer> answers =
       AskNodes(access, {*head}, KeepQuestion(driver), Deadline::After(kAskMax));
   const NodeAnswer& answer = answers.front();

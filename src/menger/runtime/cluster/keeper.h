@@ -22,7 +22,8 @@ namespace menger {
 //
 // The head starts it when a program makes its first detached actor: the program asks the head
 // (KeepQuestion, on the lane of questions), the head starts a process, `menger node keep`, which
-// says what stands for it.
+// says what stands for it. A head that has taken another's place asks the drivers first: one of
+// them may be the keeper that was started by the head before.
 
 // What a keeper is told, and tells.
 struct KeeperOptions {
@@ -51,6 +52,10 @@ std::optional<NodeLife> DriverOfKeepQuestion(std::string_view question);
 std::string Describe(const ForeignName& keeper);
 // Nothing, if `text` is none.
 std::optional<ForeignName> DecodeKeeper(std::string_view text);
+
+// Asks `drivers` which of them is the keeper of that one; "" if none says so. For a head.
+std::string FindKeeper(const ClusterAccess& access, const std::vector<NodeRecord>& drivers,
+                       const NodeLife& driver);
 
 // Asks the head, who is among `nodes`, for that of `driver`. Nothing while the keeper starts.
 // Throws FailedPrecondition with what the head says why there is none, and Unavailable or

@@ -74,6 +74,10 @@ void RedisJournal::Open(const Visitor& replay) {
         Confirm(now);
         break;
       }
+      if (options_.has_ended && options_.has_ended(holder->head)) {
+        tables_->Release({.head = holder->head});
+        continue;
+      }
       if (deadline.expired()) {
         throw FailedPrecondition("the control store at {} has a head already, which goes on: {}",
                                  options_.address.Describe(), holder->head);

@@ -5,9 +5,11 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "menger/base/mutex.h"
@@ -21,9 +23,11 @@ struct RedisJournalOptions {
   RedisAddress address;
   // Of the head, by which people find it where another one wants the same Redis.
   std::string head;
-  // A head that Redis has not heard of for so long has lost it to whoever asks. At most half of the
-  // members' lease (MembershipOptions): for less than that it goes on when Redis is gone.
-  std::chrono::milliseconds head_lease{5'000};
+  // A head that Redis has not heard of for so long has lost it to whoever asks. Less than half of
+  // the members' lease (MembershipOptions): for less than that it goes on when Redis is gone.
+  std::chrono::milliseconds head_lease{4'000};
+  // Whether the head of that name is known to have ended: then its lease is. Empty: of none.
+  std::function<bool(std::string_view head)> has_ended;
   // How long a new head waits for Redis, and for the lease of the one before.
   std::chrono::milliseconds open_max{10'000};
   RedisPatience patience;
