@@ -3,6 +3,7 @@
 // 10^7 short lives of keys, put and deleted with ten alive.
 //
 //   bench_control_state [--lives 10000000] [--folder FOLDER] [--json]
+//   bench_control_state --redis redis://HOST:PORT [--seconds 2] [--json]      of a store kept there
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "menger/base/clock.h"
 #include "menger/runtime/control/embedded_store.h"
 #include "menger/runtime/control/store_log.h"
+#include "menger/runtime/redis/redis_journal.h"
 #include "menger/runtime/watching/node_events.h"
 #include "menger/runtime/watching/timeline.h"
 #include "program.h"
@@ -37,6 +39,8 @@ constexpr StoreTable kTable = StoreTable::kObjects;
 struct Settings {
   std::int64_t lives = 10'000'000;
   std::string folder = "control_state";
+  std::string redis;
+  double seconds = 2;
   bool json = false;
 };
 
@@ -108,15 +112,27 @@ void StoreRate(EmbeddedStore& store, int open, double seconds, const std::string
                Report& report) {
   std::atomic<int> waiting = 0;
   std::int64_t count = 0;
+  double longest = 0;  // Without an answer.
+  Stopwatch since_answer;
   const Stopwatch watch;
   while (watch.seconds() < seconds) {
     while (waiting >= open) std::this_thread::yield();
+    longest = std::max(longest, since_answer.seconds());
+    since_answer.Restart();
     ++waiting;
     store.Submit({Operation::Put(kTable, std::to_string(count++ % 1000), std::string(100, 'v'))},
                  Soon(), [&](const std::vector<StoreResult>&) { --waiting; });
   }
   while (waiting > 0) std::this_thread::yield();
   report.Add(what, static_cast<double>(count) / watch.seconds(), "puts/s");
+  if (seconds >= 1) report.Add(what + ", longest wait", longest * 1e3, "ms");
+}
+
+void RedisRates(const Settings& settings, Report& report) {
+  EmbeddedStore store({.journal = KeepInRedis({.address = RedisAddress::Parse(settings.redis),
+                                               .head = "the benchmark"})});
+  StoreRate(store, 1, settings.seconds, "store with Redis, one at a time", report);
+  StoreRate(store, 256, settings.seconds, "store with Redis, 256 at a time", report);
 }
 
 void StoreRates(const Settings& settings, Report& report) {
@@ -172,7 +188,8 @@ void Events(Report& report) {
   report.Add(fmt::format("copying {} events", copied.size()), watch.seconds() * 1e3, "ms");
   watch.Restart();
   std::size_t bytes = 0;
-  WriteTimeline(copied, events.names(), [&](std::string_view piece) { bytes += piece.size(); });
+  WriteTimeline(copied, events.names(), WorkerPlaces(),
+                [&](std::string_view piece) { bytes += piece.size(); });
   report.Add("writing them as a trace", watch.seconds() * 1e3, "ms");
   report.Add("that trace", static_cast<double>(bytes) * 1e-6, "MB");
 }
@@ -183,9 +200,15 @@ int Main(int argc, char** argv) {
   app.add_option("--lives", settings.lives, "Keys that come and go")
       ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1'000'000'000}));
   app.add_option("--folder", settings.folder, "For the log: made anew, and removed at the end");
+  app.add_option("--redis", settings.redis, "Measure a store that is kept there, and nothing else");
+  app.add_option("--seconds", settings.seconds, "With --redis: how long, each");
   app.add_flag("--json", settings.json, "One line of JSON");
   CLI11_PARSE(app, argc, argv);
   Report report(settings.json);
+  if (!settings.redis.empty()) {
+    RedisRates(settings, report);
+    return 0;
+  }
   Events(report);
   StoreRates(settings, report);
   ShortLivedKeys(settings, report);
