@@ -88,7 +88,6 @@ class ClusterNode::State {
   LocalNode::Place PlaceOfNode();
   QuestionServer::Answer Answers();
   std::string Keep(const NodeLife& driver) const;
-  std::string KeeperBefore(const NodeLife& driver) const;
   ClusterCounts Counts() const;
 
   // ---- By the thread of the streams, or of the loop.
@@ -129,8 +128,7 @@ class ClusterNode::State {
   std::map<std::string, std::uint64_t> ends_ MENGER_GUARDED_BY(ends_mutex_);  // By cause.
   // Lives that are over, while the control store does not know so.
   std::vector<NodeLife> gone_ MENGER_GUARDED_BY(ends_mutex_);
-  mutable Mutex keepers_mutex_;
-  mutable std::map<NodeId, std::string> keepers_before_ MENGER_GUARDED_BY(keepers_mutex_);
+  mutable FormerKeepers former_keepers_{options_.access};
   std::atomic<MemberLoop*> doubter_{nullptr};  // Likewise: somebody may connect before it is there.
 };
 
@@ -299,29 +297,12 @@ std::string ClusterNode::State::Keep(const NodeLife& driver) const {
   if (!options_.keep) throw InvalidArgument("this process keeps no detached actors");
   for (const NodeRecord& node : loop_->Nodes()) {
     if (LifeOf(node) != driver || node.job == 0) continue;
-    const std::string before = KeeperBefore(driver);
+    // That of the head before, whose place this one has taken.
+    const bool took_place = is_head() && FailOversOf(record_.epoch) > 0;
+    const std::string before = took_place ? former_keepers_.Find(loop_->Nodes(), driver) : "";
     return before.empty() ? options_.keep(node) : before;
   }
   throw Unavailable("the head has not met program {}", ToString(driver.node));
-}
-
-// That of the head before, whose place this one has taken; "" if there is none.
-std::string ClusterNode::State::KeeperBefore(const NodeLife& driver) const {
-  if (!is_head() || FailOversOf(record_.epoch) == 0) return "";
-  const MutexLock lock(keepers_mutex_);
-  const auto known = keepers_before_.find(driver.node);
-  if (known != keepers_before_.end()) {
-    const std::optional<ForeignName> keeper = DecodeKeeper(known->second);
-    if (keeper && !IsMember({keeper->node, keeper->epoch})) known->second.clear();
-    return known->second;
-  }
-  std::vector<NodeRecord> drivers;
-  for (const NodeRecord& node : loop_->Nodes()) {
-    if (node.job != 0 && LifeOf(node) != driver) drivers.push_back(node);
-  }
-  std::string found = FindKeeper(options_.access, drivers, driver);
-  if (found != kKeeperStarts) keepers_before_.emplace(driver.node, found);
-  return found;
 }
 
 NameDirectory::Hooks ClusterNode::State::NameHooks() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <system_error>
@@ -156,13 +157,28 @@ std::optional<ForeignName> DecodeKeeper(std::string_view text) {
   return keeper;
 }
 
-std::string FindKeeper(const ClusterAccess& access, const std::vector<NodeRecord>& drivers,
-                       const NodeLife& driver) {
-  for (const NodeAnswer& answer :
-       AskNodes(access, drivers, KeepQuestion(driver), Deadline::After(kFindMax))) {
-    if (!answer.failure) return answer.text;
+std::string FormerKeepers::Find(const std::vector<NodeRecord>& nodes, const NodeLife& driver) {
+  const MutexLock lock(mutex_);
+  const auto known = known_.find(driver.node);
+  if (known != known_.end()) {
+    const std::optional<ForeignName> keeper = DecodeKeeper(known->second);
+    const bool lives = keeper && std::ranges::any_of(nodes, [&keeper](const NodeRecord& node) {
+                         return node.id == keeper->node && node.epoch == keeper->epoch;
+                       });
+    if (!lives) known->second.clear();
+    return known->second;
   }
-  return "";
+  std::vector<NodeRecord> drivers;
+  std::ranges::copy_if(nodes, std::back_inserter(drivers), [&driver](const NodeRecord& node) {
+    return node.job != 0 && node.id != driver.node;
+  });
+  std::string found;
+  for (const NodeAnswer& answer :
+       AskNodes(access_, drivers, KeepQuestion(driver), Deadline::After(kFindMax))) {
+    if (!answer.failure) found = answer.text;
+  }
+  if (found != kKeeperStarts) known_.emplace(driver.node, found);
+  return found;
 }
 
 std::optional<ForeignName> AskForKeeper(const ClusterAccess& access,

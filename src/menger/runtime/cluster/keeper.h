@@ -2,11 +2,14 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "menger/base/mutex.h"
 #include "menger/runtime/cluster/cluster_access.h"
 #include "menger/runtime/control/node_record.h"
 #include "menger/runtime/net/handshake.h"
@@ -53,9 +56,20 @@ std::string Describe(const ForeignName& keeper);
 // Nothing, if `text` is none.
 std::optional<ForeignName> DecodeKeeper(std::string_view text);
 
-// Asks `drivers` which of them is the keeper of that one; "" if none says so. For a head.
-std::string FindKeeper(const ClusterAccess& access, const std::vector<NodeRecord>& drivers,
-                       const NodeLife& driver);
+// The keepers that a head has started whose place another has taken, for that one. Any thread.
+class FormerKeepers {
+ public:
+  explicit FormerKeepers(ClusterAccess access) : access_(std::move(access)) {}
+
+  // What stands for that of `driver`, or kKeeperStarts, as a member of `nodes` says, each of which
+  // is asked once; "" if there is none.
+  std::string Find(const std::vector<NodeRecord>& nodes, const NodeLife& driver);
+
+ private:
+  const ClusterAccess access_;
+  Mutex mutex_;
+  std::map<NodeId, std::string> known_ MENGER_GUARDED_BY(mutex_);  // By the programs' ids.
+};
 
 // Asks the head, who is among `nodes`, for that of `driver`. Nothing while the keeper starts.
 // Throws FailedPrecondition with what the head says why there is none, and Unavailable or
