@@ -101,6 +101,7 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(get(counter.add.remote()), 1)
         stays = Counter.options(name="stays", lifetime="detached", resources={"second": 0.5}).remote()
         self.assertEqual(get(stays.add.remote()), 1)
+        get([double.options(resources={"second": 0.1}).remote(i) for i in range(50)])  # Its workers are there.
         self.nodes.kill_head()
         here = [double.options(resources={"second": 0.1}).remote(i) for i in range(50)]
         self.assertEqual(get(here), list(range(0, 100, 2)))
@@ -129,6 +130,7 @@ class StoreTest(unittest.TestCase):
     def test_redis_is_killed_and_comes_back_empty(self):
         first = Counter.options(name="first", resources={"second": 1}).remote()
         self.assertEqual(get(first.add.remote()), 1)
+        get([double.remote(i) for i in range(50)])
         self.redis.kill()
         self.assertEqual(get([double.remote(i) for i in range(50)]), list(range(0, 100, 2)))
         with concurrent.futures.ThreadPoolExecutor() as threads:
