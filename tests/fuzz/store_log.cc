@@ -86,13 +86,13 @@ void Read(std::span<const std::byte> input) {
   } else {
     WriteFrames(folder.log(), input);
   }
-  const EmbeddedStore store({.log = StoreLogOptions{.folder = folder.path()}});
+  const EmbeddedStore store({.journal = KeepInLog({.folder = folder.path()})});
 }
 
 std::vector<Bytes> Seeds() {
   const Folder folder;
   {
-    EmbeddedStore store({.log = StoreLogOptions{.folder = folder.path()}});
+    EmbeddedStore store({.journal = KeepInLog({.folder = folder.path()})});
     std::vector<StoreOperation> batch;
     for (int i = 0; i < 5; ++i) {
       batch.push_back(StoreOperation::Put(StoreTable::kActors, "key" + std::to_string(i % 3),
