@@ -25,7 +25,7 @@ struct PeerStreamOptions {
   TlsFiles tls;       // Where given, all streams are encrypted, those within this machine, too.
 
   // Longer takes nobody to come, or to say who he is.
-  std::chrono::milliseconds connect_max{2'000};
+  std::chrono::milliseconds connect_max{4'000};
   std::chrono::milliseconds greeting_max{5'000};
   // A stream with nothing to say says that it lives, and ends where nothing comes for too long: the
   // other machine may have lost its power, or the way there is cut. Where it comes back, a new

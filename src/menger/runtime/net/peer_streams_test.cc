@@ -413,7 +413,9 @@ TEST(PeerStreamsTest, WhoDoesNotSayWhoHeIsKeepsNoOthersOutForLong) {
   PeerStreamOptions options = OptionsOfNode(1);
   options.greetings_max = 2;
   options.greeting_max = std::chrono::milliseconds(100);
-  Pair pair(options, OptionsOfNode(2));
+  PeerStreamOptions connector = OptionsOfNode(2);
+  connector.connect_max = std::chrono::seconds(60);
+  Pair pair(options, connector);
   std::vector<std::unique_ptr<RawEnd>> silent;
   for (int i = 0; i < 5; ++i) silent.push_back(std::make_unique<RawEnd>(pair.address));
   pair.Connect();
