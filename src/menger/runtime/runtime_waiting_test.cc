@@ -69,6 +69,26 @@ TEST_P(WaitingTest, GetOfSeveralThrowsAsSoonAsOneHasFailed) {
               HasSubstr("the second"));
 }
 
+std::string FailureBehindAnEndlessCall(Runtime& runtime, const std::string& path) {
+  const Ints both = {runtime.Call<AwaitFile>(path), runtime.Call<Throw>("the second")};
+  const std::string failure = FailureOf(runtime, both, seconds(20));
+  MakeFile(path);
+  runtime.Get(both[0]);
+  return failure;
+}
+
+// Both were so short before that one worker is given them ahead, and the other one waits for them.
+TEST_P(WaitingTest, WhatLiesBehindACallThatTurnsOutToBeEndlessGoesToAWorkerThatStandsIn) {
+  MakeFile(Path("there"));
+  for (int i = 0; i < 50; ++i) {
+    runtime.Get(runtime.Call<AwaitFile>(Path("there")));
+    EXPECT_THAT(FailureOf(runtime, {runtime.Call<Throw>("before")}, kNoTimeout),
+                HasSubstr("before"));
+  }
+  EXPECT_THAT(runtime.Get(runtime.Call<FailureBehindAnEndlessCall>(Path("worker"))),
+              HasSubstr("the second"));
+}
+
 std::string FailureOfTwo(Runtime& runtime) {
   const Ints both = {runtime.Call<Throw>("the first"), runtime.Call<Throw>("the second")};
   runtime.Wait(both, {.count = 2});

@@ -456,12 +456,21 @@ void Scheduler::Unblock(Worker& worker) {
 }
 
 void Scheduler::Balance(std::vector<Task*>& recalled) {
-  if (!WantsBalance()) return;
+  if (stacked_ == 0) return;
+  const int pool = pool_size_ + workers_starting_;
+  const bool stands_in = !HasIdleWorker() && pool < std::min(workers_wanted_ + blocked_, pool_max_);
+  if (!HasIdleWorker() && !stands_in) return;
   for (Worker* const worker : all_) {
     const std::size_t outstanding = worker->outstanding.size();
     if (outstanding < 2) continue;
     // Those that are idle would have what its class has ready.
     const bool stuck = IsStuck(*worker);
+    // Nobody is, but one may be started in place of one that waits.
+    if (stands_in) {
+      const SchedulingClass* const serving = worker->serving;
+      if (!stuck || serving == nullptr || !available_.Contains(serving->need)) continue;
+      return StartOneMore();
+    }
     if (!stuck && (worker->queued_nanoseconds < kAheadNanoseconds / 4 ||
                    (worker->serving != nullptr && worker->serving->ready_count > 0))) {
       continue;

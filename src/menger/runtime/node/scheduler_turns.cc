@@ -168,7 +168,7 @@ bool Scheduler::HoldsBack(const Claim& claim, const Resources& claimed,
 std::optional<std::int64_t> Scheduler::NextTurn() const {
   std::optional<std::int64_t> next;
   const auto at = [&next](std::int64_t time) { next = std::min(next.value_or(time), time); };
-  if (WantsBalance()) at(now_ + 1'000'000);
+  if (stacked_ > 0 && (HasIdleWorker() || blocked_ > 0)) at(now_ + 1'000'000);
   if (no_nearer_at_ != 0) at(no_nearer_at_);
   if (next_entry_ != 0 && ready_ > 0) at(std::max(next_entry_, now_));
   for (const SchedulingClass* const claimed : claims_) {
