@@ -38,6 +38,7 @@ inline PeerStreamOptions OptionsOfNode(std::uint64_t node, std::string token = "
   PeerStreamOptions options;
   options.own.node.low = node;
   options.own.epoch = node * 10;
+  options.silence_max = std::chrono::seconds(60);  // A RawEnd does not say that it lives.
   options.token = std::move(token);
   return options;
 }
