@@ -233,11 +233,10 @@ class Scheduler {
   // When Run has to look again, if nothing happens: as NodeMachine::next_deadline.
   std::optional<std::int64_t> NextTurn() const;
 
-  // Takes calls back from workers that do not come to them, for those that have nothing to do;
+  // Takes calls back from workers that do not come to them, for those that have nothing to do, or
+  // has one started that stands in for one that waits;
   // `recalled` as for Block.
   void Balance(std::vector<Task*>& recalled);
-  // Some worker waits while others have more than one call.
-  bool WantsBalance() const { return HasIdleWorker() && stacked_ > 0; }
 
  private:
   static bool IsOfPool(const Worker& worker) { return !worker.dedicated && worker.lender == 0; }
