@@ -103,6 +103,7 @@ CacheFolder::CacheFolder(std::string path)
 
 FileDescriptor CacheFolder::Lock(const Deadline& deadline) const {
   FileDescriptor lock = OpenLock(path_ + "/lock", O_CREAT);
+  if (!lock.valid()) throw NotFound("'{}' is gone; perhaps something removes old files", path_);
   while (!TryLock(lock, LOCK_SH)) {
     if (deadline.expired()) {
       throw DeadlineExceeded("another process removes old programs from '{}'", path_);
@@ -112,8 +113,10 @@ FileDescriptor CacheFolder::Lock(const Deadline& deadline) const {
   return lock;
 }
 
-FileDescriptor CacheFolder::LockAlone() const {
-  FileDescriptor lock = OpenLock(path_ + "/lock", O_CREAT);
+FileDescriptor CacheFolder::LockAlone() const { return LockAlone(path_); }
+
+FileDescriptor CacheFolder::LockAlone(const std::string& path) {
+  FileDescriptor lock = OpenLock(path + "/lock", O_CREAT);
   if (!TryLock(lock, LOCK_EX)) lock.Close();
   return lock;
 }
@@ -145,9 +148,10 @@ std::string CacheFolder::Store(const ProgramFile& file, const ProgramSource& sou
   return path;
 }
 
-void CacheFolder::RemoveUnlessLocked() const {
+void CacheFolder::RemoveUnlessLocked(const std::string& path) {
+  const FileDescriptor lock = LockAlone(path);
   std::error_code ignored;  // Whatever stays goes next time.
-  if (LockAlone().valid()) fs::remove_all(path_, ignored);
+  if (lock.valid()) fs::remove_all(path, ignored);
 }
 
 FileDescriptor CacheFolder::Hold(const std::string& program) const {

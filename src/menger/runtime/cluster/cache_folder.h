@@ -29,6 +29,8 @@ class CacheFolder {
 
   // While it is open nothing is removed. Throws DeadlineExceeded; others have it for milliseconds.
   FileDescriptor Lock(const Deadline& deadline) const;
+  // While it is open nobody else makes, looks for or removes anything; invalid where others do.
+  FileDescriptor LockAlone() const;
 
   // ---- With that lock.
   // The path of the file's content, which `source` gives if it is not here. Throws DataLoss where
@@ -42,16 +44,17 @@ class CacheFolder {
   // ---- Without.
   // False where somebody uses it, or the folder.
   bool RemoveUnlessHeld(const std::string& program) const;
-  // Removes the folder itself, which is one process's alone, unless that has it locked.
-  void RemoveUnlessLocked() const;
+  // Removes such a folder, which is one process's alone, unless that has it locked.
+  static void RemoveUnlessLocked(const std::string& path);
   // Removes what was used longest ago and nobody holds, until all together has no more than this,
   // and what was left behind half made. Does nothing while others use the folder: they do it then.
   void Trim(std::uint64_t bytes_max) const;
 
+  const std::string& path() const { return path_; }
   std::string ProgramPath(const std::string& program) const { return programs_ + "/" + program; }
 
  private:
-  FileDescriptor LockAlone() const;
+  static FileDescriptor LockAlone(const std::string& path);
   void DropFiles(std::uint64_t bytes_max) const;
   std::uint64_t Bytes() const;
 

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <sstream>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -20,6 +18,8 @@
 #include "menger/runtime/cluster/cache_folder.h"
 #include "menger/runtime/cluster/cluster_node.h"
 #include "menger/runtime/cluster/node_ids.h"
+#include "menger/runtime/cluster/private_folder.h"
+#include "menger/runtime/cluster/program_cache.h"
 #include "menger/runtime/cluster/program_fetcher.h"
 
 namespace menger {
@@ -31,39 +31,6 @@ constexpr std::chrono::seconds kFindMax{1};
 constexpr std::chrono::milliseconds kLook{200};
 // Where the program has left: calls that make actors may be on their way.
 constexpr std::chrono::seconds kIdleMax{3};
-
-// The program's files, while the keeper lives. It holds the folder's lock; what nobody holds is
-// left of one that was killed.
-class PrivateFolder {
- public:
-  explicit PrivateFolder(const std::string& below)
-      : folder_(RemoveLeft(below.empty() ? DefaultProgramCacheFolder() : below) + kKept +
-                ToString(DrawNodeId())),
-        lock_(folder_.Lock(Deadline::After(kAskMax))) {}
-  ~PrivateFolder() {
-    lock_.Close();
-    folder_.RemoveUnlessLocked();
-  }
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-
-  const CacheFolder& folder() const { return folder_; }
-
- private:
-  static constexpr const char* kKept = "/kept-";
-
-  static const std::string& RemoveLeft(const std::string& below) {
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(below, none)) {
-      const std::string path = entry.path();
-      if (path.starts_with(below + kKept)) CacheFolder(path).RemoveUnlessLocked();
-    }
-    return below;
-  }
-
-  const CacheFolder folder_;
-  FileDescriptor lock_;
-};
 
 KeptProgram FetchProgram(const KeeperOptions& options, const CacheFolder& folder) {
   const auto fetcher = std::make_shared<ProgramFetcher>();
@@ -86,7 +53,8 @@ bool IsThere(const ClusterNode& cluster, const NodeLife& driver) {
 }  // namespace
 
 void Keep(const KeeperOptions& options) {
-  const PrivateFolder files(options.cache_folder);
+  const PrivateFolder files(CacheFolder(options.cache_folder.empty() ? DefaultProgramCacheFolder()
+                                                                     : options.cache_folder));
   std::atomic<bool> over{false};
   Mutex mutex;
   std::string ready;  // Guarded by mutex. What stands for it; "": it starts.
