@@ -395,6 +395,7 @@ bool ForeignObjects::IsOver(const Life& life) const {
 }
 
 void ForeignObjects::Meet(const Peer& peer) {
+  over_.erase({peer.node, peer.epoch});
   if (of_stranger_.empty()) return;
   const auto found = of_stranger_.find({peer.node, peer.epoch});
   if (found == of_stranger_.end()) return;

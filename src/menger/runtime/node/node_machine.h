@@ -147,7 +147,8 @@ class NodeMachine {
 
   // ---- Other nodes (peers.h). What their workers do that this node has borrowed is told
   // like what its own do, with its own time. Another node, in the life `epoch`; an earlier one is
-  // over with that.
+  // over with that. One that could not be reached, and so had died for this node, may be met again
+  // in the same life: once this node has died for it, too.
   Peer& AddPeer(NodeId node, std::uint64_t epoch, Resources total) {
     return parts_.peers.Add(node, epoch, std::move(total));
   }

@@ -223,6 +223,8 @@ void SimulatedCluster::Disturb() {
     --node_deaths_;
     membership_->Cut(cut, Draw(2 * kLease));
   }
+  if (node_deaths_ > 0 && OneIn(200)) BeginRift(some_node(), some_node());
+  if (!rifts_.empty() && OneIn(50)) HealRifts();
   if (membership_->settled()) {
     if (OneIn(20)) Learn(1);
   } else {
@@ -235,6 +237,44 @@ bool SimulatedCluster::Parted(int one, int other) const {
     return now_ < parting.until &&
            std::minmax(one, other) == std::minmax(parting.one, parting.other);
   });
+}
+
+void SimulatedCluster::BeginRift(int one, int other) {
+  Rift rift{.nodes = {one, other}};
+  for (const int i : {0, 1}) {
+    const auto& node = nodes_[static_cast<std::size_t>(rift.nodes[i])];
+    const int to = rift.nodes[1 - i];
+    if (node == nullptr || nodes_[static_cast<std::size_t>(to)] == nullptr) return;
+    if (!node->Knows(to, nodes_[static_cast<std::size_t>(to)]->epoch())) return;
+    rift.epochs[i] = node->epoch();
+  }
+  --node_deaths_;
+  ++counts_.rifts;
+  nodes_[static_cast<std::size_t>(one)]->HearOfDeath(other, rift.epochs[1]);
+  rifts_.push_back(rift);
+}
+
+bool SimulatedCluster::HealRifts() {
+  const bool any = !rifts_.empty();
+  std::erase_if(rifts_, [this](Rift& rift) {
+    std::array<SimulatedNode*, 2> nodes{};
+    for (const int i : {0, 1}) {
+      nodes[i] = nodes_[static_cast<std::size_t>(rift.nodes[i])].get();
+      if (nodes[i] == nullptr || nodes[i]->epoch() != rift.epochs[i]) return true;
+    }
+    if (!std::exchange(rift.both_told, true)) {
+      nodes[1]->HearOfDeath(rift.nodes[0], rift.epochs[0]);
+      return false;
+    }
+    // What was under way is lost with the streams of before.
+    std::erase_if(flying_, [&](const Flying& flying) {
+      return std::minmax(flying.from, flying.to) == std::minmax(rift.nodes[0], rift.nodes[1]);
+    });
+    nodes[0]->Meet(*nodes[1]);
+    nodes[1]->Meet(*nodes[0]);
+    return true;
+  });
+  return any;
 }
 
 bool SimulatedCluster::Learn(int hundredths) {
@@ -289,6 +329,7 @@ bool SimulatedCluster::LetTimePass() {
   now_ += kTickNanoseconds;
   const bool learned =
       membership_ != nullptr && Learn(membership_->settled() ? 1 : std::max(haste_, kLease / 10));
+  const bool healed = HealRifts();
   if (membership_ != nullptr && membership_->settled()) TellWhoIsOver();
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;
@@ -298,7 +339,7 @@ bool SimulatedCluster::LetTimePass() {
   }
   Exchange();
   LetLeave();
-  return learned;
+  return learned || healed;
 }
 
 // Once all have read who is there, whoever is not is over.

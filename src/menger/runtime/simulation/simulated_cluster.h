@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -39,6 +40,13 @@ class SimulatedCluster {
     int other = 0;
     std::int64_t until = 0;
   };
+  // Two nodes that have not reached each other for so long that one, and later the other, takes the
+  // other one for dead; then they meet again.
+  struct Rift {
+    std::array<int, 2> nodes{};
+    std::array<std::uint64_t, 2> epochs{};
+    bool both_told = false;
+  };
 
   void MakePlans();
   NodePlan MakeNodePlan(int number);
@@ -50,6 +58,8 @@ class SimulatedCluster {
   void Deliver(std::size_t index);
   void Disturb();  // Perhaps: the network, and what the nodes know each other by.
   bool Parted(int one, int other) const;
+  void BeginRift(int one, int other);  // Unless they have not met.
+  bool HealRifts();                    // By a step; false if there are none.
   bool Learn(int hundredths);  // Of other nodes, while time passes; false if there was nothing.
   void Exchange();             // What the nodes have to send goes out.
   void Settle();
@@ -67,6 +77,7 @@ class SimulatedCluster {
   std::vector<std::uint64_t> epochs_;
   std::vector<Flying> flying_;
   std::vector<Parting> partings_;
+  std::vector<Rift> rifts_;
   std::unique_ptr<SimulatedMembership> membership_;  // Of several nodes.
   bool poor_ = false;                                // A node has no workers of its own.
   bool faithful_ = false;

@@ -75,7 +75,8 @@ struct SimulationCounts {
   std::uint64_t called = 0;      // calls that were made of another's actor,
   std::uint64_t brought = 0;     // and values of another's that were brought for own use.
   std::uint64_t packets = 0;     // That were lost.
-  std::uint64_t partings = 0;    // Of two nodes, for a while.
+  std::uint64_t partings = 0;    // Of two nodes, for a while;
+  std::uint64_t rifts = 0;       // for so long that they took each other for dead.
   std::uint64_t fail_overs = 0;  // Of the control store.
   std::uint64_t fenced = 0;      // Nodes that were cut off from it for too long.
   NodeMachine::Counts node;
@@ -115,6 +116,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
 
   // ---- Other nodes.
   void Meet(const SimulatedNode& other);
+  bool Knows(int number, std::uint64_t epoch) const;
   void HearOfDeath(int number, std::uint64_t epoch);
   // The end of the way to that node's present life; null if it is not known.
   Link* LinkTo(int number, Lane lane);

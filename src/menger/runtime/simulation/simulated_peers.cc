@@ -30,6 +30,11 @@ void SimulatedNode::Meet(const SimulatedNode& other) {
                 .bulk = Link(epoch_, other.epoch(), kResendNanoseconds, kBulkWindowBytes)});
 }
 
+bool SimulatedNode::Knows(int number, std::uint64_t epoch) const {
+  const auto found = neighbours_.find(number);
+  return found != neighbours_.end() && found->second.epoch == epoch;
+}
+
 void SimulatedNode::HearOfDeath(int number, std::uint64_t epoch) {
   const auto found = neighbours_.find(number);
   if (found == neighbours_.end() || found->second.epoch != epoch) {

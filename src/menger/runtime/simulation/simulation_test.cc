@@ -50,6 +50,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.brought += cluster.counts().brought;
     sum.packets += cluster.counts().packets;
     sum.partings += cluster.counts().partings;
+    sum.rifts += cluster.counts().rifts;
     sum.fail_overs += cluster.counts().fail_overs;
     sum.fenced += cluster.counts().fenced;
     sum.node.submitted += cluster.counts().node.submitted;
@@ -69,12 +70,12 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
       "{} placement groups, {} of them removed, {} nodes asked for bundles, {} loans of workers, "
       "{} of them for actors, {} in groups, {} messages of theirs, {} values fetched, {} from "
       "third nodes, {} nodes died, {} of them fenced, {} drained with {} actors moved, {} packets "
-      "lost, {} pairs parted, {} "
+      "lost, {} pairs parted, {} of them took each other for dead, {} "
       "fail-overs; {} references given to other drivers, {} calls of others' actors, {} values of "
       "theirs brought\n",
       sum.groups, sum.removed, sum.asked, sum.loans, sum.away, sum.inside, sum.remote, sum.fetched,
       sum.spread, sum.node_deaths, sum.fenced, sum.drained, sum.node.actors_moved, sum.packets,
-      sum.partings, sum.fail_overs, sum.given, sum.called, sum.brought);
+      sum.partings, sum.rifts, sum.fail_overs, sum.given, sum.called, sum.brought);
   EXPECT_EQ(StateDifferences(sum.states, /*all=*/count >= kEverything), "");
   if (count == 1) return;
   // Each thing that can happen does.
@@ -98,6 +99,7 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.node.actors_moved, 0);
   EXPECT_GT(sum.packets, 0);
   EXPECT_GT(sum.partings, 0);
+  EXPECT_GT(sum.rifts, 0);
   EXPECT_GT(sum.fail_overs, 0);
   EXPECT_GT(sum.fenced, 0);
 }
