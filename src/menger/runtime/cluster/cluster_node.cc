@@ -1,7 +1,6 @@
 #include "menger/runtime/cluster/cluster_node.h"
 
 #include <atomic>
-#include <map>
 #include <thread>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "menger/base/mutex.h"
 #include "menger/runtime/cluster/cluster_metrics.h"
 #include "menger/runtime/cluster/describe_program.h"
+#include "menger/runtime/cluster/ended_lives.h"
 #include "menger/runtime/cluster/guest_programs.h"
 #include "menger/runtime/cluster/keeper.h"
 #include "menger/runtime/cluster/lane_switch.h"
@@ -95,6 +95,8 @@ class ClusterNode::State {
   NameDirectory::Hooks NameHooks();
   GuestPrograms::Hooks ProgramHooks();
   void Changed(const NodeChange& change);
+  void Meet(const NodeRecord& other);
+  bool Found(const NodeLife& node);
   // `cause`: `why`, as it is counted.
   void Gone(const NodeLife& node, const std::string& cause, const std::string& why);
   void NoteEnd(const NodeLife& node, const std::string& cause, const std::string& why);
@@ -124,10 +126,7 @@ class ClusterNode::State {
   LocalNode* node_ = nullptr;                   // Ended by Close.
   std::atomic<LocalNode*> answering_{nullptr};  // Likewise: somebody may ask before it is there.
   std::unique_ptr<MemberLoop> loop_;
-  mutable Mutex ends_mutex_;
-  std::map<std::string, std::uint64_t> ends_ MENGER_GUARDED_BY(ends_mutex_);  // By cause.
-  // Lives that are over, while the control store does not know so.
-  std::vector<NodeLife> gone_ MENGER_GUARDED_BY(ends_mutex_);
+  EndedLives ended_;
   mutable FormerKeepers former_keepers_{options_.access};
   std::atomic<MemberLoop*> doubter_{nullptr};  // Likewise: somebody may connect before it is there.
 };
@@ -258,10 +257,9 @@ LocalNode::Place ClusterNode::State::PlaceOfNode() {
 ClusterCounts ClusterNode::State::Counts() const {
   ClusterCounts counts{.streams = node_streams_->connected(),
                        .streams_lost = node_streams_->lost(),
-                       .store = loop_->StoreTimes()};
+                       .store = loop_->StoreTimes(),
+                       .ends = ended_.counts()};
   for (const NodeRecord& node : loop_->Nodes()) ++(node.job != 0 ? counts.drivers : counts.nodes);
-  const MutexLock lock(ends_mutex_);
-  counts.ends = ends_;
   return counts;
 }
 
@@ -279,7 +277,8 @@ NodeStreams::Hooks ClusterNode::State::StreamHooks() {
             if (MemberLoop* const loop = doubter_.load()) loop->Hint();
           },
       .on_unreachable = [this](const NodeLife& node,
-                               const std::string& why) { Gone(node, "unreachable", why); }};
+                               const std::string& why) { Gone(node, "unreachable", why); },
+      .on_found = [this](const NodeLife& node) { return Found(node); }};
 }
 
 QuestionServer::Answer ClusterNode::State::Answers() {
@@ -346,24 +345,12 @@ GuestPrograms::Hooks ClusterNode::State::ProgramHooks() {
 
 void ClusterNode::State::Changed(const NodeChange& change) {
   const NodeRecord& other = change.node;
-  switch (change.kind) {
-    case NodeChange::Kind::kMet:
-      // Drivers have nothing for each other but references.
-      node_->Meet(LifeOf(other), other.resources, other.job);
-      node_streams_->Meet(LifeOf(other), other.address, MonotonicNanoseconds());
-      if (programs_ != nullptr && other.job != 0) {
-        programs_->Bring(LifeOf(other), other.address, other.job);
-      }
-      return;
-    case NodeChange::Kind::kChanged:
-      return;
-    case NodeChange::Kind::kDied:
-      node_streams_->Forget(LifeOf(other));
-      if (programs_ != nullptr) programs_->Drop(LifeOf(other));
-      Gone(LifeOf(other), "lease over",
-           "its lease is over: it is dead, or cut off from the control store");
-      return;
-  }
+  if (change.kind == NodeChange::Kind::kMet) return Meet(other);
+  if (change.kind != NodeChange::Kind::kDied) return;
+  node_streams_->Forget(LifeOf(other));
+  if (programs_ != nullptr) programs_->Drop(LifeOf(other));
+  Gone(LifeOf(other), "lease over",
+       "its lease is over: it is dead, or cut off from the control store");
 }
 
 void ClusterNode::State::Gone(const NodeLife& node, const std::string& cause,
@@ -373,30 +360,43 @@ void ClusterNode::State::Gone(const NodeLife& node, const std::string& cause,
 
 void ClusterNode::State::NoteEnd(const NodeLife& node, const std::string& cause,
                                  const std::string& why) {
-  const std::vector<NodeRecord> known = loop_->Nodes();
-  const auto record_of = [&known](const NodeLife& life) {
-    return std::ranges::find_if(known,
-                                [&life](const NodeRecord& one) { return LifeOf(one) == life; });
-  };
-  {
-    const MutexLock lock(ends_mutex_);
-    ++ends_[cause];
-    std::erase_if(gone_, [&](const NodeLife& life) { return record_of(life) == known.end(); });
-    gone_.push_back(node);
+  std::vector<NodeLife> members;
+  bool is_program = false;
+  for (const NodeRecord& member : loop_->Nodes()) {
+    members.push_back(LifeOf(member));
+    if (members.back() == node) is_program = member.job != 0;
   }
+  ended_.Note(node, cause, members);
   // Programs come and go: that is no news to others.
-  const auto record = record_of(node);
-  const bool is_program = record != known.end() && record->job != 0;
   if (is_program && options_.role == Role::kDriver) return;
   LogInfo("{} {} is gone: {}", is_program ? "program" : "node", ToString(node.node), why);
 }
 
+bool ClusterNode::State::Found(const NodeLife& node) {
+  for (const NodeRecord& member : loop_->Nodes()) {
+    if (LifeOf(member) != node) continue;
+    LogInfo("{} {} can be reached again", member.job != 0 ? "program" : "node",
+            ToString(node.node));
+    ended_.Forget(node);
+    Meet(member);
+    return true;
+  }
+  return false;
+}
+
+void ClusterNode::State::Meet(const NodeRecord& other) {
+  const NodeLife life = LifeOf(other);
+  // Drivers have nothing for each other but references.
+  node_->Meet(life, other.resources, other.job);
+  node_streams_->Meet(life, other.address, MonotonicNanoseconds());
+  if (programs_ == nullptr || other.job == 0) return;
+  programs_->Drop(life);  // Of a meeting before.
+  programs_->Bring(life, other.address, other.job);
+}
+
 std::vector<NodeRecord> ClusterNode::State::Nodes() const {
   std::vector<NodeRecord> nodes = loop_->Nodes();
-  const MutexLock lock(ends_mutex_);
-  for (const NodeLife& life : gone_) {
-    std::erase_if(nodes, [&life](const NodeRecord& node) { return LifeOf(node) == life; });
-  }
+  std::erase_if(nodes, [this](const NodeRecord& node) { return ended_.Has(LifeOf(node)); });
   return nodes;
 }
 

@@ -56,6 +56,7 @@ void GuestPrograms::Fetch(Guest& guest, const std::string& address, std::uint64_
   try {
     ReadyProgram ready = FetchPatiently(guest, address);
     guest.holds = std::move(ready.holds);
+    if (guest.unwanted) return;
     hooks_.on_ready(guest.driver, {.program = std::move(ready.program), .job = job});
   } catch (const Error& error) {
     if (guest.unwanted) return;

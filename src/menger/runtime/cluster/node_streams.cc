@@ -63,6 +63,7 @@ void NodeStreams::Meet(const NodeLife& node, std::string address, std::int64_t n
   if (!is_new) return;
   entry->second.life = node;
   entry->second.address = std::move(address);
+  entry->second.meeting = Meeting(++meetings_);
   for (const PeerLane which : kNodeLanes) {
     Lane& lane = entry->second.lanes[PlaceOf(which)];
     lane.since = now;
@@ -85,13 +86,22 @@ void NodeStreams::Forget(const NodeLife& node) {
 void NodeStreams::Close(Node& node) {
   for (Lane& lane : node.lanes) {
     if (const auto stream = std::exchange(lane.stream, nullptr)) stream->Close();
+    lane.greeted = false;
+    lane.unsent.clear();
   }
+}
+
+void NodeStreams::GiveUp(Node& node) {
+  Close(node);
+  node.meeting = Meeting(++meetings_);
+  node.lost = true;
+  node.found = false;
 }
 
 std::size_t NodeStreams::connected() const {
   const MutexLock lock(mutex_);
   return static_cast<std::size_t>(std::ranges::count_if(
-      nodes_, [](const auto& entry) { return entry.second.lanes[0].stream != nullptr; }));
+      nodes_, [](const auto& entry) { return entry.second.lanes[0].greeted; }));
 }
 
 std::uint64_t NodeStreams::lost() const {
@@ -100,40 +110,79 @@ std::uint64_t NodeStreams::lost() const {
 }
 
 std::int64_t NodeStreams::Tend(std::int64_t now) {
+  TellFound();
   std::int64_t wake_at = std::numeric_limits<std::int64_t>::max();
   std::vector<std::pair<NodeLife, std::string>> unreachable;
   {
     const MutexLock lock(mutex_);
-    for (auto& [key, node] : nodes_) {
-      for (const PeerLane which : kNodeLanes) {
-        Lane& lane = node.lanes[PlaceOf(which)];
-        if (lane.stream != nullptr) continue;
-        const std::int64_t lost_at = lane.since + options_.unreachable_after.count();
-        if (now >= lost_at || lane.not_found >= kNotFoundMax) {
-          unreachable.emplace_back(node.life, lane.last_failure);
-          break;
-        }
-        wake_at = std::min(wake_at, lost_at);
-        if (lane.connecting) continue;
-        if (now < lane.next_try) {
-          wake_at = std::min(wake_at, lane.next_try);
-          continue;
-        }
-        lane.connecting = true;
-        // Who only looks does so on a lane on which nothing is said then.
-        streams_.Connect(node.address, lane.dialled->looks() ? PeerLane::kFiles : which,
-                         *lane.dialled);
+    for (auto entry = nodes_.begin(); entry != nodes_.end();) {
+      Node& node = entry->second;
+      const Lane* const over = TendLanes(node, now, wake_at);
+      const bool is_dead = over != nullptr && over->not_found >= kNotFoundMax;
+      if (over != nullptr && !node.lost) {
+        unreachable.emplace_back(node.life, over->last_failure);
+        GiveUp(node);
+        wake_at = now;
       }
-    }
-    for (const auto& [life, why] : unreachable) {
-      Close(nodes_.at(KeyOf(life)));
-      nodes_.erase(KeyOf(life));
+      entry = is_dead ? nodes_.erase(entry) : std::next(entry);
     }
   }
   for (const auto& [life, why] : unreachable) {
     hooks_.on_unreachable(life, "it cannot be reached: " + why);
   }
   return wake_at;
+}
+
+const NodeStreams::Lane* NodeStreams::TendLanes(Node& node, std::int64_t now,
+                                                std::int64_t& wake_at) {
+  for (const PeerLane which : kNodeLanes) {
+    Lane& lane = node.lanes[PlaceOf(which)];
+    if (lane.greeted) continue;
+    if (lane.not_found >= kNotFoundMax) return &lane;
+    if (!node.lost) {
+      const std::int64_t lost_at = lane.since + options_.unreachable_after.count();
+      if (now >= lost_at) return &lane;
+      wake_at = std::min(wake_at, lost_at);
+    }
+    if (lane.stream != nullptr || lane.connecting) continue;
+    if (now < lane.next_try) {
+      wake_at = std::min(wake_at, lane.next_try);
+      continue;
+    }
+    lane.connecting = true;
+    // Who only looks does so on a lane on which nothing is said then.
+    streams_.Connect(node.address, lane.dialled->looks() ? PeerLane::kFiles : which, *lane.dialled);
+  }
+  return nullptr;
+}
+
+// They are met, before anything of theirs is taken.
+void NodeStreams::TellFound() {
+  std::vector<NodeLife> found;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [key, node] : nodes_) {
+      if (node.found) found.push_back(node.life);
+    }
+  }
+  for (const NodeLife& life : found) {
+    const bool wanted = hooks_.on_found(life);
+    const MutexLock lock(mutex_);
+    const auto entry = nodes_.find(KeyOf(life));
+    if (entry == nodes_.end()) continue;
+    entry->second.found = false;
+    if (wanted) BeginAgain(entry->second);
+  }
+}
+
+void NodeStreams::BeginAgain(Node& node) {
+  const std::int64_t now = MonotonicNanoseconds();
+  node.lost = false;
+  for (Lane& lane : node.lanes) {
+    lane.since = lane.next_try = now;
+    lane.pause = options_.pause;
+    lane.not_found = 0;
+  }
 }
 
 void NodeStreams::DialFailed(const NodeLife& node, PeerLane which, const Error& why) {
@@ -144,14 +193,15 @@ void NodeStreams::DialFailed(const NodeLife& node, PeerLane which, const Error& 
     Lane& lane = found->second.lanes[PlaceOf(which)];
     lane.connecting = false;
     if (lane.stream != nullptr) return;  // It has connected by itself.
-    Lost(lane, why);
+    Lost(found->second, lane, why);
   }
   hooks_.on_doubt();
 }
 
-void NodeStreams::Lost(Lane& lane, const Error& why) {
+void NodeStreams::Lost(const Node& node, Lane& lane, const Error& why) {
   const std::int64_t now = MonotonicNanoseconds();
-  if (std::exchange(lane.stream, nullptr) != nullptr) {
+  lane.stream = nullptr;
+  if (std::exchange(lane.greeted, false)) {
     lane.since = now;
     ++lost_;
   }
@@ -160,45 +210,105 @@ void NodeStreams::Lost(Lane& lane, const Error& why) {
   lane.not_found = why.code() == ErrorCode::kNotFound ? lane.not_found + 1 : 0;
   lane.last_failure = why.what();
   lane.next_try = now + lane.pause.count();
-  lane.pause = std::min(2 * lane.pause, options_.pause_max);
+  lane.pause =
+      std::min(2 * lane.pause, node.lost ? options_.pause_max_of_lost : options_.pause_max);
 }
 
 // ---- Streams.
 
-NodeStreams::Lane* NodeStreams::LaneOf(const PeerStream& stream) {
+NodeStreams::Node* NodeStreams::NodeOf(const PeerStream& stream) {
   const auto found = nodes_.find(KeyOf(stream.peer().node));
-  if (found == nodes_.end()) return nullptr;
-  Lane& lane = found->second.lanes[PlaceOf(stream.peer().lane)];
+  return found != nodes_.end() ? &found->second : nullptr;
+}
+
+NodeStreams::Lane* NodeStreams::LaneOf(const PeerStream& stream) {
+  Node* const node = NodeOf(stream);
+  if (node == nullptr) return nullptr;
+  Lane& lane = node->lanes[PlaceOf(stream.peer().lane)];
   return lane.stream.get() == &stream ? &lane : nullptr;
 }
 
 void NodeStreams::Opened(std::shared_ptr<PeerStream> stream) {
-  const OtherEnd& peer = stream->peer();
-  bool met = false;
   {
     const MutexLock lock(mutex_);
-    const auto found = nodes_.find(KeyOf(peer.node));
-    met = found != nodes_.end();
-    if (met) {
-      Lane& lane = found->second.lanes[PlaceOf(peer.lane)];
+    if (Node* const node = NodeOf(*stream)) {
+      Lane& lane = node->lanes[PlaceOf(stream->peer().lane)];
       if (const auto before = std::exchange(lane.stream, stream)) before->Close();
+      if (std::exchange(lane.greeted, false)) lane.since = MonotonicNanoseconds();
       lane.unsent.clear();
       lane.connecting = false;
-      lane.not_found = 0;
-      lane.pause = options_.pause;
+      stream->TrySend(Encode(node->meeting.greeting()));
+      return;
     }
   }
-  if (met) return hooks_.on_opened(peer.node, peer.lane);
   stream->Close();
   hooks_.on_doubt();
 }
 
 void NodeStreams::Arrived(PeerStream& stream, std::span<const std::span<const std::byte>> frames) {
+  bool greeted = false;
   {
     const MutexLock lock(mutex_);
-    if (LaneOf(stream) == nullptr) return;
+    const Lane* const lane = LaneOf(stream);
+    if (lane == nullptr) return;
+    greeted = lane->greeted;
   }
-  hooks_.on_packets(Decode(stream, frames));
+  if (!greeted) {
+    if (Hear(stream, frames.front()) != Fate::kOpened) return;
+    frames = frames.subspan(1);
+  }
+  if (!frames.empty()) hooks_.on_packets(Decode(stream, frames));
+}
+
+NodeStreams::Fate NodeStreams::Hear(PeerStream& stream, std::span<const std::byte> frame) {
+  const NodeLife& node = stream.peer().node;
+  Fate fate = Fate::kNone;
+  try {
+    const MeetingGreeting greeting = DecodeMeetingGreeting(frame);
+    const MutexLock lock(mutex_);
+    if (LaneOf(stream) == nullptr) return fate;
+    fate = FateOf(stream, *NodeOf(stream), greeting);
+  } catch (const Error& error) {
+    Refuse(node, error);
+    throw;
+  }
+  if (fate == Fate::kOpened) hooks_.on_opened(node, stream.peer().lane);
+  if (fate == Fate::kFound) hooks_.on_doubt();
+  if (fate == Fate::kOver) {
+    hooks_.on_unreachable(node, "it could not reach this node for too long, and gave it up");
+  }
+  return fate;
+}
+
+NodeStreams::Fate NodeStreams::FateOf(PeerStream& stream, Node& node,
+                                      const MeetingGreeting& greeting) {
+  const bool was_lost = node.lost;
+  switch (node.meeting.Hear(greeting)) {
+    case Meeting::Verdict::kOthersIs:
+      return Fate::kNone;
+    case Meeting::Verdict::kOver:
+      GiveUp(node);
+      return was_lost ? Fate::kNone : Fate::kOver;
+    case Meeting::Verdict::kSame:
+      break;
+  }
+  Lane& lane = *LaneOf(stream);
+  if (was_lost) {
+    node.found = true;
+    lane.stream->Close();
+    lane.stream = nullptr;
+    return Fate::kFound;
+  }
+  lane.greeted = true;
+  lane.not_found = 0;
+  lane.pause = options_.pause;
+  return Fate::kOpened;
+}
+
+// It would say the same again.
+void NodeStreams::Refuse(const NodeLife& node, const Error& error) {
+  Forget(node);
+  hooks_.on_unreachable(node, error.what());
 }
 
 std::vector<Neighbours::Flying> NodeStreams::Decode(
@@ -211,9 +321,7 @@ std::vector<Neighbours::Flying> NodeStreams::Decode(
       packets.push_back({peer.node, peer.lane, DecodePacket<NodeLetter>(frame)});
     }
   } catch (const Error& error) {
-    // It would say the same again.
-    Forget(peer.node);
-    hooks_.on_unreachable(peer.node, error.what());
+    Refuse(peer.node, error);
     throw;
   }
   return packets;
@@ -224,7 +332,7 @@ void NodeStreams::Ended(PeerStream& stream, const Error& why) {
     const MutexLock lock(mutex_);
     Lane* const lane = LaneOf(stream);
     if (lane == nullptr) return;
-    Lost(*lane, why);
+    Lost(*NodeOf(stream), *lane, why);
   }
   hooks_.on_doubt();
 }
@@ -240,7 +348,7 @@ void NodeStreams::Send(const std::vector<Neighbours::Flying>& packets) {
     const auto found = nodes_.find(KeyOf(flying.node));
     if (found == nodes_.end()) continue;
     Lane& lane = found->second.lanes[PlaceOf(flying.lane)];
-    if (lane.stream != nullptr) {
+    if (lane.greeted) {
       SendOn(lane, {EncodePacket<NodeLetter>(flying.packet), flying.packet.letter.part});
     }
   }

@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "menger/base/error.h"
 #include "menger/base/mutex.h"
+#include "menger/runtime/cluster/meeting.h"
 #include "menger/runtime/driver/neighbours.h"
 #include "menger/runtime/net/peer_streams.h"
 
@@ -24,7 +26,9 @@ namespace menger {
 // for it. Who has not been met, or is no longer, is turned away: he comes again.
 //
 // A node whose stream has broken is looked for at its address, from both ends: where nobody listens
-// there any longer, or another node does, it is over, long before its lease is.
+// there any longer, or another node does, it is over, long before its lease is. One that could not
+// be reached for too long is over, too; but it is sought on as long as it is a member, and may be
+// found again (meeting.h).
 //
 // Functions may be called on any thread, unless said otherwise, also under a lock that the hooks
 // take: none waits.
@@ -38,14 +42,18 @@ class NodeStreams final : public PeerStreamOwner {
     std::function<void(const NodeLife& node, PeerLane lane)> on_opened;
     // Somebody came who has not been met, or a stream broke: who is there may have changed.
     std::function<void()> on_doubt;
-    // It is not at its address, there was no stream to it for too long, or it said what no node
-    // says. It is forgotten.
+    // It is not at its address, there was no stream to it for too long, here or there, or it said
+    // what no node says.
     std::function<void(const NodeLife& node, const std::string& why)> on_unreachable;
+    // By Tend: one that was unreachable is there, and has buried this one, too. False: it is not
+    // wanted now. Streams to it open later.
+    std::function<bool(const NodeLife& node)> on_found;
   };
   struct Options {
     // Between two attempts, at first and at most.
     std::chrono::nanoseconds pause = std::chrono::milliseconds(20);
     std::chrono::nanoseconds pause_max = std::chrono::seconds(1);
+    std::chrono::nanoseconds pause_max_of_lost = std::chrono::seconds(5);  // Of who was given up.
     std::chrono::nanoseconds unreachable_after = std::chrono::seconds(30);
   };
   NodeStreams(PeerStreams& streams, NodeLife own, Hooks hooks, Options options);
@@ -84,9 +92,10 @@ class NodeStreams final : public PeerStreamOwner {
     SharedBytes tail;
   };
   struct Lane {
-    std::shared_ptr<PeerStream> stream;  // Null while there is none,
-    std::int64_t since = 0;              // since then.
-    std::deque<Frame> unsent;            // It had no room for these.
+    std::shared_ptr<PeerStream> stream;
+    bool greeted = false;      // It has said that it belongs to this meeting.
+    std::int64_t since = 0;    // While there is no stream that has: since then.
+    std::deque<Frame> unsent;  // It had no room for these.
     Dialled* dialled = nullptr;
     bool connecting = false;
     int not_found = 0;  // So many attempts, since there was a stream, found nobody.
@@ -97,18 +106,35 @@ class NodeStreams final : public PeerStreamOwner {
   struct Node {
     NodeLife life;
     std::string address;
+    Meeting meeting{1};
+    bool lost = false;   // It is over for this node,
+    bool found = false;  // but there.
     std::array<Lane, kLanes> lanes;
   };
+  // What becomes of a stream.
+  enum class Fate : std::uint8_t { kNone, kOpened, kFound, kOver };
 
+  // The first frame of a stream. Hooks are told of its fate.
+  Fate Hear(PeerStream& stream, std::span<const std::byte> frame);
+  Fate FateOf(PeerStream& stream, Node& node, const MeetingGreeting& greeting)
+      MENGER_REQUIRES(mutex_);
+  void Refuse(const NodeLife& node, const Error& error);  // It says what no node says.
   std::vector<Neighbours::Flying> Decode(const PeerStream& stream,
                                          std::span<const std::span<const std::byte>> frames);
   static Key KeyOf(const NodeLife& life) { return {life.node, life.epoch}; }
   // Null if there is none, or it is not the stream that counts.
+  Node* NodeOf(const PeerStream& stream) MENGER_REQUIRES(mutex_);
   Lane* LaneOf(const PeerStream& stream) MENGER_REQUIRES(mutex_);
   static void SendOn(Lane& lane, Frame frame);
   void DialFailed(const NodeLife& node, PeerLane lane, const Error& why);
-  void Lost(Lane& lane, const Error& why) MENGER_REQUIRES(mutex_);
-  void Close(Node& node) MENGER_REQUIRES(mutex_);
+  void Lost(const Node& node, Lane& lane, const Error& why) MENGER_REQUIRES(mutex_);
+  static void Close(Node& node);
+  void GiveUp(Node& node) MENGER_REQUIRES(mutex_);
+  // A lane that shows that the node is over.
+  const Lane* TendLanes(Node& node, std::int64_t now, std::int64_t& wake_at)
+      MENGER_REQUIRES(mutex_);
+  void TellFound();
+  void BeginAgain(Node& node) MENGER_REQUIRES(mutex_);
 
   PeerStreams& streams_;
   const NodeLife own_;
@@ -117,6 +143,7 @@ class NodeStreams final : public PeerStreamOwner {
   mutable Mutex mutex_;
   std::map<Key, Node> nodes_ MENGER_GUARDED_BY(mutex_);
   std::uint64_t lost_ MENGER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t meetings_ MENGER_GUARDED_BY(mutex_) = 0;
   // Until the service of the streams ends, as it asks of owners.
   std::vector<std::unique_ptr<Dialled>> dialled_ MENGER_GUARDED_BY(mutex_);
 };

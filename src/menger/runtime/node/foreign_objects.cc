@@ -75,6 +75,8 @@ Object& ForeignObjects::Learn(const Peer* from, const ForeignName& name) {
     }
     record = Find(object);
     if (!counted) Register(object, *record);
+  } else if (record->orphan && IsMetAgain(object, *record) && !counted) {
+    Register(object, *record);
   }
   if (counted) ++record->owed;
   WakeUp(object);
@@ -88,6 +90,16 @@ void ForeignObjects::MakeForeign(Object& object, const ForeignName& name) {
   const Peer* const owner = node_.peers.FindLife(name.node, name.epoch);
   record.owner = owner != nullptr ? owner->index : 0;
   (owner != nullptr ? of_owner_[owner->index] : of_stranger_[record.life]).insert(&object);
+}
+
+// Its owner, which had been taken for dead. What is lost stays so while somebody here refers to it.
+bool ForeignObjects::IsMetAgain(Object& object, Record& record) {
+  const Peer* const owner = node_.peers.FindLife(record.life.first, record.life.second);
+  if (owner == nullptr) return false;
+  record.orphan = false;
+  record.owner = owner->index;
+  of_owner_[owner->index].insert(&object);
+  return true;
 }
 
 void ForeignObjects::Register(Object& object, Record& record) {

@@ -123,6 +123,7 @@ class ForeignObjects {
   // ---- The holder.
   Object& Learn(const Peer* from, const ForeignName& name);
   void MakeForeign(Object& object, const ForeignName& name);
+  bool IsMetAgain(Object& object, Record& record);
   void Register(Object& object, Record& record);
   void Bereave(Object& object);
   void FailOrphan(Object& object);
