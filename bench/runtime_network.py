@@ -105,14 +105,14 @@ def longest(result, name="any"):
 
 
 LOAD = ["calls", "longest without any, s", "slowest task or chain, s", "slowest call of an actor, s", "lives of 4 actors",
-        "the program was told"]  # fmt: skip
+        "nodes in use at the end", "the program was told"]  # fmt: skip
 
 
 def load_row(result):
     slowest = result["slowest"]
     tasks = max(slowest.get(name, 0) for name in ("task", "chain", "put"))
     actors = max([each for name, each in slowest.items() if name not in ("task", "chain", "put")] or [0])
-    return [verdict(result), longest(result), f"{tasks:.1f}", f"{actors:.1f}", sum(result["lives"].values()), told(result)]
+    return [verdict(result), longest(result), f"{tasks:.1f}", f"{actors:.1f}", sum(result["lives"].values()), result["used"], told(result)]
 
 
 def under_load(cluster, happen, after_s=8):

@@ -206,6 +206,17 @@ class Load:
                 "bins": [bins[i] for i in range(max(bins, default=-1) + 1)], "lives": {a.name: a.lives for a in self.actors}}  # fmt: skip
 
 
+def used(nodes):
+    """How many of them do a call that only they can do."""
+    done = 0
+    for number in range(1, nodes + 1):
+        try:
+            done += ray.get(empty.options(resources={f"n{number}": 0.1}).remote(number), timeout=20) == number
+        except Exception as error:
+            print(f"node {number} does no call: {error}", file=sys.stderr)
+    return done
+
+
 def load(options):
     running = Load(options)
 
@@ -215,7 +226,7 @@ def load(options):
 
     threading.Thread(target=listen, daemon=True).start()
     print("begun", flush=True)
-    return running.run()
+    return running.run() | {"used": used(options.nodes)}
 
 
 def quantiles(seconds):
