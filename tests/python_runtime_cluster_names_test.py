@@ -217,6 +217,42 @@ class DetachedTest(unittest.TestCase):
         self.assertEqual(get(ray.get_actor("of_task").add.remote(2)), 4)
         ray.kill(ray.get_actor("of_task"))
 
+    def test_what_a_program_that_has_ended_owned_is_lost_also_for_those_who_come_later(self):
+        run("""
+            @ray.remote
+            class Holder:
+                def hold(self, held):
+                    self.held = held
+
+                def give(self):
+                    return self.held
+
+            holder = Holder.options(name="holds", lifetime="detached").remote()
+            ray.get(holder.hold.remote([ray.put(1), double.remote(2), Counter.remote()]))
+        """)
+        printed = run("""
+            import time
+
+            holder = ray.get_actor("holds")
+            *values, counter = ray.get(holder.give.remote())
+            for value in values:
+                try:
+                    ray.get(value, timeout=40)
+                except ray.exceptions.OwnerDiedError:
+                    print("lost")
+            for _ in range(400):
+                try:
+                    ray.get(counter.add.remote())
+                except ray.exceptions.ActorUnavailableError:
+                    time.sleep(0.1)
+                except ray.exceptions.ActorDiedError:
+                    print("dead")
+                    break
+            print(len(ray.get(holder.give.remote())))
+            ray.kill(holder)
+        """)
+        self.assertEqual(printed, ["lost", "lost", "dead", "3"])
+
     def test_who_keeps_them_ends_when_nothing_is_to_be_kept(self):
         run("Counter.options(name='last', lifetime='detached').remote()")
         ray.kill(ray.get_actor("last"))

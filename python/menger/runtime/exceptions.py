@@ -141,7 +141,7 @@ class LocalRayletDiedError(RayError):
 
 
 class TaskUnschedulableError(RayError):
-    """The only node that may do the task is gone, or has not what it needs."""
+    """No node has what the task needs, or the only one that may do it is gone."""
 
 
 class ActorUnschedulableError(RayError):
@@ -207,7 +207,7 @@ _KINDS = (
 
 
 _GROUP_REMOVED = "the placement group was removed"
-_ONE_NODE = "the only node that may do it"
+_NO_NODE = ("the only node that may do it", "no node has what it needs", "cannot do this program's calls")
 _UNSCHEDULABLE = {NodeDiedError: TaskUnschedulableError, ActorDiedError: ActorUnschedulableError}
 
 # By which words programs know why an actor is dead: those of the node, and Ray's.
@@ -289,7 +289,7 @@ def failure(data, decode):
         kind = _KINDS[kind - 1]
         if kind is TaskCancelledError and _GROUP_REMOVED in text:
             kind = TaskPlacementGroupRemoved
-        if _ONE_NODE in text:
+        if any(words in text for words in _NO_NODE):
             kind = _UNSCHEDULABLE.get(kind, kind)
         if kind is ActorDiedError:
             text = next((text.replace(ours, known, 1) for ours, known in _ACTOR_ENDS if ours in text), text)

@@ -1,7 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -63,6 +67,33 @@ OpenStoreJournal JournalAt(const std::string& store, const ClusterNodeOptions& o
                       .has_ended = HasEnded});
 }
 
+// CLI11's own say it with 309 digits, and take "nan".
+std::string CheckAmount(const std::string& text) {
+  double amount = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (is_number && std::isfinite(amount) && amount >= 0) return "";
+  return fmt::format("'{}' is no number from 0 on", text);
+}
+
+// As of a variable that is not set.
+std::string CheckNotEmpty(const std::string& text) {
+  return text.empty() ? "is empty; its default is had by leaving it out" : "";
+}
+
+// Calls ask for them in their own words, which --cpus and --gpus are.
+void CheckThatOthersAreNamed(const Resources& resources) {
+  for (const Resources::Named& amount : resources.amounts()) {
+    std::string name = amount.name;
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    for (const char* const own : {"cpu", "gpu"}) {
+      if (name != own && name != fmt::format("{}s", own)) continue;
+      throw InvalidArgument("--resources has '{}'; say it as --{}s {:g}", amount.name, own,
+                            resources.Get(amount.name));
+    }
+  }
+}
+
 ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
   if (arguments.head == !arguments.join.empty()) {
     throw InvalidArgument(
@@ -79,6 +110,7 @@ ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
   RuntimeOptions& runtime = options.runtime;
   runtime.store_bytes_max = arguments.store_bytes;
   if (!arguments.resources.empty()) runtime.resources = Resources::Parse(arguments.resources);
+  CheckThatOthersAreNamed(runtime.resources);
   runtime.resources.Set("cpu", arguments.cpus >= 0 ? arguments.cpus : AvailableCpus());
   runtime.resources.Set("gpu", arguments.gpus);
   CheckOptions(runtime);
@@ -252,31 +284,41 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
   command->add_flag("--head", arguments->head,
                     "Begin a cluster: it has its control state, and ends with this node");
   command->add_option("--join", arguments->join, "Join the cluster of the head at HOST:PORT");
-  command->add_option("--listen", arguments->listen,
-                      "Where others reach this node, HOST:PORT; port 0 for a free one. Default: of "
-                      "a head 127.0.0.1:7070, else the way to the head");
-  command->add_option("--name", arguments->name, "What people call it; no other node may have it");
+  command
+      ->add_option("--listen", arguments->listen,
+                   "Where others reach this node, HOST:PORT; port 0 for a free one. Default: of "
+                   "a head 127.0.0.1:7070, else the way to the head")
+      ->check(CheckNotEmpty);
+  command
+      ->add_option("--name", arguments->name,
+                   "What people call it, 100 letters at most, no blanks; no other node may have it")
+      ->check(CheckNotEmpty);
   command->add_option("--cpus", arguments->cpus, "CPUs that calls may have; default: all")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--gpus", arguments->gpus, "GPUs that calls may have")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CheckAmount);
+  command->add_option("--gpus", arguments->gpus, "GPUs that calls may have")->check(CheckAmount);
   command->add_option("--resources", arguments->resources,
                       "What else it has, as \"camera=1 license=2\"");
-  command->add_option("--store-bytes", arguments->store_bytes,
-                      "Of values in shared memory; default: 30% of the memory");
-  command->add_option(
-      "--store", arguments->store,
-      "Of a head: keep the control state in a Redis, too, at redis://HOST:PORT/DATABASE "
-      "or, where sentinels know the primary, redis-sentinel://HOST:PORT,.../DATABASE#NAME: "
-      "then the head may be started again. Default: in memory alone");
-  command->add_option("--cache", arguments->cache,
-                      "Where programs of drivers are kept; default: ~/.cache/menger/programs");
+  command
+      ->add_option("--store-bytes", arguments->store_bytes,
+                   "Of values in shared memory; default: 30% of the memory")
+      ->check(CheckAmount);
+  command
+      ->add_option(
+          "--store", arguments->store,
+          "Of a head: keep the control state in a Redis, too, at redis://HOST:PORT/DATABASE "
+          "or, where sentinels know the primary, redis-sentinel://HOST:PORT,.../DATABASE#NAME: "
+          "then the head may be started again. Default: in memory alone")
+      ->check(CheckNotEmpty);
+  command
+      ->add_option("--cache", arguments->cache,
+                   "Where programs of drivers are kept; default: ~/.cache/menger/programs")
+      ->check(CheckNotEmpty);
   command
       ->add_option(
           "--drain-seconds", arguments->drain_seconds,
           "How long a node that has joined may take to leave without a loss, once it is told "
           "to; 0: it leaves at once")
-      ->check(CLI::Range(0., 1e6))
+      ->check(CheckAmount)
       ->capture_default_str();
   command->add_option("--metrics", arguments->metrics,
                       "Serve metrics for Prometheus at http://HOST:PORT/metrics; a port alone is "

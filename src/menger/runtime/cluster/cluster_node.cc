@@ -134,6 +134,7 @@ class ClusterNode::State {
 // ---- Joining.
 
 void ClusterNode::State::Open() {
+  CheckNodeName(options_.name);
   record_.id = DrawNodeId();
   record_.name = options_.name;
   record_.resources = options_.runtime.resources;
@@ -214,6 +215,7 @@ void ClusterNode::State::Join() {
                 .tend =
                     [this](std::int64_t now) {
                       lanes_->refusals().Tend(now);
+                      for (const NodeLife& life : node_->Strangers()) loop_->Seek(life);
                       return node_streams_->Tend(now);
                     },
                 .on_over = [this](NodeLease::End end) { Over(end); }});
@@ -476,8 +478,6 @@ void ClusterNode::State::SayFarewell() {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
-
-// ----
 
 std::string NodeResource(const NodeId& node) { return "node:" + ToString(node); }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "menger/base/error.h"
+#include "menger/base/log.h"
 
 namespace menger {
 namespace {
@@ -151,14 +152,20 @@ void MemberLoop::TellChanges(MutexLock& lock) {
 NodeRecord MemberLoop::AwaitMember(bool first, const std::function<void()>& failure,
                                    const Deadline& deadline) {
   MutexLock lock(mutex_);
+  bool told = false;
   for (;;) {
     const NodeLease& own = membership_.own();
     const bool member = own.state() == NodeLease::State::kMember;
     if (member && (first || !membership_.others().nodes().empty())) return own.self();
+    const bool awaits_name = own.awaits_name() && !member;
+    if (own.end() == NodeLease::End::kNameTaken || (awaits_name && deadline.expired())) {
+      throw FailedPrecondition("there is a node '{}' in the cluster already", own.self().name);
+    }
+    if (awaits_name && !std::exchange(told, true)) {
+      LogWarning("there is a node '{}' in the cluster already: this one waits for its end",
+                 own.self().name);
+    }
     if (own.state() == NodeLease::State::kOver) {
-      if (own.end() == NodeLease::End::kNameTaken) {
-        throw FailedPrecondition("there is a node '{}' in the cluster already", own.self().name);
-      }
       throw Unavailable(
           "the control store of the cluster stopped answering while this node joined");
     }
@@ -182,6 +189,11 @@ void MemberLoop::Begin(Hooks hooks) {
 void MemberLoop::Wake() { inbox_->Knock(/*with_hint=*/false); }
 
 void MemberLoop::Hint() { inbox_->Knock(/*with_hint=*/true); }
+
+void MemberLoop::Seek(const NodeLife& life) {
+  const MutexLock lock(mutex_);
+  membership_.Seek(life.node, life.epoch, MonotonicNanoseconds());
+}
 
 LeaseEpoch MemberLoop::lease() const {
   const MutexLock lock(mutex_);

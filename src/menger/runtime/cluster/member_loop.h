@@ -12,6 +12,7 @@
 #include "menger/base/mutex.h"
 #include "menger/base/thread.h"
 #include "menger/runtime/control/membership.h"
+#include "menger/runtime/net/handshake.h"
 #include "menger/runtime/watching/metrics.h"
 
 namespace menger {
@@ -45,6 +46,8 @@ class MemberLoop {
   // ---- Any thread.
   void Wake();  // `tend` is called soon.
   void Hint();  // Likewise, and who is there is read again.
+  // That it is over is told, if it is, also if it never was there while this node was.
+  void Seek(const NodeLife& life);
   // Whether this node may act as a member now.
   bool Lives() const {
     return MonotonicNanoseconds() < lives_until_.load(std::memory_order_relaxed);

@@ -47,6 +47,9 @@ class Membership {
   // A watch of StoreTable::kNodes has given a hint, or a node does not answer any longer: it may be
   // dead, or slow, or the way to it broken.
   void Hint(std::int64_t now) { others_.ReadSoon(now); }
+  void Seek(const NodeId& node, std::uint64_t epoch, std::int64_t now) {
+    others_.Seek(node, epoch, now);
+  }
   // It lends nothing more.
   void Drain(std::int64_t now) { own_.Drain(now); }
   // It stops being a member at once, and gives back what it has at the store.

@@ -168,7 +168,8 @@ void NodeLease::Looked(const std::vector<StoreResult>& results, std::int64_t now
     const bool held = record.version != 0 && !record.expired;
     const std::uint64_t holder = name_.right || !held ? 0 : EpochOfHolder(record.value);
     if (holder > self_.epoch && shown_) return EndAs(End::kNameTaken);
-    if (holder != 0 && holder != self_.epoch && !shown_) {
+    awaits_name_ = holder != 0 && holder != self_.epoch && !shown_;
+    if (awaits_name_) {
       return Later(Step::kLook, now + lease_nanoseconds_ / kWaitPart);
     }
   }

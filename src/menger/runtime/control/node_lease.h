@@ -63,6 +63,8 @@ class NodeLease {
   LeaseEpoch lease() const { return lease_; }  // By which it is a member now; a life has several.
   State state() const { return state_; }
   End end() const { return end_; }
+  // Another node that lives has its name; it joins if that one ends.
+  bool awaits_name() const { return awaits_name_; }
   // Whether it may act as a member at that moment. Next need not have been called.
   bool Lives(std::int64_t now) const { return now < lives_until(); }
   std::int64_t lives_until() const {
@@ -95,7 +97,8 @@ class NodeLease {
   End end_ = End::kNone;
 
   LeaseEpoch lease_ = 0;
-  bool shown_ = false;      // Its record may be at the store: others may know it.
+  bool shown_ = false;  // Its record may be at the store: others may know it.
+  bool awaits_name_ = false;
   std::int64_t until_ = 0;  // If shown: it lives until then.
   Seen record_;
   Seen name_;

@@ -1,5 +1,6 @@
 #include "menger/runtime/control/node_record.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "menger/base/error.h"
@@ -8,12 +9,22 @@ namespace menger {
 namespace {
 
 constexpr double kPartsOfOne = 1e4;  // See Resources.
+constexpr std::size_t kNameBytesMax = 100;
 
 const char* NameOf(NodeRecord::State state) {
   return state == NodeRecord::State::kUp ? "up" : "draining";
 }
 
 }  // namespace
+
+void CheckNodeName(std::string_view name) {
+  const bool visible = std::ranges::all_of(
+      name, [](char letter) { return static_cast<unsigned char>(letter) > ' ' && letter != 0x7f; });
+  if (name.size() <= kNameBytesMax && visible) return;
+  throw InvalidArgument("'{}' is no name of a node: it has {}", Resources::Shown(name),
+                        visible ? fmt::format("more than {} bytes", kNameBytesMax)
+                                : "a blank or a control character");
+}
 
 std::string KeyOf(const NodeId& id) { return ToString(id); }
 

@@ -30,6 +30,9 @@ struct NodeRecord {
   State state = State::kUp;
 };
 
+// "" for none; else what fits into a line, and into the control store. Throws InvalidArgument.
+void CheckNodeName(std::string_view name);
+
 std::string KeyOf(const NodeId& id);
 
 std::string Encode(const NodeRecord& record);

@@ -29,6 +29,14 @@ void NodeRoll::ReadSoon(std::int64_t now) {
   next_at_ = std::min(next_at_, std::max(now, began_at_ + lease_ / kPausePart));
 }
 
+void NodeRoll::Seek(const NodeId& node, std::uint64_t epoch, std::int64_t now) {
+  const std::string key = KeyOf(node);
+  if (key == self_ || nodes_.contains(key)) return;
+  NodeRecord sought{.id = node, .epoch = epoch};
+  if (buried_.contains(key)) return changes_.push_back({NodeChange::Kind::kDied, sought});
+  if (sought_.emplace(key, std::move(sought)).second) ReadSoon(now);
+}
+
 std::vector<NodeChange> NodeRoll::TakeChanges() { return std::exchange(changes_, {}); }
 
 const NodeRecord* NodeRoll::FindAt(std::string_view address) const {
@@ -111,10 +119,11 @@ void NodeRoll::Finish(std::int64_t now, std::uint64_t own_epoch) {
   std::erase_if(versions_, [this](const auto& known) { return !IsThere(known.first); });
   ForgetBuried(now);
   std::erase_if(missing_, [this](const auto& life) {
-    return !nodes_.contains(life.first) &&
+    return !nodes_.contains(life.first) && !sought_.contains(life.first) &&
            !std::ranges::binary_search(records_, life.first, {}, &StoreRecord::key);
   });
-  if (2 * (began_at_ - *heard_at_) < kDoubtHalves * lease_) return missing_.clear();
+  const bool in_doubt = 2 * (began_at_ - *heard_at_) < kDoubtHalves * lease_;
+  if (fail_overs_ > 0 && in_doubt) return missing_.clear();
   BuryMissing(now);
   const bool oldest =
       std::ranges::all_of(nodes_, [&](const auto& node) { return own_epoch < node.second.epoch; });
@@ -149,6 +158,15 @@ void NodeRoll::BuryMissing(std::int64_t now) {
     buried_.emplace(at->first, now);
     at = nodes_.erase(at);
   }
+  std::erase_if(sought_, [&](const auto& life) {
+    const auto& [key, node] = life;
+    if (nodes_.contains(key)) return true;
+    if (!IsThere(key)) missing_.try_emplace(key, now);
+    if (!IsOver(key)) return false;
+    changes_.push_back({NodeChange::Kind::kDied, node});
+    buried_.emplace(key, now);
+    return true;
+  });
 }
 
 void NodeRoll::ForgetBuried(std::int64_t now) {

@@ -34,7 +34,8 @@ struct NodeChange {
 // readings have to find it missing. Both began one lease and a half after this node first heard of
 // the store's last fail-over: half a lease in which an old primary may have renewed, and one that
 // it may have given last; whoever lives has written himself again. And between them lies half a
-// lease, after which the second is not an old primary's.
+// lease, after which the second is not an old primary's. A store that has not failed over by the
+// second has lost nothing.
 class NodeRoll {
  public:
   // `self` is not listed. `lease`: nanoseconds. `page_records`: that are read at a time.
@@ -48,6 +49,9 @@ class NodeRoll {
 
   // There was a hint, or a stream has broken.
   void ReadSoon(std::int64_t now);
+  // Somebody has spoken of that life, which may have been over before this node came: if it is not
+  // there, that is told as of one that was.
+  void Seek(const NodeId& node, std::uint64_t epoch, std::int64_t now);
 
   // Lives that are there, by their keys.
   const std::map<std::string, NodeRecord, std::less<>>& nodes() const { return nodes_; }
@@ -71,6 +75,7 @@ class NodeRoll {
   std::map<std::string, StoreVersion, std::less<>> versions_;  // That were read of these.
   std::map<std::string, std::int64_t, std::less<>> missing_;   // Gone or expired, found first at.
   std::map<std::string, std::int64_t, std::less<>> buried_;    // Lives that are over, since when.
+  std::map<std::string, NodeRecord, std::less<>> sought_;      // That were not there so far.
   std::vector<NodeChange> changes_;
 
   std::uint64_t fail_overs_ = 0;          // Of the store, as far as known,

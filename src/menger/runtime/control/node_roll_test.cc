@@ -66,6 +66,36 @@ TEST_F(NodeRollTest, WhatIsMissingAfterAFailOverProvesNothingForALeaseAndAHalf) 
   EXPECT_THAT(Read(46'400, false, /*fail_overs=*/1), ElementsAre(NodeChange::Kind::kDied));
 }
 
+TEST_F(NodeRollTest, WhoIsSoughtAndNotThereIsOver) {
+  roll_.Seek(kOther, 3, 0);
+  EXPECT_THAT(Read(0, false), IsEmpty());
+  roll_.Seek(kOther, 3, 1'000);
+  EXPECT_THAT(Read(4'999, false), IsEmpty());
+  EXPECT_THAT(Read(5'200, false), ElementsAre(NodeChange::Kind::kDied));
+  EXPECT_THAT(Read(11'000, false), IsEmpty());
+  // Once more, by somebody else: it is known.
+  roll_.Seek(kOther, 3, 12'000);
+  EXPECT_THAT(Read(12'000, false), ElementsAre(NodeChange::Kind::kDied));
+}
+
+TEST_F(NodeRollTest, WhoIsSoughtAndThereIsMetAndDiesLater) {
+  roll_.Seek(kOther, 3, 0);
+  EXPECT_THAT(Read(0, false), IsEmpty());
+  EXPECT_THAT(Read(4'000, true), ElementsAre(NodeChange::Kind::kMet));
+  roll_.Seek(kOther, 3, 5'000);
+  EXPECT_THAT(Read(6'000, false), IsEmpty());
+  EXPECT_THAT(Read(12'000, false), ElementsAre(NodeChange::Kind::kDied));
+}
+
+TEST_F(NodeRollTest, AStoreThatFailedOverProvesNothingOfTheSoughtEither) {
+  roll_.Seek(kOther, 3, 0);
+  EXPECT_THAT(Read(0, false, /*fail_overs=*/1), IsEmpty());
+  EXPECT_THAT(Read(14'999, false, /*fail_overs=*/1), IsEmpty());
+  EXPECT_THAT(Read(15'200, false, /*fail_overs=*/1), IsEmpty());
+  EXPECT_THAT(Read(20'199, false, /*fail_overs=*/1), IsEmpty());
+  EXPECT_THAT(Read(20'400, false, /*fail_overs=*/1), ElementsAre(NodeChange::Kind::kDied));
+}
+
 TEST_F(NodeRollTest, TheDeadAreNotMetAgain) {
   Read(0, true);
   Read(20'000, false);

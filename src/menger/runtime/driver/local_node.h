@@ -118,6 +118,8 @@ class LocalNode final : public Client, private NodeEffects {
   // CannotServe says why it cannot be had; 0: they run what this node's do.
   void Meet(const NodeLife& node, const Resources& total, std::uint64_t job = 0);
   bool HasMet(const NodeLife& node);
+  // Who owns what others have spoken of, and was not met: it is to be met, or HearOfEnd called.
+  std::vector<NodeLife> Strangers();
   void SetProgram(const NodeLife& node, const GuestProgram& program);
   void CannotServe(const NodeLife& node, const std::string& why);
   // False if it was no neighbour.

@@ -44,6 +44,13 @@ bool LocalNode::HasMet(const NodeLife& node) {
   return stopping() || node == place_->own || neighbours_->FindPeer(node) != nullptr;
 }
 
+std::vector<NodeLife> LocalNode::Strangers() {
+  const std::lock_guard lock(node_mutex_);
+  std::vector<NodeLife> strangers;
+  for (const ForeignName& one : machine_.Strangers()) strangers.push_back({one.node, one.epoch});
+  return strangers;
+}
+
 void LocalNode::SetProgram(const NodeLife& node, const GuestProgram& program) {
   TellNeighbours([&](Neighbours& neighbours) {
     Peer* const peer = neighbours.FindPeer(node);

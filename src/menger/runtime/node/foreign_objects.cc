@@ -424,6 +424,14 @@ void ForeignObjects::Meet(const Peer& peer) {
   }
 }
 
+std::vector<ForeignName> ForeignObjects::Strangers() const {
+  std::vector<ForeignName> strangers;
+  for (const auto& [life, objects] : of_stranger_) {
+    strangers.push_back({.object = {}, .node = life.first, .epoch = life.second});
+  }
+  return strangers;
+}
+
 void ForeignObjects::LifeIsOver(NodeId node, std::uint64_t epoch) {
   over_.emplace(node, epoch);
   const auto found = of_stranger_.find({node, epoch});
@@ -479,7 +487,7 @@ void ForeignObjects::Bereave(Object& object) {
 }
 
 void ForeignObjects::FailOrphan(Object& object) {
-  Fail(object, FailureKind::kOwnerDied, "the node that owned it is gone");
+  Fail(object, FailureKind::kOwnerDied, "the process that owned it is gone");
 }
 
 }  // namespace menger

@@ -78,6 +78,8 @@ class ForeignObjects {
   // ---- Other nodes.
   void Receive(Peer& peer, const PeerMessage& message);
   void Meet(const Peer& peer);  // Again changes nothing.
+  // Owners that were not met, and are not known to be over.
+  std::vector<ForeignName> Strangers() const;
   void PeerDied(const Peer& dead);
   // False if it is no node that watches.
   bool Ready(const Watch& watch, Object& object) {

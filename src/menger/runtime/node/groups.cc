@@ -31,15 +31,16 @@ void Groups::Ask(Task& task) {
         task, node_.notes.Describe(FailureKind::kException, error.code(), task, error.what()));
   }
   group->name = std::to_string(++last_);
+  group->id = task.results.front()->id;
   group->reservation = &task;
   group->since = node_.now;
   node_.states.Enter(task.state, Task::State::kReady);
   waiting_.push_back(group.get());
-  groups_.emplace(task.results.front()->id, std::move(group));
+  groups_.emplace(group->id, std::move(group));
 }
 
 const Group* Groups::Serve() {
-  if (waiting_.empty()) return nullptr;
+  if (waiting_.empty() && moving_.empty()) return nullptr;
   const Group* waiting = nullptr;
   for (std::size_t i = 0; i < waiting_.size() && waiting == nullptr;) {
     Group& group = *waiting_[i];
@@ -54,6 +55,7 @@ const Group* Groups::Serve() {
     }
     ++i;
   }
+  MoveAll();
   node_.values.SpreadNews();
   return waiting;
 }
@@ -65,11 +67,22 @@ std::optional<std::int64_t> Groups::PatienceEnds() const {
       if (node_.now < time) next = std::min(next.value_or(time), time);
     }
   }
+  for (const Group* const group : moving_) {
+    for (const std::int64_t time :
+         {group->lost_at + node_.options.node_patience, group->again_at}) {
+      if (node_.now < time) next = std::min(next.value_or(time), time);
+    }
+  }
   return next;
 }
 
 void Groups::Commit(Group& group) {
   std::erase(waiting_, &group);
+  group.known_as.resize(group.bundles.size());
+  for (std::size_t i = 0; i < group.bundles.size(); ++i) {
+    if (!group.IsHere(i)) group.known_as[i] = group.asked_as;
+  }
+  group.asked_as = 0;
   TaskResult result{.value = ObjectValue::Inline(Payload::Allocate(0)), .contained = {}};
   node_.calls.Settle(*group.reservation, {&result, 1});
 }
@@ -112,10 +125,9 @@ void Groups::AwaitAgain(Task& task) {
 // ---- The end of a group.
 
 void Groups::Free(const Group& group) {
-  if (group.asked_as != 0) {
-    node_.peers.GiveBackOf(group);
-    TellPlaces(group, PeerMessage::Kind::kRelease);
-  }
+  std::erase(moving_, &group);
+  node_.peers.GiveBackOf(group);
+  ReleaseElsewhere(group);
   node_.scheduler.GiveBack(group);
 }
 

@@ -15,8 +15,10 @@ namespace menger {
 // that result and holds it.
 //
 // Bundles that do not fit here, or are to be apart, are on other nodes: they are prepared there,
-// all or none; then calls in them get workers that are lent from those bundles. With a node that
-// has some of its bundles a group ends.
+// all or none; then calls in them get workers that are lent from those bundles. What a node has
+// that dies is placed anew, where its strategy lets it be (groups_moving.cc): calls in it wait. A
+// group ends where no node has room for that, even if all were free, for as long as calls wait for
+// nodes that may come.
 class Groups {
  public:
   explicit Groups(NodeParts& node) : node_(node) {}
@@ -46,7 +48,7 @@ class Groups {
   // ---- Other nodes.
   static bool IsAt(const SchedulingClass& scheduling, const Peer& peer);
   // How calls of the class are asked for there; and which class that is, null if none any longer.
-  static std::string NameFor(const SchedulingClass& scheduling);
+  static std::string NameFor(const SchedulingClass& scheduling, const Peer& peer);
   SchedulingClass* OwnClass(std::string_view name);
   // The same where the bundles are. Throws InvalidArgument.
   SchedulingClass* ClassOf(const Peer& owner, std::string_view name);
@@ -69,11 +71,16 @@ class Groups {
   };
   std::vector<Node> Nodes(bool in_all);
   void CheckThatItMayBe(Group& group);  // Throws InvalidArgument.
-  static bool Place(Group& group, std::vector<Node> nodes);
+  // Places for those bundles; nothing if there are none now.
+  static std::optional<std::vector<PeerIndex>> Choose(const Group& group,
+                                                      const std::vector<std::size_t>& bundles,
+                                                      std::vector<Node> nodes);
   static Node* NodeFor(const Group& group, const Resources& bundle, std::vector<Node>& nodes);
   static void SetPlaces(Group& group, std::vector<PeerIndex> places);
   bool TryToSetAside(Group& group);
-  void TellPlaces(const Group& group, PeerMessage::Kind kind);
+  void AskToReserve(PeerIndex place, std::uint64_t number, const Group& group,
+                    const std::vector<std::size_t>& bundles);
+  void ReleaseElsewhere(const Group& group);
   void GiveUp(Group& group);
   void Pause(Group& group) const;
   void DoubtOthers(Group& group);
@@ -83,9 +90,18 @@ class Groups {
   void End(Object& object, FailureKind kind, ErrorCode code, const std::string& why);
   void EndActorsIn(ObjectId group, std::string_view why);
 
+  // ---- Bundles whose nodes are gone.
+  static std::vector<std::size_t> HomelessIn(const Group& group);
+  void Lose(Group& group, const Peer& dead, const TaskFailure& cause);
+  std::vector<Node> NodesBut(const Group& group, bool in_all);
+  void MoveAll();
+  bool Move(Group& group);  // False: there will be no place.
+  void Moved(Group& group, const Peer& peer, const PeerMessage& message);
+
   NodeParts& node_;
   std::unordered_map<ObjectId, std::unique_ptr<Group>, IdHash> groups_;  // By what stands for it.
   std::vector<Group*> waiting_;                                          // In their order.
+  std::vector<Group*> moving_;  // Some of whose bundles are nowhere.
   std::uint64_t last_ = 0;
   std::uint64_t last_asked_ = 0;
 };

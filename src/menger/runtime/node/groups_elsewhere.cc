@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -33,6 +36,32 @@ std::uint64_t ReadNumber(std::string_view text) {
   return number;
 }
 
+template <typename T>
+bool Has(const std::vector<T>& values, const T& value) {
+  return std::ranges::find(values, value) != values.end();
+}
+
+std::vector<std::size_t> AllOf(const Group& group) {
+  std::vector<std::size_t> bundles(group.bundles.size());
+  std::iota(bundles.begin(), bundles.end(), std::size_t{0});
+  return bundles;
+}
+
+// By what the peer knows bundles that calls of the class may take from; 0: it has none. Of several
+// the one that it has had for longest, so that it stays the same.
+std::uint64_t NumberAt(const SchedulingClass& scheduling, const Peer& peer) {
+  const Group& group = *scheduling.group;
+  std::uint64_t first = 0;
+  for (std::size_t i = 0; i < group.known_as.size(); ++i) {
+    const bool may = scheduling.bundle < 0 || scheduling.bundle == static_cast<int>(i);
+    if (!may || group.places[i] != peer.index || !group.bundles[i].Contains(scheduling.wish)) {
+      continue;
+    }
+    if (first == 0 || group.known_as[i] < first) first = group.known_as[i];
+  }
+  return first;
+}
+
 // What lies before the mark, which goes with it.
 std::string_view Cut(std::string_view& text, char mark) {
   const std::size_t end = std::min(text.find(mark), text.size());
@@ -62,7 +91,7 @@ void Groups::CheckThatItMayBe(Group& group) {
   const bool more_may_come = node_.options.node_patience > 0;
   if (fits || more_may_come) return;
   const std::vector<Node> nodes = Nodes(/*in_all=*/true);
-  if (Place(group, nodes)) return;
+  if (Choose(group, AllOf(group), nodes)) return;
   if (apart && group.bundles.size() > nodes.size()) {
     throw InvalidArgument("a placement group of {} bundles, each on a node of its own: there {} {}",
                           group.bundles.size(), nodes.size() == 1 ? "is" : "are", nodes.size());
@@ -72,27 +101,27 @@ void Groups::CheckThatItMayBe(Group& group) {
                         nodes.size() == 1 ? "" : "s", nodes.size() == 1 ? "s" : "ve", missing);
 }
 
-// Chooses places for all bundles; false if there are none now.
-bool Groups::Place(Group& group, std::vector<Node> nodes) {
+std::optional<std::vector<PeerIndex>> Groups::Choose(const Group& group,
+                                                     const std::vector<std::size_t>& bundles,
+                                                     std::vector<Node> nodes) {
   using enum PlacementStrategy;
-  if (group.strategy == kPack || group.strategy == kStrictPack) {
+  const bool together = bundles.size() == group.bundles.size() &&
+                        (group.strategy == kPack || group.strategy == kStrictPack);
+  if (together) {
     for (const Node& node : nodes) {
-      if (!node.free.Contains(group.all)) continue;
-      SetPlaces(group, std::vector<PeerIndex>(group.bundles.size(), node.index));
-      return true;
+      if (node.free.Contains(group.all)) return std::vector(bundles.size(), node.index);
     }
-    if (group.strategy == kStrictPack) return false;
   }
+  if (group.strategy == kStrictPack) return std::nullopt;
   std::vector<PeerIndex> places;
-  for (const Resources& bundle : group.bundles) {
-    Node* const node = NodeFor(group, bundle, nodes);
-    if (node == nullptr) return false;
-    node->free.Subtract(bundle);
+  for (const std::size_t bundle : bundles) {
+    Node* const node = NodeFor(group, group.bundles[bundle], nodes);
+    if (node == nullptr) return std::nullopt;
+    node->free.Subtract(group.bundles[bundle]);
     ++node->bundles;
     places.push_back(node->index);
   }
-  SetPlaces(group, std::move(places));
-  return true;
+  return places;
 }
 
 Groups::Node* Groups::NodeFor(const Group& group, const Resources& bundle,
@@ -121,37 +150,55 @@ bool Groups::TryToSetAside(Group& group) {
     if (group.total != group.all) SetPlaces(group, std::vector<PeerIndex>(group.bundles.size()));
     return node_.scheduler.SetAside(group);
   }
-  if (!Place(group, Nodes(/*in_all=*/false))) {
+  std::optional<std::vector<PeerIndex>> places =
+      Choose(group, AllOf(group), Nodes(/*in_all=*/false));
+  if (!places) {
     DoubtOthers(group);
     return false;
   }
+  SetPlaces(group, std::move(*places));
   if (!node_.scheduler.SetAside(group)) return false;
-  for (const PeerIndex place : group.places) {
-    const bool known = std::ranges::find(group.unanswered, place) != group.unanswered.end();
-    if (place != 0 && !known) group.unanswered.push_back(place);
+  std::map<PeerIndex, std::vector<std::size_t>> elsewhere;
+  for (std::size_t i = 0; i < group.bundles.size(); ++i) {
+    if (!group.IsHere(i)) elsewhere[group.places[i]].push_back(i);
   }
-  if (group.unanswered.empty()) return true;
+  if (elsewhere.empty()) return true;
   group.asked_as = ++last_asked_;
-  TellPlaces(group, PeerMessage::Kind::kReserve);
+  for (const auto& [place, bundles] : elsewhere) {
+    group.unanswered.push_back(place);
+    AskToReserve(place, group.asked_as, group, bundles);
+  }
   return true;
 }
 
-void Groups::TellPlaces(const Group& group, PeerMessage::Kind kind) {
-  std::map<PeerIndex, std::string> texts;
-  for (std::size_t i = 0; i < group.bundles.size(); ++i) {
-    if (group.IsHere(i)) continue;
-    std::string& text = texts[group.places[i]];
-    text += fmt::format("{}{};{}", text.empty() ? "" : ";", i, TextOf(group.bundles[i]));
+void Groups::AskToReserve(PeerIndex place, std::uint64_t number, const Group& group,
+                          const std::vector<std::size_t>& bundles) {
+  std::string text;
+  for (const std::size_t bundle : bundles) {
+    text += fmt::format("{}{};{}", text.empty() ? "" : ";", bundle, TextOf(group.bundles[bundle]));
   }
-  const bool reserve = kind == PeerMessage::Kind::kReserve;
-  for (const auto& [place, text] : texts) {
-    node_.peers.Tell(place, {.kind = kind, .kept = group.asked_as, .text = reserve ? text : ""});
+  node_.peers.Tell(place, {.kind = PeerMessage::Kind::kReserve, .kept = number, .text = text});
+}
+
+// Also what it was asked for and has not answered.
+void Groups::ReleaseElsewhere(const Group& group) {
+  std::set<std::pair<PeerIndex, std::uint64_t>> parts;
+  for (std::size_t i = 0; i < group.bundles.size(); ++i) {
+    const std::uint64_t number = group.known_as.empty() ? group.asked_as : group.known_as[i];
+    if (number != 0 && group.IsElsewhere(i)) parts.emplace(group.places[i], number);
+  }
+  for (const Group::Move& move : group.moves) parts.emplace(move.to, move.asked_as);
+  for (const auto& [place, number] : parts) {
+    node_.peers.Tell(place, {.kind = PeerMessage::Kind::kRelease, .kept = number});
   }
 }
 
 Group* Groups::FindAsked(std::uint64_t number) {
   for (const auto& [id, group] : groups_) {
-    if (group->asked_as == number && number != 0) return group.get();
+    const bool is_it =
+        group->asked_as == number || Has(group->known_as, number) ||
+        std::ranges::find(group->moves, number, &Group::Move::asked_as) != group->moves.end();
+    if (is_it && number != 0) return group.get();
   }
   return nullptr;
 }
@@ -166,7 +213,9 @@ void Groups::Answered(Peer& peer, const PeerMessage& message) {
     }
   }
   Group* const group = FindAsked(message.kept);
-  if (group == nullptr || std::erase(group->unanswered, peer.index) == 0) return;
+  if (group == nullptr) return;
+  if (!group->known_as.empty()) return Moved(*group, peer, message);
+  if (std::erase(group->unanswered, peer.index) == 0) return;
   if (!reserved) return GiveUp(*group);
   if (group->unanswered.empty()) Commit(*group);
   node_.values.SpreadNews();
@@ -175,9 +224,9 @@ void Groups::Answered(Peer& peer, const PeerMessage& message) {
 Resources Groups::Elsewhere() const {
   Resources elsewhere;
   for (const auto& [id, group] : groups_) {
-    if (group->asked_as == 0 || !group->unanswered.empty()) continue;
+    if (group->known_as.empty()) continue;
     for (std::size_t i = 0; i < group->bundles.size(); ++i) {
-      if (!group->IsHere(i)) elsewhere.Add(group->bundles[i]);
+      if (group->IsElsewhere(i)) elsewhere.Add(group->bundles[i]);
     }
   }
   return elsewhere;
@@ -185,7 +234,7 @@ Resources Groups::Elsewhere() const {
 
 // For now: what is set aside already might be what another group waits for.
 void Groups::GiveUp(Group& group) {
-  TellPlaces(group, PeerMessage::Kind::kRelease);
+  ReleaseElsewhere(group);
   node_.scheduler.ReturnBundles(group);
   group.asked_as = 0;
   group.unanswered.clear();
@@ -213,24 +262,19 @@ void Groups::DoubtOthers(Group& group) {
 // ---- Calls in bundles on other nodes.
 
 bool Groups::IsAt(const SchedulingClass& scheduling, const Peer& peer) {
-  const Group& group = *scheduling.group;
-  for (std::size_t i = 0; i < group.bundles.size(); ++i) {
-    const bool may = scheduling.bundle < 0 || scheduling.bundle == static_cast<int>(i);
-    if (may && group.places[i] == peer.index && group.bundles[i].Contains(scheduling.wish))
-      return true;
-  }
-  return false;
+  return NumberAt(scheduling, peer) != 0;
 }
 
-std::string Groups::NameFor(const SchedulingClass& scheduling) {
-  return fmt::format("@{} {} {}", scheduling.group->asked_as, scheduling.bundle,
+std::string Groups::NameFor(const SchedulingClass& scheduling, const Peer& peer) {
+  return fmt::format("@{} {} {}", NumberAt(scheduling, peer), scheduling.bundle,
                      TextOf(scheduling.wish));
 }
 
 SchedulingClass* Groups::OwnClass(std::string_view name) {
   name.remove_prefix(1);
-  const Group* const group = FindAsked(ReadNumber(Cut(name, ' ')));
-  if (group == nullptr || !group->unanswered.empty()) return nullptr;
+  const std::uint64_t number = ReadNumber(Cut(name, ' '));
+  const Group* const group = FindAsked(number);
+  if (group == nullptr || !Has(group->known_as, number)) return nullptr;
   const std::string_view bundle = Cut(name, ' ');
   return &node_.scheduler.ClassIn(*group, Resources::Parse(name),
                                   bundle == "-1" ? -1 : static_cast<int>(ReadNumber(bundle)));
@@ -288,20 +332,12 @@ void Groups::ReleaseOf(Peer& owner, std::uint64_t number) {
 
 void Groups::PeerDied(Peer& peer, const TaskFailure& cause) {
   while (!peer.groups.empty()) ReleaseOf(peer, peer.groups.begin()->first);
-  std::vector<ObjectId> lost;
   for (const auto& [id, group] : groups_) {
-    if (std::ranges::find(group->places, peer.index) == group->places.end()) continue;
-    if (!group->unanswered.empty()) {
+    if (!group->known_as.empty()) {
+      Lose(*group, peer, cause);
+    } else if (!group->unanswered.empty() && Has(group->places, peer.index)) {
       GiveUp(*group);
-    } else if (group->asked_as != 0) {
-      lost.push_back(id);
     }
-  }
-  for (const ObjectId& id : lost) {
-    Object* const object = node_.objects.Find(id);
-    if (object == nullptr || !groups_.contains(id)) continue;
-    End(*object, FailureKind::kNodeDied, ErrorCode::kUnavailable,
-        fmt::format("a node that had bundles of the placement group is gone: {}", cause.text));
   }
 }
 

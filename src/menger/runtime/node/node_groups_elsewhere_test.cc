@@ -29,6 +29,10 @@ class GroupsElsewhereTest : public testing::Test, public ToldWorld {
   Call CallIn(const Call& group, const std::string& scheduling) {
     return Submit({.home = group.result()}, {}, {.scheduling = scheduling});
   }
+  void Die(Peer& peer) {
+    machine.PeerDied(peer, {.kind = FailureKind::kNodeDied, .text = "it is gone"});
+    machine.Run();
+  }
   double FreeCpus() const { return machine.scheduler().available().Get("cpu"); }
 
   Peer* first = nullptr;
@@ -125,20 +129,119 @@ TEST_F(GroupsElsewhereTest, WhatCanNeverBeIsRefused) {
   EXPECT_EQ(Messages(Kind::kReserve).at(0).message.text, "0;cpu=1;1;cpu=1");
 }
 
-TEST_F(GroupsElsewhereTest, AGroupEndsWithANodeThatHasSomeOfIt) {
+TEST_F(GroupsElsewhereTest, BundlesOfANodeThatDiesArePlacedAnew) {
   const Call group = Reserve("SPREAD;cpu=1;cpu=1");
   Grant(Messages(Kind::kReserve).at(0));
   const Call inside = CallIn(group, "cpu=1 @1");
-  machine.PeerDied(*first, {.kind = FailureKind::kNodeDied, .text = "it is gone"});
+  Receive(*first, {.kind = Kind::kLend,
+                   .loan = 4,
+                   .scheduling = Messages(Kind::kWant).at(0).message.scheduling});
+  Begin(*NodeMachine::FindBorrowed(*first, 4));
+  told.clear();
+  Die(*first);
+  EXPECT_EQ(State(group.result()), "value");
+  EXPECT_EQ(State(inside.result()), "");
+  const std::vector<Told> asked = Messages(Kind::kReserve);
+  ASSERT_EQ(asked.size(), 1);
+  EXPECT_EQ(asked[0].to, second->index);
+  EXPECT_EQ(asked[0].message.text, "1;cpu=1");
+  EXPECT_TRUE(Messages(Kind::kWant).empty());  // It has no bundle yet.
+  Grant(asked[0]);
+  const Told wants = Messages(Kind::kWant).at(0);
+  EXPECT_EQ(wants.message.scheduling, "@2 1 cpu=1");
+  Receive(*second, {.kind = Kind::kLend, .loan = 6, .scheduling = wants.message.scheduling});
+  Finish(Begin(*NodeMachine::FindBorrowed(*second, 6)));
+  EXPECT_EQ(State(inside.result()), "value");
+  told.clear();
+  Forget(inside.result());
+  Forget(group.result());
+  const std::vector<Told> released = Messages(Kind::kRelease);
+  ASSERT_EQ(released.size(), 1);
+  EXPECT_EQ(released[0].to, second->index);
+  EXPECT_EQ(released[0].message.kept, 2);
+  ExpectNothingLeft();
+}
+
+TEST_F(GroupsElsewhereTest, WhoHasNoRoomForALostBundleIsAskedAgain) {
+  const Call group = Reserve("SPREAD;cpu=1;cpu=1");
+  Grant(Messages(Kind::kReserve).at(0));
+  told.clear();
+  Die(*first);
+  Receive(*second, {.kind = Kind::kNotReserved,
+                    .kept = Messages(Kind::kReserve).at(0).message.kept,
+                    .text = "cpu=0"});
+  std::vector<Told> again;
+  for (int i = 0; i < 3 && again.empty(); ++i) {
+    ASSERT_TRUE(machine.next_deadline());
+    told.clear();
+    machine.SetTime(*machine.next_deadline());
+    machine.Run();
+    again = Messages(Kind::kReserve);
+  }
+  ASSERT_EQ(again.size(), 1);
+  // It is forgotten before that one has answered.
+  Forget(group.result());
+  EXPECT_EQ(Messages(Kind::kRelease).at(0).message.kept, again[0].message.kept);
+  Grant(again[0]);
+  ExpectNothingLeft();
+}
+
+TEST_F(GroupsElsewhereTest, AGroupEndsWhereItsBundlesHaveNoPlaceTogether) {
+  const Call here = Reserve("STRICT_PACK;cpu=1");
+  const Call group = Reserve("PACK;cpu=1;cpu=1");
+  const Told asked = Messages(Kind::kReserve).at(0);
+  EXPECT_EQ(asked.message.text, "0;cpu=1;1;cpu=1");
+  Grant(asked);
+  const Call inside = CallIn(group, "cpu=1");
+  Forget(here.result());
+  machine.PeerDied(*second, {.kind = FailureKind::kNodeDied, .text = "it is gone"});
+  Die(*first);
+  // There is no place for both, but for one of them, which is not to be had alone.
+  EXPECT_EQ(State(group.result()), "node died");
+  EXPECT_EQ(State(inside.result()), "node died");
+  const Call small = Reserve("SPREAD;cpu=1;cpu=1");
+  EXPECT_EQ(State(small.result()), "exception");
+  for (const Call& call : {inside, group, small}) Forget(call.result());
+  ExpectNothingLeft();
+}
+
+TEST_F(GroupsElsewhereTest, CallsOfALostBundleAreDoneWhereItComes) {
+  const Call here = Reserve("STRICT_PACK;cpu=1");
+  const Call group = Reserve("SPREAD;cpu=1");
+  Grant(Messages(Kind::kReserve).at(0));
+  const Call inside = CallIn(group, "cpu=1 @0");
+  Receive(*second, {.kind = Kind::kNotReserved, .kept = 99, .text = "cpu=0"});
+  Die(*first);
+  EXPECT_TRUE(Messages(Kind::kReserve).empty());  // The second has none, as it says.
+  Forget(here.result());
+  ASSERT_TRUE(machine.next_deadline());
+  machine.SetTime(*machine.next_deadline());
   machine.Run();
+  Finish(Begin());
+  EXPECT_EQ(State(inside.result()), "value");
+  Forget(inside.result());
+  EXPECT_EQ(FreeCpus(), 0);
+  Forget(group.result());
+  EXPECT_EQ(FreeCpus(), 1);
+  ExpectNothingLeft();
+}
+
+TEST_F(GroupsElsewhereTest, AGroupEndsWhereNoNodeHasRoomForALostBundle) {
+  const Call group = Reserve("SPREAD;gpu=1;cpu=1");
+  const std::vector<Told> asked = Messages(Kind::kReserve);
+  for (const Told& one : asked) Grant(one);
+  ASSERT_EQ(State(group.result()), "value");
+  const Call inside = CallIn(group, "gpu=1 @0");
+  Die(*second);
   EXPECT_EQ(State(group.result()), "node died");
   EXPECT_EQ(State(inside.result()), "node died");
   EXPECT_EQ(FreeCpus(), 1);
   // One that was not there yet is placed on others.
+  told.clear();
   const Call other = Reserve("SPREAD;cpu=1;cpu=1");
-  const Told asked = Messages(Kind::kReserve).at(0);
-  EXPECT_EQ(asked.to, second->index);
-  Grant(asked);
+  const Told again = Messages(Kind::kReserve).at(0);
+  EXPECT_EQ(again.to, first->index);
+  Grant(again);
   EXPECT_EQ(State(other.result()), "value");
 }
 

@@ -174,6 +174,8 @@ class NodeMachine {
   DrainProgress drain_progress() const { return parts_.drains.progress(); }
   // That life of a node is over; it may never have been a peer.
   void NodeIsOver(NodeId node, std::uint64_t epoch) { parts_.foreign.LifeIsOver(node, epoch); }
+  // Of which somebody has spoken, whom this node has not met.
+  std::vector<ForeignName> Strangers() const { return parts_.foreign.Strangers(); }
   // The process refers to an object that another node may own, as it was told by a name. Where it
   // is known no longer its value is an error.
   Object& Refer(ProcessIndex process, const ForeignName& name) {

@@ -62,7 +62,8 @@ struct NodeCounts {
   std::uint64_t retried = 0;
   std::uint64_t rebuilt = 0;
   std::uint64_t actors_restarted = 0;
-  std::uint64_t actors_moved = 0;  // Since their node was to leave.
+  std::uint64_t actors_moved = 0;   // Since their node was to leave.
+  std::uint64_t bundles_moved = 0;  // Since their node was gone.
   std::uint64_t checkpoints = 0;
   std::uint64_t replayed = 0;  // Calls of actors that were made again.
 };

@@ -291,22 +291,40 @@ struct Peer {
 // Resources that are set aside together for the calls that name them, from the call that asks for
 // them until nobody refers to its result: a placement group.
 struct Group {
+  static constexpr PeerIndex kNowhere = ~PeerIndex{0};
+  // Bundles that are to be on another node, since theirs is gone: by what that was asked for them.
+  struct Move {
+    PeerIndex to = 0;
+    std::uint64_t asked_as = 0;
+    std::vector<std::size_t> bundles;
+  };
+
   std::string name;  // Of its resources: "cpu@3" are the CPUs of group 3, "cpu@3.0" its bundle 0's.
-  Task* reservation = nullptr;  // Null for another node's.
+  ObjectId id;                  // What stands for it,
+  Task* reservation = nullptr;  // and what made that; none and null for another node's.
   PlacementStrategy strategy = PlacementStrategy::kPack;
   std::vector<Resources> bundles;
-  std::vector<PeerIndex> places;  // Of each the node that it is on; 0: this one.
-  Resources all;                  // Of all bundles,
-  Resources total;                // and of those that are here.
-  std::int64_t since = 0;         // When it was asked for: nanoseconds.
-  // Where bundles are to be on other nodes: what those know it by (0: it is all here), which have
-  // not answered yet, and when they may be asked again, after how long a pause.
+  // Of each the node that it is on; 0: this one; kNowhere: that is gone.
+  std::vector<PeerIndex> places;
+  Resources all;           // Of all bundles,
+  Resources total;         // and of those that are here.
+  std::int64_t since = 0;  // When it was asked for: nanoseconds.
+  // Where bundles are to be on other nodes: what those are asked for it by (0: they are not), which
+  // have not answered yet, and when they may be asked again, after how long a pause.
   std::uint64_t asked_as = 0;
   std::vector<PeerIndex> unanswered;
   std::int64_t again_at = 0;
   std::int64_t pause = 0;
+  // Once it has all: of each bundle what its node knows it by; 0: it is here, or nowhere.
+  std::vector<std::uint64_t> known_as;
+  std::vector<Move> moves;
+  std::int64_t lost_at = 0;  // When a node with some of it was last gone,
+  std::string loss;          // and why.
 
   bool IsHere(std::size_t bundle) const { return places[bundle] == 0; }
+  bool IsElsewhere(std::size_t bundle) const {
+    return places[bundle] != 0 && places[bundle] != kNowhere;
+  }
 };
 
 // An actor, from the call that makes it until nobody refers to it.

@@ -100,7 +100,7 @@ void Peers::AskFor(Peer& peer) {
     asked = static_cast<std::uint32_t>(count);
     Tell(peer.index, {.kind = PeerMessage::Kind::kWant,
                       .count = asked,
-                      .scheduling = scheduling->group != nullptr ? Groups::NameFor(*scheduling)
+                      .scheduling = scheduling->group != nullptr ? Groups::NameFor(*scheduling, peer)
                                                                  : scheduling->text});
   }
 }

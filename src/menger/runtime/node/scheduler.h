@@ -192,6 +192,8 @@ class Scheduler {
   // ---- Placement groups (scheduler_groups.cc): what is set aside goes by names of its own.
   // False if it is not free now.
   bool SetAside(const Group& group);
+  // Likewise of a group whose calls are there already: the bundles are here then.
+  bool SetAside(Group& group, const std::vector<std::size_t>& bundles);
   void GiveBack(const Group& group);
   void ReturnBundles(const Group& group);  // Its calls will be somewhere else.
   // What is free once idle workers have left their classes.

@@ -24,11 +24,16 @@ Resources Within(std::string_view owner, const Resources& amounts) {
 
 // A call takes what it needs of its bundle also of the group: one that needs it of any bundle sees
 // only what all have left together.
+Resources Within(const Group& group, std::size_t bundle) {
+  Resources inside = Within(group.name, group.bundles[bundle]);
+  inside.Add(Within(BundleOf(group, bundle), group.bundles[bundle]));
+  return inside;
+}
+
 Resources AllWithin(const Group& group) {
-  Resources inside = Within(group.name, group.total);
+  Resources inside;
   for (std::size_t i = 0; i < group.bundles.size(); ++i) {
-    if (!group.IsHere(i)) continue;
-    inside.Add(Within(BundleOf(group, i), group.bundles[i]));
+    if (group.IsHere(i)) inside.Add(Within(group, i));
   }
   return inside;
 }
@@ -67,6 +72,23 @@ bool Scheduler::SetAside(const Group& group) {
   const Resources inside = AllWithin(group);
   total_.Add(inside);
   available_.Add(inside);
+  for (const auto& scheduling : classes_) {
+    if (scheduling->group == &group) scheduling->foreign = IsForeign(*scheduling);
+  }
+  return true;
+}
+
+bool Scheduler::SetAside(Group& group, const std::vector<std::size_t>& bundles) {
+  Resources wanted;
+  for (const std::size_t bundle : bundles) wanted.Add(group.bundles[bundle]);
+  if (!Reserve(wanted)) return false;
+  for (const std::size_t bundle : bundles) {
+    const Resources inside = Within(group, bundle);
+    total_.Add(inside);
+    available_.Add(inside);
+    group.places[bundle] = 0;
+  }
+  group.total.Add(wanted);
   for (const auto& scheduling : classes_) {
     if (scheduling->group == &group) scheduling->foreign = IsForeign(*scheduling);
   }

@@ -150,6 +150,7 @@ void SimulatedCluster::Run() {
     counts_.node.replayed += counts.replayed;
     counts_.node.checkpoints += counts.checkpoints;
     counts_.node.actors_moved += counts.actors_moved;
+    counts_.node.bundles_moved += counts.bundles_moved;
     counts_.states.Add(node->machine_states());
   }
 }
