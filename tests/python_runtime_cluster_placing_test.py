@@ -8,7 +8,8 @@ import unittest
 from python_runtime import PATIENCE_S, check_library, get, ray
 from python_runtime_nodes import Nodes, await_nodes
 
-from menger.runtime.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from menger.runtime.util import placement_group, remove_placement_group
+from menger.runtime.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 NODES = []
 
@@ -129,6 +130,30 @@ class Affinity(unittest.TestCase):
             get(actor.where.remote())
         with self.assertRaises(ray.exceptions.ActorUnschedulableError):
             get(ray.remote(Actor).options(**hard).remote().where.remote())
+
+
+class Groups(unittest.TestCase):
+    def test_a_group_outlives_a_node_that_has_some_of_it(self):
+        cluster = NODES[0]
+        for name in ("one", "other"):
+            cluster.begin("--join", cluster.address, "--cpus", "1", "--resources", "movable=1", "--name", name)
+        await_nodes(6)
+        names = {node["NodeID"]: node["NodeName"] for node in ray.nodes()}
+        group = placement_group([{"CPU": 1, "movable": 1}, {"CPU": 1}], strategy="SPREAD")
+        inside = {"scheduling_strategy": PlacementGroupSchedulingStrategy(group, 0), "num_cpus": 1}
+        actor = ray.remote(Actor).options(**inside, max_restarts=1, max_task_retries=-1).remote()
+        before = names[get(actor.where.remote())]
+        dying = cluster.processes.pop(-2 if before == "one" else -1)
+        dying.kill()
+        after = names[get(actor.where.remote())]
+        self.assertEqual({before, after}, {"one", "other"})
+        ray.kill(actor)
+        self.assertEqual(names[get(ray.remote(where).options(**inside).remote())], after)
+        self.assertTrue(group.wait(PATIENCE_S))
+        remove_placement_group(group)
+        cluster.end(slice(-1, None))
+        dying.wait(PATIENCE_S)
+        dying.stdout.close()
 
 
 if __name__ == "__main__":
