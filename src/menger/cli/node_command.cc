@@ -24,6 +24,7 @@
 #include "menger/cli/commands.h"
 #include "menger/cli/keepers.h"
 #include "menger/cli/process_names.h"
+#include "menger/runtime/cluster/cache_folder.h"
 #include "menger/runtime/cluster/cluster_node.h"
 #include "menger/runtime/cluster/keeper.h"
 #include "menger/runtime/cluster/list_nodes.h"
@@ -115,6 +116,7 @@ ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
   runtime.resources.Set("gpu", arguments.gpus);
   CheckOptions(runtime);
   options.cache_folder = arguments.cache;
+  if (!arguments.cache.empty()) const CacheFolder usable(arguments.cache);  // Or it says why not.
   if (!arguments.store.empty()) options.journal = JournalAt(arguments.store, options);
   return options;
 }
@@ -138,13 +140,16 @@ void Drain(ClusterNode& node, std::chrono::duration<double> most, const std::ato
   for (; !left.done() && !deadline.expired(); left = node.HowFarDrained()) {
     std::this_thread::sleep_for(kLook);
   }
-  const std::string taken =
-      fmt::format("programs took {} values of {} bytes", left.values, left.bytes);
-  if (left.done()) return LogInfo("drained: {}", taken);
+  if (left.done()) {
+    return LogInfo("drained: programs took {} values of {} bytes", left.values, left.bytes);
+  }
+  // Who is not done has not said what he has.
   LogWarning(
-      "not drained in time: {}; what is left here ends with it: {} workers with calls or actors, "
-      "{} placement groups, values of {} programs",
-      taken, left.lent, left.groups, left.holders);
+      "not drained in time: programs that need nothing here any longer took {} values of {} bytes; "
+      "what others have not taken ends with this node: {} workers with calls or actors, {} "
+      "placement "
+      "groups, values of {} programs",
+      left.values, left.bytes, left.lent, left.groups, left.holders);
 }
 
 // Null if nobody asked for it. A port alone is this machine's.

@@ -300,7 +300,7 @@ struct Group {
   };
 
   std::string name;  // Of its resources: "cpu@3" are the CPUs of group 3, "cpu@3.0" its bundle 0's.
-  ObjectId id;                  // What stands for it,
+  ObjectId id;       // What stands for it,
   Task* reservation = nullptr;  // and what made that; none and null for another node's.
   PlacementStrategy strategy = PlacementStrategy::kPack;
   std::vector<Resources> bundles;

@@ -98,10 +98,11 @@ void Peers::AskFor(Peer& peer) {
     if (count == asked || (count > 0 && count < asked)) continue;
     if (count == 0) Scheduler::SetFull(*scheduling, peer.index, false);
     asked = static_cast<std::uint32_t>(count);
-    Tell(peer.index, {.kind = PeerMessage::Kind::kWant,
-                      .count = asked,
-                      .scheduling = scheduling->group != nullptr ? Groups::NameFor(*scheduling, peer)
-                                                                 : scheduling->text});
+    Tell(peer.index,
+         {.kind = PeerMessage::Kind::kWant,
+          .count = asked,
+          .scheduling = scheduling->group != nullptr ? Groups::NameFor(*scheduling, peer)
+                                                     : scheduling->text});
   }
 }
 
