@@ -79,19 +79,23 @@ void Connector::TakeConnected(std::error_code error) {
 void Connector::Finish(std::optional<Error> why) {
   if (!done_) return;
   const Done done = std::exchange(done_, nullptr);
-  Close();
   if (why) {
-    std::error_code ignored;
-    socket_.close(ignored);
+    Close();
     done(std::nullopt, &*why);
   } else {
+    Stop();
     SendAtOnce(socket_);
     done(std::move(socket_), nullptr);
   }
 }
 
-// Nothing more is said.
 void Connector::Close() {
+  Stop();
+  std::error_code ignored;
+  socket_.close(ignored);
+}
+
+void Connector::Stop() {
   done_ = nullptr;
   timer_.cancel();
   resolver_.cancel();

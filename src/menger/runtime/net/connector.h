@@ -27,7 +27,7 @@ class Connector final : public std::enable_shared_from_this<Connector> {
   Connector(asio::io_context& loop, NodeAddress address, std::string text, Done done);
 
   void Start(std::chrono::milliseconds connect_max);
-  void Close();
+  void Close();  // Nothing more is said, nor under way, as it would be for minutes.
   bool done() const { return !done_; }
 
  private:
@@ -35,6 +35,7 @@ class Connector final : public std::enable_shared_from_this<Connector> {
   void TryNext();
   void TakeConnected(std::error_code error);
   void Finish(std::optional<Error> why);
+  void Stop();
 
   asio::io_context& loop_;
   const NodeAddress address_;

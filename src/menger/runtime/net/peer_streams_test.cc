@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 #include <latch>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -383,6 +386,25 @@ TEST(PeerStreamsTest, AServiceThatGoesTellsItsOwners) {
     ASSERT_NE(owner.WaitStream(), nullptr);
   }
   const auto why = owner.WaitEnded();
+  ASSERT_TRUE(why);
+  EXPECT_EQ(why->code(), ErrorCode::kCancelled);
+}
+
+// A listener whose queue is full answers nobody, as a host that is cut off. The system tries on for
+// two minutes.
+TEST(PeerStreamsTest, AServiceGoesAlsoWhileNobodyAnswersIt) {
+  const ListeningTcpSocket full(kAnyPort);
+  ASSERT_EQ(listen(full.descriptor().get(), 0), 0);
+  const RawEnd first(full.address());
+  RecordingOwner owner;
+  PeerStreamOptions options = OptionsOfNode(2);
+  options.connect_max = kStreamPatience;
+  auto service = std::make_unique<PeerStreams>(options);
+  for (int i = 0; i < 3; ++i) service->Connect(full.address(), PeerLane::kControl, owner);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // So that it tries.
+  std::future<void> gone = std::async(std::launch::async, [&service] { service.reset(); });
+  EXPECT_EQ(gone.wait_for(kStreamPatience), std::future_status::ready);
+  const auto why = owner.WaitFailed();
   ASSERT_TRUE(why);
   EXPECT_EQ(why->code(), ErrorCode::kCancelled);
 }
