@@ -296,7 +296,7 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
       ->check(CheckNotEmpty);
   command
       ->add_option("--name", arguments->name,
-                   "What people call it, 100 letters at most, no blanks; no other node may have it")
+                   "What people call it, 100 letters at most; no other node may have it")
       ->check(CheckNotEmpty);
   command->add_option("--cpus", arguments->cpus, "CPUs that calls may have; default: all")
       ->check(CheckAmount);

@@ -324,5 +324,25 @@ TEST_F(ClusterTest, WrongTokensAndAddressesAreNamed) {
   }
 }
 
+TEST_F(ClusterTest, NamesThatCannotBeHadAreNamedWithTheReason) {
+  ClusterNodeOptions options = NodeOptions(head_->address(), 1);
+  options.runtime.join_seconds = 0.5;
+  const auto why = [&options](const std::string& name) -> std::string {
+    options.name = name;
+    try {
+      const ClusterNode node(options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  options.name = "a name";
+  const ClusterNode named(options);
+  EXPECT_EQ(why("a name"), "there is a node 'a name' in the cluster already");
+  EXPECT_EQ(why("two\nlines"), "'two\nlines' is no name of a node: it has a control character");
+  EXPECT_THAT(why(std::string(101, 'x')), testing::HasSubstr("it has more than 100 bytes"));
+  EXPECT_EQ(why(std::string(100, 'x')), "");
+}
+
 }  // namespace
 }  // namespace menger

@@ -18,12 +18,13 @@ const char* NameOf(NodeRecord::State state) {
 }  // namespace
 
 void CheckNodeName(std::string_view name) {
-  const bool visible = std::ranges::all_of(
-      name, [](char letter) { return static_cast<unsigned char>(letter) > ' ' && letter != 0x7f; });
-  if (name.size() <= kNameBytesMax && visible) return;
-  throw InvalidArgument("'{}' is no name of a node: it has {}", Resources::Shown(name),
-                        visible ? fmt::format("more than {} bytes", kNameBytesMax)
-                                : "a blank or a control character");
+  const bool in_a_line = std::ranges::all_of(name, [](char letter) {
+    return static_cast<unsigned char>(letter) >= ' ' && letter != 0x7f;
+  });
+  if (name.size() <= kNameBytesMax && in_a_line) return;
+  throw InvalidArgument(
+      "'{}' is no name of a node: it has {}", Resources::Shown(name),
+      in_a_line ? fmt::format("more than {} bytes", kNameBytesMax) : "a control character");
 }
 
 std::string KeyOf(const NodeId& id) { return ToString(id); }
