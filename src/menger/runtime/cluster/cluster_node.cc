@@ -377,8 +377,7 @@ void ClusterNode::State::NoteEnd(const NodeLife& node, const std::string& cause,
 bool ClusterNode::State::Found(const NodeLife& node) {
   for (const NodeRecord& member : loop_->Nodes()) {
     if (LifeOf(member) != node) continue;
-    LogInfo("{} {} can be reached again", member.job != 0 ? "program" : "node",
-            ToString(node.node));
+    LogInfo("{} {} is reached again", member.job != 0 ? "program" : "node", ToString(node.node));
     ended_.Forget(node);
     Meet(member);
     return true;
@@ -416,11 +415,13 @@ bool ClusterNode::State::IsMember(const NodeLife& life) const {
 
 void ClusterNode::State::Over(NodeLease::End end) {
   const std::string why = WhyOver(end);
+  LogWarning("this process is no longer one of the cluster: {}", why);
   for (const NodeRecord& other : loop_->Nodes()) {
     if (other.id == record_.id) continue;
-    node_streams_->Forget(LifeOf(other));
-    Gone(LifeOf(other), "cut off",
-         fmt::format("this node's own life in the cluster is over: {}", why));
+    const NodeLife life = LifeOf(other);  // It lives on, as far as is known here.
+    node_streams_->Forget(life);
+    node_->HearOfEnd(life, fmt::format("this process's own life in the cluster is over: {}", why));
+    ended_.Note(life, "cut off", {});
   }
   node_->CutOff(fmt::format("this process is no longer one of the cluster: {}", why));
   if (options_.on_over) options_.on_over(why);
