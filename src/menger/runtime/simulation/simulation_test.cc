@@ -113,7 +113,7 @@ TEST(SimulationTest, RandomSchedulesGiveWhatTheProgramSays) { RunSeeds(1, kSched
 // MENGER_SIMULATION_SCHEDULES=n runs so many.
 TEST(SimulationTest, SlowManySchedules) {
   const char* const schedules = std::getenv("MENGER_SIMULATION_SCHEDULES");
-  RunSeeds(1'000'000, schedules != nullptr ? std::stoull(schedules) : 20'000);
+  RunSeeds(1'000'000, schedules != nullptr ? std::stoull(schedules) : 10'000);
 }
 
 }  // namespace
