@@ -48,6 +48,12 @@ bool IsForeign(const SchedulingClass& scheduling) {
   return true;
 }
 
+void LookWhatIsHere(const auto& classes, const Group& group) {
+  for (const auto& scheduling : classes) {
+    if (scheduling->group == &group) scheduling->foreign = IsForeign(*scheduling);
+  }
+}
+
 void CheckBundle(const Group& group, const Resources& need, int bundle) {
   if (bundle < 0) {
     const auto has = [&need](const Resources& one) { return one.Contains(need); };
@@ -72,9 +78,7 @@ bool Scheduler::SetAside(const Group& group) {
   const Resources inside = AllWithin(group);
   total_.Add(inside);
   available_.Add(inside);
-  for (const auto& scheduling : classes_) {
-    if (scheduling->group == &group) scheduling->foreign = IsForeign(*scheduling);
-  }
+  LookWhatIsHere(classes_, group);
   return true;
 }
 
@@ -89,9 +93,7 @@ bool Scheduler::SetAside(Group& group, const std::vector<std::size_t>& bundles) 
     group.places[bundle] = 0;
   }
   group.total.Add(wanted);
-  for (const auto& scheduling : classes_) {
-    if (scheduling->group == &group) scheduling->foreign = IsForeign(*scheduling);
-  }
+  LookWhatIsHere(classes_, group);
   return true;
 }
 
