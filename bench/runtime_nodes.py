@@ -3,7 +3,8 @@
 
     bench/runtime_nodes.py [--parts latency calls bytes broadcast locality rows] [--rows TEXT...] [--seconds S] [--without-ray]
 
-Nodes are `menger node` processes on loopback, without TLS; the driver brings no CPUs. `latency`: a call to a worker that sleeps, on
+Nodes are `menger node` processes on loopback, without TLS, each at an address of its own; the driver brings no CPUs, and is at the
+head's. `latency`: a call to a worker that sleeps, on
 another node, beside an echo of a bare socket and such a call on one machine. `calls`: empty ones over 1 to 8 nodes. `bytes`: values
 that another node has or wants, beside iperf3 (Debian's package) if it is there. `broadcast`: 100 MB to 64 workers of 8 nodes.
 `locality`: what it wins that calls go to where their arguments lie. `rows`: `ray microbenchmark` on two nodes of one CPU.
@@ -24,10 +25,13 @@ PATIENCE_S = 30
 
 
 class Cluster:
-    """`menger node` processes of this machine, node i with the resource n<i>; the environment names the head meanwhile."""
+    """`menger node` processes of this machine, node i with the resource n<i>; the environment names the head meanwhile.
 
-    def __init__(self, nodes, cpus, store_bytes=STORE_BYTES):
-        self.cpus, self.store_bytes, self.processes = cpus, store_bytes, {}
+    Each has an address of its own, as if it were on a machine of its own, unless they are `beside` each other.
+    """
+
+    def __init__(self, nodes, cpus, store_bytes=STORE_BYTES, beside=False):
+        self.cpus, self.store_bytes, self.beside, self.processes = cpus, store_bytes, beside, {}
         try:
             self.address = self.start(1, "--head", "--listen", "127.0.0.1:0")
             if not self.address:
@@ -54,7 +58,7 @@ class Cluster:
         return process.stdout.readline().strip()
 
     def join(self, number):
-        self.start(number, "--join", self.address)
+        self.start(number, "--join", self.address, "--listen", f"127.0.0.{1 if self.beside else number}:0")
 
     def kill(self, number):
         process = self.processes.pop(number)
@@ -89,8 +93,8 @@ class Cluster:
                 process.kill()
 
 
-def ours(part, options, nodes, cpus):
-    with Cluster(nodes, cpus):
+def ours(part, options, nodes, cpus, beside=False):
+    with Cluster(nodes, cpus, beside=beside):
         command = [measure.BUILD / "bench" / "bench_runtime_nodes", "--part", part, "--nodes", nodes, "--workers", cpus]
         return measure.run([*command, "--seconds", options.seconds], limit_s=300).results
 
@@ -113,10 +117,11 @@ def calls(options):
 
 def gigabytes(options):
     bare = iperf(options)
-    rows = ours("bytes", options, nodes=2, cpus=2)
-    show(["bytes", "brought to the driver, GB/s", "brought to another node's worker", "iperf3 -P1", "driver / iperf3"],
-         [[measure.short(row["bytes"]), row["get_gb_s"], row["take_gb_s"], bare or "-", measure.ratio(row["get_gb_s"], bare)]
-          for row in rows])  # fmt: skip
+    ways = [("another machine", False), ("the same machine", True)]
+    rows = [(way, row) for way, beside in ways for row in ours("bytes", options, nodes=2, cpus=2, beside=beside)]
+    show(["from", "bytes", "had by the driver, GB/s", "by another node's worker", "iperf3 -P1", "driver / iperf3"],
+         [[way, measure.short(row["bytes"]), row["get_gb_s"], row["take_gb_s"], bare or "-",
+           measure.ratio(row["get_gb_s"], bare)] for way, row in rows])  # fmt: skip
 
 
 def iperf(options):

@@ -85,6 +85,28 @@ void CheckExtent(std::size_t offset, std::size_t bytes, std::size_t size) {
 
 }  // namespace
 
+SegmentPlace PlaceOfSegment(int descriptor) {
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0) {
+    throw InvalidArgument("descriptor {} is not open", descriptor);
+  }
+  return {.process = static_cast<std::uint32_t>(getpid()),
+          .descriptor = static_cast<std::uint32_t>(descriptor),
+          .device = status.st_dev,
+          .inode = status.st_ino};
+}
+
+// Looked at before it is opened: what opening does to other files is unknown.
+FileDescriptor OpenSegment(const SegmentPlace& place) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", place.process, place.descriptor);
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_dev != place.device || status.st_ino != place.inode) {
+    throw Unavailable("{} is not the segment that was meant", path);
+  }
+  return OpenForReading(path);
+}
+
 WritableSegment::WritableSegment(const std::string& label, std::size_t bytes)
     : WritableSegment(MakeSealed(label, bytes)) {}
 

@@ -19,6 +19,19 @@ namespace menger {
 //
 // An extent below is a range of bytes; one beyond the end is InvalidArgument. Any thread.
 
+// By which other processes of the machine that are the same user's find a segment: a descriptor
+// that a process has of it, and which file that is. It means nothing on another machine, or where
+// processes have other numbers (in another container).
+struct SegmentPlace {
+  std::uint32_t process = 0;  // 0: none.
+  std::uint32_t descriptor = 0;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+};
+SegmentPlace PlaceOfSegment(int descriptor);  // Of this process.
+// It cannot be mapped for writing. Throws Unavailable if there is no such segment.
+FileDescriptor OpenSegment(const SegmentPlace& place);
+
 // The end of the process that writes.
 class WritableSegment {
  public:

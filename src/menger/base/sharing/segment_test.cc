@@ -48,6 +48,34 @@ TEST(SegmentTest, AnotherProcessWritesByTheWritersDescriptor) {
   EXPECT_EQ(reader.bytes()[3], std::byte{9});
 }
 
+TEST(SegmentTest, AnotherProcessFindsItByItsPlace) {
+  WritableSegment writer("segment_test", kMiB);
+  writer.bytes()[3] = std::byte{9};
+  const SegmentPlace place = PlaceOfSegment(writer.descriptor());
+  const pid_t child = fork();
+  if (child == 0) {
+    SegmentPlace other = place;
+    ++other.inode;
+    int failures = 0;
+    for (const SegmentPlace& at : {place, other}) {
+      try {
+        const FileDescriptor file = OpenSegment(at);
+        const bool writable =
+            mmap(nullptr, kMiB, PROT_WRITE, MAP_SHARED, file.get(), 0) != MAP_FAILED;
+        failures += writable || ReadableSegment(file).bytes()[3] != std::byte{9} ? 10 : 0;
+      } catch (const Error& error) {
+        failures += error.code() == ErrorCode::kUnavailable ? 1 : 10;
+      }
+    }
+    _exit(failures);
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 1);  // Of the one that is not the file that was meant.
+  EXPECT_THROW(OpenSegment({}), Error);
+}
+
 TEST(SegmentTest, ItsSizeIsFixedAndItsReadersCannotMapItForWriting) {
   const WritableSegment writer("segment_test", kMiB);
   EXPECT_NE(ftruncate(writer.descriptor(), 0), 0);

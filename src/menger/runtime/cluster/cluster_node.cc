@@ -388,7 +388,7 @@ bool ClusterNode::State::Found(const NodeLife& node) {
 void ClusterNode::State::Meet(const NodeRecord& other) {
   const NodeLife life = LifeOf(other);
   // Drivers have nothing for each other but references.
-  node_->Meet(life, other.resources, other.job);
+  node_->Meet(life, other.resources, other.job, AreBeside(other, record_));
   node_streams_->Meet(life, other.address, MonotonicNanoseconds());
   if (programs_ == nullptr || other.job == 0) return;
   programs_->Drop(life);  // Of a meeting before.

@@ -27,6 +27,13 @@ void CheckNodeName(std::string_view name) {
       in_a_line ? fmt::format("more than {} bytes", kNameBytesMax) : "a control character");
 }
 
+bool AreBeside(const NodeRecord& one, const NodeRecord& other) {
+  const auto host = [](const NodeRecord& record) {
+    return std::string_view(record.address).substr(0, record.address.rfind(':'));
+  };
+  return host(one) == host(other);
+}
+
 std::string KeyOf(const NodeId& id) { return ToString(id); }
 
 std::string ToJson(const std::vector<NodeRecord>& nodes) {

@@ -33,6 +33,9 @@ struct NodeRecord {
 // "" for none; else what fits into a line, and into the control store. Throws InvalidArgument.
 void CheckNodeName(std::string_view name);
 
+// Whether both live on one machine, as far as their addresses tell.
+bool AreBeside(const NodeRecord& one, const NodeRecord& other);
+
 std::string KeyOf(const NodeId& id);
 
 std::string Encode(const NodeRecord& record);

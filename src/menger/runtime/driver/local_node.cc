@@ -80,13 +80,20 @@ LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Place> place)
       store_(StoreBytes(options)),
       losses_([this](std::string_view line) { Warn(line); }),
       bell_memory_(AllocateSharedMemory("menger-bell", sizeof(NodeBell))),
-      spiller_(std::make_unique<Spiller>(
-          Spiller::Options{
-              .folder = options.spill_folder,
-              .bytes_max = options.spill_bytes_max,
-              .segment = kDriverSegment,
-              .comes_free = [this] { return neighbours_ != nullptr && neighbours_->is_sending(); }},
-          store_, machine_, [this] { bell().Ring(); })),
+      spiller_(std::make_unique<Spiller>(Spiller::Options{.folder = options.spill_folder,
+                                                          .bytes_max = options.spill_bytes_max,
+                                                          .segment = kDriverSegment,
+                                                          .comes_free =
+                                                              [this] {
+                                                                return neighbours_ != nullptr &&
+                                                                       neighbours_->holds_values();
+                                                              },
+                                                          .need_room =
+                                                              [this](std::uint64_t bytes) {
+                                                                if (neighbours_ != nullptr)
+                                                                  neighbours_->ShowLess(bytes);
+                                                              }},
+                                         store_, machine_, [this] { bell().Ring(); })),
       place_(std::move(place)) {
   if (options.isolation == Isolation::kThread) {
     team_ = std::make_unique<ThreadTeam>(*this, machine_);

@@ -116,7 +116,8 @@ class LocalNode final : public Client, private NodeEffects {
   // ---- Other nodes. Any thread.
   // `job`: of a node whose calls' workers run a program of their own, which SetProgram names, or
   // CannotServe says why it cannot be had; 0: they run what this node's do.
-  void Meet(const NodeLife& node, const Resources& total, std::uint64_t job = 0);
+  void Meet(const NodeLife& node, const Resources& total, std::uint64_t job = 0,
+            bool beside = false);
   bool HasMet(const NodeLife& node);
   // Who owns what others have spoken of, and was not met: it is to be met, or HearOfEnd called.
   std::vector<NodeLife> Strangers();

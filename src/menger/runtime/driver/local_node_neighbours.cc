@@ -10,7 +10,7 @@ namespace menger {
 
 void LocalNode::ServeNeighbours() {
   for (bool any = true; any;) {
-    any = neighbours_->Work() || !asks_again_.empty();
+    any = neighbours_->Work(MonotonicNanoseconds()) || !asks_again_.empty();
     any |= spiller_->has_work() && spiller_->Work();
     for (const auto& [watch, id] : std::exchange(asks_again_, {})) {
       Object* const object = machine_.objects().Find(id);
@@ -32,9 +32,9 @@ void LocalNode::TellNeighbours(FunctionRef<void(Neighbours&)> tell) {
   RunMachine();
 }
 
-void LocalNode::Meet(const NodeLife& node, const Resources& total, std::uint64_t job) {
+void LocalNode::Meet(const NodeLife& node, const Resources& total, std::uint64_t job, bool beside) {
   TellNeighbours([&](Neighbours& neighbours) {
-    Peer* const peer = neighbours.Meet(node, total);
+    Peer* const peer = neighbours.Meet(node, total, beside);
     if (peer != nullptr && job != 0) machine_.AwaitProgram(*peer);
   });
 }

@@ -100,6 +100,7 @@ NodeStatus LocalNode::Status() {
       status.calls_for_others = traffic.calls;
       status.pulled_bytes = traffic.pulled_bytes;
       status.served_bytes = traffic.served_bytes;
+      status.shown_bytes = traffic.shown_bytes;
     }
     for (NodeStatus::WorkerStatus& worker : status.workers) {
       worker.process = team_->ProcessOf(worker.index);

@@ -1,5 +1,7 @@
 #include "menger/runtime/driver/neighbours.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -27,7 +29,7 @@ bool EndsCall(std::span<const std::byte> message) {
 
 // ---- Who is there.
 
-Peer* Neighbours::Meet(const NodeLife& node, const Resources& total) {
+Peer* Neighbours::Meet(const NodeLife& node, const Resources& total, bool beside) {
   if (Find(node) != nullptr) return nullptr;
   Peer& peer = machine_.AddPeer(node.node, node.epoch, total);
   // An earlier life of it is over with that.
@@ -37,7 +39,8 @@ Peer* Neighbours::Meet(const NodeLife& node, const Resources& total) {
       peer.index, Neighbour{.life = node,
                             .peer = peer.index,
                             .control = Link(own_.epoch, node.epoch, kNeverResend),
-                            .bulk = Link(own_.epoch, node.epoch, kNeverResend, kBulkWindowBytes)});
+                            .bulk = Link(own_.epoch, node.epoch, kNeverResend, kBulkWindowBytes),
+                            .shows = beside});
   return &peer;
 }
 
@@ -49,6 +52,7 @@ void Neighbours::HearOfEnd(const NodeLife& node, const std::string& why) {
   const auto gone = neighbours_.extract(index);
   machine_.PeerDied(*machine_.FindPeer(index),
                     {.kind = FailureKind::kNodeDied, .code = ErrorCode::kUnavailable, .text = why});
+  shown_.PeerGone(index);
   const std::vector<Coming> coming = std::exchange(coming_, {});
   for (const Coming& one : coming) {
     const bool orphan = one.owner == node;
@@ -61,6 +65,7 @@ void Neighbours::HearOfEnd(const NodeLife& node, const std::string& why) {
 }
 
 void Neighbours::SayFarewell() {
+  shown_.SayFarewell();
   for (const auto& [index, neighbour] : neighbours_) {
     Send(index, {.kind = NodeLetter::Kind::kLeave});
   }
@@ -148,10 +153,16 @@ void Neighbours::Take(Neighbour& from, NodeLetter& letter) {
     case NodeLetter::Kind::kReturned:
       return TakeFromWorker(from, letter);
     case NodeLetter::Kind::kSend:
-      return SendValue(from, letter);
+      return SendValue(from, std::move(letter));
     case NodeLetter::Kind::kPart:
     case NodeLetter::Kind::kNone:
       return TakePart(letter);
+    case NodeLetter::Kind::kShown:
+      return TakeShown(from, letter);
+    case NodeLetter::Kind::kSeen:
+      return shown_.Seen(from.peer, letter.name);
+    case NodeLetter::Kind::kShowLess:
+      return shown_.NeedLess(from.peer, letter.name);
     case NodeLetter::Kind::kLeave:
       throw Unavailable("it has left the cluster");
     case NodeLetter::Kind::kLines:
@@ -290,20 +301,29 @@ void Neighbours::TakeLines(Neighbour& from, NodeLetter& letter) {
 // ---- Values.
 
 void Neighbours::Pull(const PullOrder& order) {
-  Coming coming{.owner = own_, .pull = order.pull, .name = order.name};
+  Coming coming{.owner = own_, .pull = order.pull, .name = order.name, .bytes = order.bytes};
   if (order.owner != nullptr) coming.owner = {order.owner->node, order.owner->epoch};
   if (!order.here) {
     const Peer& source = order.source != nullptr ? *order.source : *order.owner;
     coming.source = source.index;
   }
-  SharedExtent extent;
-  if (store_.Allocate(segment_, order.bytes, extent)) {
-    coming.extent = extent;
-    Begin(coming_.emplace_back(coming));
-    return;
-  }
   coming_.push_back(coming);
-  hooks_.ask_room(segment_, order.bytes,
+  // What one who leaves has is to be here when he is gone.
+  const Neighbour* const source = Find(coming.source);
+  if (source == nullptr || !source->shows || machine_.FindPeer(coming.source)->leaves) {
+    return AskRoom(coming_.back());
+  }
+  AskFor(coming, static_cast<std::uint32_t>(getpid()));
+}
+
+// It comes once there is some.
+void Neighbours::AskRoom(Coming& coming) {
+  SharedExtent extent;
+  if (store_.Allocate(segment_, coming.bytes, extent)) {
+    coming.extent = extent;
+    return Begin(coming);
+  }
+  hooks_.ask_room(segment_, coming.bytes,
                   [this, owner = coming.owner, pull = coming.pull](const SharedExtent* room,
                                                                    const TaskFailure* refusal) {
                     HasRoom(owner, pull, room, refusal);
@@ -333,11 +353,37 @@ void Neighbours::HasRoom(const NodeLife& owner, std::uint64_t pull, const Shared
 // There is room for it.
 void Neighbours::Begin(const Coming& coming) {
   if (coming.source == 0) return here_already_.push_back(coming);
+  AskFor(coming, 0);
+}
+
+void Neighbours::AskFor(const Coming& coming, std::uint32_t process) {
   Send(coming.source, {.kind = NodeLetter::Kind::kSend,
                        .owner = coming.owner.node,
                        .epoch = coming.owner.epoch,
                        .pull = coming.pull,
-                       .name = coming.name});
+                       .name = coming.name,
+                       .process = process});
+}
+
+// Where it lies; or it is to come as others do.
+void Neighbours::TakeShown(Neighbour& from, const NodeLetter& letter) {
+  const auto coming = FindComing({letter.owner, letter.epoch}, letter.pull);
+  const bool shown = letter.shown.process != 0;
+  if (coming != coming_.end() && shown && letter.total == coming->bytes) {
+    try {
+      coming->extent = shown_.See(from.peer, letter);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kDataLoss) throw;
+      from.shows = false;
+    }
+  }
+  if (coming != coming_.end() && coming->extent) {
+    const Coming seen = *coming;
+    coming_.erase(coming);
+    return EndComing(seen, /*arrived=*/true);
+  }
+  if (shown) Send(from.peer, {.kind = NodeLetter::Kind::kSeen, .name = letter.name});
+  if (coming != coming_.end()) AskRoom(*coming);
 }
 
 Object* Neighbours::FindValue(const NodeLife& owner, std::uint64_t pull, std::uint64_t name) {
@@ -351,10 +397,15 @@ Object* Neighbours::FindValue(const NodeLife& owner, std::uint64_t pull, std::ui
   return here ? object : nullptr;
 }
 
-void Neighbours::SendValue(Neighbour& to, const NodeLetter& wish) {
-  NodeLetter letter = wish;
+void Neighbours::SendValue(Neighbour& to, NodeLetter letter) {
+  Object* const object = FindValue({letter.owner, letter.epoch}, letter.pull, letter.name);
+  if (letter.process != 0) {
+    if (object == nullptr || !shown_.Show(to.peer, *object, letter)) {
+      letter.kind = NodeLetter::Kind::kShown;
+    }
+    return Send(to.peer, std::move(letter));
+  }
   letter.kind = NodeLetter::Kind::kNone;
-  Object* const object = FindValue({wish.owner, wish.epoch}, wish.pull, wish.name);
   if (object == nullptr) return SendBulk(to.peer, std::move(letter));
   letter.kind = NodeLetter::Kind::kPart;
   std::span<const std::byte> rest = store_.Read(object->value.extent);
@@ -407,7 +458,9 @@ void Neighbours::TakePart(const NodeLetter& letter) {
 void Neighbours::EndComing(const Coming& coming, bool arrived) {
   Peer* const owner = machine_.FindPeer(PeerOf(coming.owner));
   const bool wanted = owner != nullptr || coming.owner == own_;
-  if (arrived && coming.source != 0) traffic_.pulled_bytes += coming.extent->bytes;
+  if (arrived && coming.source != 0) {
+    (coming.extent->is_shown() ? traffic_.shown_bytes : traffic_.pulled_bytes) += coming.bytes;
+  }
   if (arrived && wanted) {
     return machine_.Pulled(owner, coming.pull, ObjectValue::Shared(*coming.extent));
   }
@@ -415,7 +468,8 @@ void Neighbours::EndComing(const Coming& coming, bool arrived) {
   if (wanted) machine_.NotPulled(owner, coming.pull);
 }
 
-bool Neighbours::Work() {
+bool Neighbours::Work(std::int64_t now) {
+  shown_.Work(now);
   const std::vector<Coming> copies = std::exchange(here_already_, {});
   for (const Coming& copy : copies) CopyHere(copy);
   return !copies.empty();

@@ -12,6 +12,7 @@
 #include "menger/runtime/driver/borrowed_worker.h"
 #include "menger/runtime/driver/letter_box.h"
 #include "menger/runtime/driver/line_printer.h"
+#include "menger/runtime/driver/shown_values.h"
 #include "menger/runtime/driver/spiller.h"
 #include "menger/runtime/memory/value_store.h"
 #include "menger/runtime/net/handshake.h"
@@ -52,13 +53,17 @@ class Neighbours final : private LetterBox {
         machine_(machine),
         store_(store),
         hooks_(std::move(hooks)),
-        segment_(store.AddSegment()) {}
+        segment_(store.AddSegment()),
+        shown_(machine, store, segment_,
+               {.send = [this](PeerIndex to, NodeLetter letter) { Send(to, std::move(letter)); },
+                .ask_room = hooks_.ask_room}) {}
 
   const NodeLife& own() const { return own_; }
 
   // ---- Who is there.
-  // Null if it was met before.
-  Peer* Meet(const NodeLife& node, const Resources& total);
+  // Null if it was met before. Nodes `beside` each other live on one machine, as far as their
+  // addresses tell.
+  Peer* Meet(const NodeLife& node, const Resources& total, bool beside);
   // It is gone, or was before it was met.
   void HearOfEnd(const NodeLife& node, const std::string& why);
   // Null for one that is not there.
@@ -87,20 +92,21 @@ class Neighbours final : private LetterBox {
   // Whoever has lent workers shall tell what they have printed until now.
   void AskForLines();
   bool AwaitsLines() const;  // Some have not.
-  // What this node has done for others, and brought of their values.
+  // What this node has done for others, and brought or was shown of their values.
   struct Traffic {
     std::uint64_t calls = 0;
     std::uint64_t pulled_bytes = 0;
     std::uint64_t served_bytes = 0;
+    std::uint64_t shown_bytes = 0;
   };
   const Traffic& traffic() const { return traffic_; }
 
   // What could not be done from within the machine. True if it was told something.
-  bool Work();
-  // Values that are being sent stay where they lie: is_sending. Those that were need not any
-  // longer.
+  bool Work(std::int64_t now);
+  // Values that are being sent or shown stay where they lie. Those that were need not any longer.
   void ForgetSent();
-  bool is_sending() const { return !going_.empty(); }
+  bool holds_values() const { return !going_.empty() || shown_.shows_any(); }
+  void ShowLess(std::uint64_t bytes) { shown_.ShowLess(bytes); }
 
  private:
   struct Neighbour {
@@ -111,6 +117,7 @@ class Neighbours final : private LetterBox {
     std::map<LoanNumber, std::unique_ptr<BorrowedWorker>> borrowed;
     bool has_lent = false;
     bool owes_lines = false;  // AskForLines.
+    bool shows = false;       // What lies there may be seen from here.
   };
   // A value on its way here: whose, and as which pull of its owner. It is asked for once there is
   // room for it.
@@ -119,6 +126,7 @@ class Neighbours final : private LetterBox {
     std::uint64_t pull = 0;
     PeerIndex source = 0;  // 0: this node, where it is to be copied.
     std::uint64_t name = 0;
+    std::uint64_t bytes = 0;
     std::optional<SharedExtent> extent;
     std::uint64_t filled = 0;
   };
@@ -139,10 +147,13 @@ class Neighbours final : private LetterBox {
   void TakeLines(Neighbour& from, NodeLetter& letter);
 
   Object* FindValue(const NodeLife& owner, std::uint64_t pull, std::uint64_t name);
-  void SendValue(Neighbour& to, const NodeLetter& wish);
+  void SendValue(Neighbour& to, NodeLetter letter);
+  void TakeShown(Neighbour& from, const NodeLetter& letter);
   std::shared_ptr<const void> Keep(Object& object);
   void TakePart(const NodeLetter& letter);
   ComingPlace FindComing(const NodeLife& owner, std::uint64_t pull);
+  void AskRoom(Coming& coming);
+  void AskFor(const Coming& coming, std::uint32_t process);
   void HasRoom(const NodeLife& owner, std::uint64_t pull, const SharedExtent* extent,
                const TaskFailure* refusal);
   void Begin(const Coming& coming);
@@ -154,6 +165,7 @@ class Neighbours final : private LetterBox {
   ValueStore& store_;
   const Hooks hooks_;
   const std::uint32_t segment_;  // Where values come to.
+  ShownValues shown_;
   std::map<PeerIndex, Neighbour> neighbours_;
   std::vector<Coming> coming_;
   // Values that are sent: pinned, one a wish. Links and streams share each for as long as they have

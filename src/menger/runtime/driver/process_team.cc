@@ -345,9 +345,7 @@ std::uint32_t ProcessTeam::SegmentOf(Member& member) {
 void ProcessTeam::SendSegment(WorkerIndex index, std::uint32_t segment) {
   Member& member = members_.at(index);
   if (segment == member.segment) return;
-  if (member.has_segment.size() <= segment) member.has_segment.resize(segment + 1);
-  if (member.has_segment[segment]) return;
-  member.has_segment[segment] = true;
+  if (!member.has_segment.insert(segment).second) return;
   Hand(member, {.kind = Handing::Kind::kSegment, .segment = segment});
 }
 
@@ -384,18 +382,18 @@ bool ProcessTeam::TrySend(Member& member, const Handing& handing) {
     channel.CloseDescriptor();
     return true;
   }
-  const WritableSegment& segment = store_.segment(handing.segment);
+  if (!store_.HasSegment(handing.segment)) return true;  // Nothing is there to be read any longer.
   const bool own = handing.kind == Handing::Kind::kOwnSegment;
   FileDescriptor readable;
   if (!own) {
     try {
-      readable = segment.OpenReadOnly();
+      readable = store_.OpenReadOnly(handing.segment);
     } catch (const Error&) {
       return false;  // There may be no descriptor now.
     }
   }
   const SegmentHanding message{.segment = handing.segment, .own = own ? 1U : 0U};
-  const int descriptors[] = {own ? segment.descriptor() : readable.get()};
+  const int descriptors[] = {own ? store_.descriptor(handing.segment) : readable.get()};
   return TrySendDescriptors(control, std::as_bytes(std::span(&message, 1)), descriptors);
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -80,11 +81,11 @@ class ProcessTeam final : public TeamOfWorkers, private WorkerOwner {
   struct Member {
     ProgramIndex program = kOwnProgram;
     TaskId job;
-    std::optional<std::uint32_t> place;    // Of its flag.
-    std::unique_ptr<ProcessWorker> host;   // None if the process could not be started.
-    std::optional<std::uint32_t> segment;  // That it writes, once it has needed one.
-    std::vector<bool> has_segment;         // By segment: it was sent, or waits to be.
-    std::deque<Handing> unsent;            // In order; at most one a segment.
+    std::optional<std::uint32_t> place;             // Of its flag.
+    std::unique_ptr<ProcessWorker> host;            // None if the process could not be started.
+    std::optional<std::uint32_t> segment;           // That it writes, once it has needed one.
+    std::unordered_set<std::uint32_t> has_segment;  // Was sent, or waits to be.
+    std::deque<Handing> unsent;                     // In order; at most one a segment.
   };
   // Another node's program, and the starts that failed one after the other.
   struct Guest {

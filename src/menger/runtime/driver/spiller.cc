@@ -107,7 +107,10 @@ bool Spiller::MakeRoom(const WaitingRequest& request) {
   const std::uint64_t ahead = std::min(store_.bytes_max() / kAheadShare, kAheadBytesMax);
   while (spill) {
     Object* const object = machine_.objects().LeastRecentlyRead();
-    if (object == nullptr) break;
+    if (object == nullptr) {
+      if (coming_bytes_ == 0 && options_.need_room) options_.need_room(request.bytes);
+      break;
+    }
     if (object->value.spilled_at != 0) {
       MoveToDisk(*object, object->value.spilled_at);
       at_once = true;

@@ -35,6 +35,8 @@ class Spiller {
     std::uint32_t segment = 0;  // Where values come back to.
     // Whether some that cannot go to the disk now will be able to soon; none: they will not.
     std::function<bool()> comes_free;
+    // So many bytes are wanted, and nothing is left that could go to the disk now.
+    std::function<void(std::uint64_t bytes)> need_room;
   };
   // `wake` is called by the thread when there is something to do for Work.
   Spiller(Options options, ValueStore& store, NodeMachine& machine, std::function<void()> wake);

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -15,87 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "menger/runtime/driver/local_node.h"
+#include "menger/runtime/driver/two_nodes_testing.h"
 #include "menger/runtime/runtime.h"
 
-// Nodes of one process with workers of their own, and a wire between them.
 namespace menger {
 namespace {
 
 constexpr std::chrono::seconds kPatience(60);
-
-NodeLife LifeOf(std::uint64_t number) { return {NodeId{Id{.high = 1, .low = number}}, 1}; }
-
-// Two nodes that know each other. The first has the driver, and "far" only the second. The options
-// are of both, but for the second's store, which is as large as it likes.
-class TwoNodes {
- public:
-  explicit TwoNodes(RuntimeOptions options = {.workers = 1}) {
-    options.job = 77;
-    options.isolation = Isolation::kProcess;
-    near_ = New(options, 0);
-    options.resources.Set("cpu", 2);
-    options.resources.Set("far", 2);
-    options.workers = 2;
-    options.store_bytes_max = 0;
-    far_ = New(options, 1);
-    wire_ = Thread({.name = "wire"}, [this] { Carry(); });
-    Resources far;
-    far.Set("cpu", 2);
-    far.Set("far", 2);
-    near_->Meet(LifeOf(1), far);
-    far_->Meet(LifeOf(0), Resources(1, 0));
-  }
-  ~TwoNodes() {
-    {
-      const std::lock_guard lock(mutex_);
-      ended_ = true;
-    }
-    changed_.notify_all();
-    wire_.Join();  // A node that has ended is told nothing any longer.
-    near_->End();
-    far_->End();
-  }
-  LocalNode& near() { return *near_; }
-  LocalNode& far() { return *far_; }
-
- private:
-  struct Parcel {
-    std::uint64_t from = 0;
-    std::vector<Neighbours::Flying> packets;
-  };
-
-  LocalNode* New(const RuntimeOptions& options, std::uint64_t number) {
-    return new LocalNode(
-        options, LocalNode::Place{.own = LifeOf(number),
-                                  .post = [this, number](std::vector<Neighbours::Flying> packets) {
-                                    const std::lock_guard lock(mutex_);
-                                    parcels_.push_back({number, std::move(packets)});
-                                    changed_.notify_all();
-                                  }});
-  }
-  void Carry() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return ended_ || !parcels_.empty(); });
-      if (ended_) return;
-      Parcel parcel = std::move(parcels_.front());
-      parcels_.pop_front();
-      lock.unlock();
-      for (Neighbours::Flying& flying : parcel.packets) flying.node = LifeOf(parcel.from);
-      (parcel.from == 0 ? *far_ : *near_).Arrive(std::move(parcel.packets));
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Parcel> parcels_;
-  bool ended_ = false;
-  LocalNode* near_ = nullptr;
-  LocalNode* far_ = nullptr;
-  Thread wire_;
-};
 
 int Square(int x) { return x * x; }
 std::vector<double> Ramp(int size) {
@@ -179,8 +104,8 @@ TEST(TwoNodesTest, SoDoManyAndTheirNestedCallsComeHome) {
   EXPECT_EQ(runtime.Get(runtime.CallWith<Nested>(Far(), 5), kPatience), 26);
 }
 
-TEST(TwoNodesTest, LargerValuesGoBothWays) {
-  TwoNodes nodes;
+void GoBothWays(TwoNodes::Options way) {
+  TwoNodes nodes({.workers = 1}, std::move(way));
   Runtime runtime(nodes.near());
   const auto there = runtime.CallWith<Ramp>(Far(), 400'000);
   const auto sum = runtime.CallWith<Sum>(Far(), there);
@@ -190,6 +115,9 @@ TEST(TwoNodesTest, LargerValuesGoBothWays) {
   const auto here = runtime.Put(Ramp(300'000));
   EXPECT_EQ(runtime.Get(runtime.CallWith<Sum>(Far(), here), kPatience), 300'000. * 299'999 / 2);
 }
+
+TEST(TwoNodesTest, LargerValuesGoBothWays) { GoBothWays({}); }
+TEST(TwoNodesTest, LargerValuesAreShownBothWays) { GoBothWays({.beside = true}); }
 
 TEST(TwoNodesTest, WhatComesFromThereSendsOthersToTheDisk) {
   TwoNodes nodes({.workers = 1, .store_bytes_max = 8 << 20});

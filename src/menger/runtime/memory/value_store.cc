@@ -76,6 +76,7 @@ std::uint64_t ValueStore::bytes_granted() const {
 }
 
 void ValueStore::Free(const SharedExtent& extent) {
+  if (extent.is_shown()) return on_shown_freed_(extent);
   const std::uint64_t allocated = Occupied(extent);
   segments_.at(extent.segment).extents->Free({extent.offset, allocated});
   used_ -= allocated;
@@ -116,6 +117,40 @@ void ValueStore::DropGrants(std::uint32_t number) {
 
 std::span<std::byte> ValueStore::Write(const SharedExtent& extent) {
   return segments_.at(extent.segment).memory->bytes().subspan(extent.offset, extent.bytes);
+}
+
+std::span<const std::byte> ValueStore::Read(const SharedExtent& extent) const {
+  const std::span<const std::byte> bytes = extent.is_shown()
+                                               ? shown_.at(extent.segment).memory->bytes()
+                                               : segments_.at(extent.segment).memory->bytes();
+  return bytes.subspan(extent.offset, extent.bytes);
+}
+
+FileDescriptor ValueStore::OpenReadOnly(std::uint32_t number) const {
+  const auto shown = shown_.find(number);
+  if (shown == shown_.end()) return segments_.at(number).memory->OpenReadOnly();
+  return OpenForReading(fmt::format("/proc/self/fd/{}", shown->second.file.get()));
+}
+
+// ---- Another node's memory.
+
+std::uint32_t ValueStore::AddShown(FileDescriptor file) {
+  auto memory = std::make_unique<ReadableSegment>(file);
+  shown_.emplace(++last_shown_, Shown{std::move(file), std::move(memory)});
+  return last_shown_;
+}
+
+void ValueStore::DropShown(std::uint32_t segment) { shown_.erase(segment); }
+
+SegmentPlace ValueStore::PlaceOf(std::uint32_t segment) const {
+  const auto shown = shown_.find(segment);
+  return PlaceOfSegment(shown != shown_.end() ? shown->second.file.get() : descriptor(segment));
+}
+
+std::uint64_t ValueStore::SegmentBytes(std::uint32_t segment) const {
+  const auto shown = shown_.find(segment);
+  return shown != shown_.end() ? shown->second.memory->size()
+                               : segments_.at(segment).memory->size();
 }
 
 TaskFailure ValueStore::Full(std::uint64_t bytes) const {

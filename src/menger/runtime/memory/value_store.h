@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -17,6 +18,8 @@ namespace menger {
 // of them are in use. The node alone allocates; a process writes in its own segment, where it was
 // given room, and everybody reads.
 //
+// Segments of other nodes of the machine are read likewise, and count for nothing here.
+//
 // Memory that was used once is used again, as long as all that the system has given does not exceed
 // `bytes_max`; then free memory elsewhere is given back.
 //
@@ -28,9 +31,13 @@ class ValueStore {
 
   // A segment for one more writer.
   std::uint32_t AddSegment();
-  const WritableSegment& segment(std::uint32_t number) const {
-    return *segments_.at(number).memory;
+  bool HasSegment(std::uint32_t number) const {
+    return number < segments_.size() || shown_.contains(number);
   }
+  // For its writer.
+  int descriptor(std::uint32_t number) const { return segments_.at(number).memory->descriptor(); }
+  // For those who read.
+  FileDescriptor OpenReadOnly(std::uint32_t number) const;
 
   // Room in a segment; false if the bytes in use would be more than the store may have.
   bool Allocate(std::uint32_t segment, std::uint64_t bytes, SharedExtent& extent);
@@ -45,7 +52,19 @@ class ValueStore {
   void DropGrants(std::uint32_t segment);
 
   std::span<std::byte> Write(const SharedExtent& extent);
-  std::span<const std::byte> Read(const SharedExtent& extent) { return Write(extent); }
+  std::span<const std::byte> Read(const SharedExtent& extent) const;
+
+  // ---- Another node's memory (SharedExtent::is_shown).
+  // Throws InvalidArgument for a file that is no segment, Unavailable where there are no addresses.
+  std::uint32_t AddShown(FileDescriptor file);
+  void DropShown(std::uint32_t segment);
+  // Where others find a segment: this store's own, or one that is shown.
+  SegmentPlace PlaceOf(std::uint32_t segment) const;
+  std::uint64_t SegmentBytes(std::uint32_t segment) const;
+  // Is told what of another's is freed.
+  void OnShownFreed(std::function<void(const SharedExtent& extent)> tell) {
+    on_shown_freed_ = std::move(tell);
+  }
 
   // Says that there is no room for so many bytes.
   TaskFailure Full(std::uint64_t bytes) const;
@@ -66,9 +85,17 @@ class ValueStore {
     std::map<std::uint64_t, std::uint64_t> granted;  // Bytes by offset.
   };
 
+  struct Shown {
+    FileDescriptor file;
+    std::unique_ptr<ReadableSegment> memory;
+  };
+
   const std::uint64_t bytes_max_;
   std::uint64_t used_ = 0;
   std::vector<Segment> segments_;
+  std::map<std::uint32_t, Shown> shown_;
+  std::uint32_t last_shown_ = SharedExtent::kShownSegments;
+  std::function<void(const SharedExtent& extent)> on_shown_freed_;
 };
 
 }  // namespace menger

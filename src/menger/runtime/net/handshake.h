@@ -48,7 +48,7 @@ struct NodeLife {
 // No I/O, no clock. Neither side needs a token, but both need the same.
 class Handshake {
  public:
-  static constexpr std::uint32_t kVersion = 2;
+  static constexpr std::uint32_t kVersion = 3;
 
   enum class Side : std::uint8_t { kConnector, kAcceptor };
   struct Options {

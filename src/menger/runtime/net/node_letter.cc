@@ -31,11 +31,26 @@ PrintedLine ReadLine(WireReader& reader) {
   return line;
 }
 
+// Which value it is about.
+void WriteWhich(WireWriter& writer, const NodeLetter& letter) {
+  writer.Add(letter.owner);
+  writer.Add(letter.epoch);
+  writer.Add(letter.pull);
+  writer.Add(letter.name);
+}
+
+void ReadWhich(WireReader& reader, NodeLetter& letter) {
+  static_cast<Id&>(letter.owner) = reader.TakeId("owner");
+  letter.epoch = reader.Take<std::uint64_t>("epoch");
+  letter.pull = reader.Take<std::uint64_t>("pull");
+  letter.name = reader.Take<std::uint64_t>("name");
+}
+
 }  // namespace
 
 void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
-  const auto& [kind, loan, lease, owner, epoch, pull, name, total, last, message, bytes, part,
-               lines] = letter;
+  const auto& [kind, loan, lease, owner, epoch, pull, name, total, last, process, shown, offset,
+               message, bytes, part, lines] = letter;
   writer.Add(static_cast<std::uint8_t>(kind));
   switch (kind) {
     case NodeLetter::Kind::kMessage:
@@ -50,13 +65,23 @@ void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
       writer.Add(loan);
       return writer.Add(lease);
     case NodeLetter::Kind::kSend:
+      WriteWhich(writer, letter);
+      return writer.Add(process);
     case NodeLetter::Kind::kPart:
     case NodeLetter::Kind::kNone:
-      writer.Add(owner);
-      writer.Add(epoch);
-      writer.Add(pull);
-      writer.Add(name);
+      WriteWhich(writer, letter);
       return writer.Add(total);
+    case NodeLetter::Kind::kShown:
+      WriteWhich(writer, letter);
+      writer.Add(total);
+      writer.Add(shown.process);
+      writer.Add(shown.descriptor);
+      writer.Add(shown.device);
+      writer.Add(shown.inode);
+      return writer.Add(offset);
+    case NodeLetter::Kind::kSeen:
+    case NodeLetter::Kind::kShowLess:
+      return writer.Add(name);
     case NodeLetter::Kind::kLines:
       writer.AddFlag(last);
       writer.Add(static_cast<std::uint32_t>(lines.size()));
@@ -69,7 +94,7 @@ void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
 }
 
 void ReadLetter(WireReader& reader, NodeLetter& letter) {
-  letter.kind = reader.TakeEnumerator(NodeLetter::Kind::kLinesWanted, "letter");
+  letter.kind = reader.TakeEnumerator(NodeLetter::Kind::kShowLess, "letter");
   switch (letter.kind) {
     case NodeLetter::Kind::kMessage:
       return ReadLetter(reader, letter.message);
@@ -85,14 +110,27 @@ void ReadLetter(WireReader& reader, NodeLetter& letter) {
       letter.lease = reader.Take<std::uint64_t>("lease");
       return;
     case NodeLetter::Kind::kSend:
+      ReadWhich(reader, letter);
+      letter.process = reader.Take<std::uint32_t>("process");
+      return;
     case NodeLetter::Kind::kPart:
     case NodeLetter::Kind::kNone:
-      static_cast<Id&>(letter.owner) = reader.TakeId("owner");
-      letter.epoch = reader.Take<std::uint64_t>("epoch");
-      letter.pull = reader.Take<std::uint64_t>("pull");
-      letter.name = reader.Take<std::uint64_t>("name");
+      ReadWhich(reader, letter);
       letter.total = reader.Take<std::uint64_t>("total");
       letter.part.bytes = reader.TakeRest();
+      return;
+    case NodeLetter::Kind::kShown:
+      ReadWhich(reader, letter);
+      letter.total = reader.Take<std::uint64_t>("total");
+      letter.shown.process = reader.Take<std::uint32_t>("shown.process");
+      letter.shown.descriptor = reader.Take<std::uint32_t>("shown.descriptor");
+      letter.shown.device = reader.Take<std::uint64_t>("shown.device");
+      letter.shown.inode = reader.Take<std::uint64_t>("shown.inode");
+      letter.offset = reader.Take<std::uint64_t>("offset");
+      return;
+    case NodeLetter::Kind::kSeen:
+    case NodeLetter::Kind::kShowLess:
+      letter.name = reader.Take<std::uint64_t>("name");
       return;
     case NodeLetter::Kind::kLines:
       letter.last = reader.TakeFlag("last");

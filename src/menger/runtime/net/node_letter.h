@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "menger/base/sharing/segment.h"
 #include "menger/runtime/net/printed_line.h"
 #include "menger/runtime/net/wire_bytes.h"
 #include "menger/runtime/node/peer_message.h"
@@ -26,7 +27,8 @@ struct NodeLetter {
     kFromWorker,  // The worker of `loan` says what `bytes` says.
     kReturned,    // It has not begun the call `lease`, and will not.
     // The receiver shall send the value that it has as `name`, or knows by `pull` where it is the
-    // owner itself; whose it is say `owner` and `epoch`.
+    // owner itself; whose it is say `owner` and `epoch`. To a `process` of its own machine it may
+    // show it instead.
     kSend,
     kPart,   // Of a value of `total` bytes `part`, in order;
     kNone,   // or there is no such value.
@@ -34,6 +36,11 @@ struct NodeLetter {
     kLines,  // `lines` were printed by workers that do, or were to do, the receiver's calls.
     // The sender would know what they have printed until now: the last kLines of that is `last`.
     kLinesWanted,
+    // The value that was asked for, `total` bytes, lies at `offset` of the segment `shown`, and
+    // stays there; by `name` the sender knows that. No segment: it is not shown.
+    kShown,
+    kSeen,      // What the receiver shows as `name` the sender needs no longer.
+    kShowLess,  // The sender would rather not show `name` any longer.
   };
   Kind kind = Kind::kMessage;
   LoanNumber loan = 0;
@@ -44,6 +51,9 @@ struct NodeLetter {
   std::uint64_t name = 0;
   std::uint64_t total = 0;
   bool last = false;
+  std::uint32_t process = 0;
+  SegmentPlace shown;
+  std::uint64_t offset = 0;
   PeerMessage message;
   std::vector<std::byte> bytes;
   SharedBytes part;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "menger/runtime/net/peer_codec.h"
@@ -61,9 +62,24 @@ TEST(NodeLetterTest, LettersComeBackAsTheyWere) {
   EXPECT_EQ(Again(wish).total, 6U);
   EXPECT_TRUE(std::ranges::equal(Again(wish).part.bytes, wish.part.bytes));
   EXPECT_EQ(Again({.kind = NodeLetter::Kind::kRecall, .loan = 8, .lease = 9}).lease, 9U);
-  for (int kind = 0; kind <= static_cast<int>(NodeLetter::Kind::kLinesWanted); ++kind) {
+  for (int kind = 0; kind <= static_cast<int>(NodeLetter::Kind::kShowLess); ++kind) {
     EXPECT_EQ(static_cast<int>(Again({.kind = static_cast<NodeLetter::Kind>(kind)}).kind), kind);
   }
+}
+
+TEST(NodeLetterTest, WhereAValueIsShownComesBackAsItWas) {
+  const NodeLetter read = Again({.kind = NodeLetter::Kind::kShown,
+                                 .pull = 1,
+                                 .name = 2,
+                                 .total = 3,
+                                 .shown = {.process = 4, .descriptor = 5, .device = 6, .inode = 7},
+                                 .offset = 8});
+  EXPECT_EQ(std::tuple(read.pull, read.name, read.total, read.offset), std::tuple(1, 2, 3, 8));
+  EXPECT_EQ(
+      std::tuple(read.shown.process, read.shown.descriptor, read.shown.device, read.shown.inode),
+      std::tuple(4, 5, 6, 7));
+  EXPECT_EQ(Again({.kind = NodeLetter::Kind::kSend, .process = 9}).process, 9);
+  EXPECT_EQ(Again({.kind = NodeLetter::Kind::kSeen, .name = 10}).name, 10);
 }
 
 TEST(NodeLetterTest, LinesComeBackAsTheyWere) {

@@ -113,6 +113,7 @@ void AddExchangeMetrics(const NodeStatus& status, MetricsText& text) {
               "Values that were brought from other nodes, or to them.");
   text.Sample({{"way", "pulled"}}, AsDouble(status.pulled_bytes));
   text.Sample({{"way", "served"}}, AsDouble(status.served_bytes));
+  text.Sample({{"way", "shown"}}, AsDouble(status.shown_bytes));
   text.Family("menger_losses_total", MetricKind::kCounter, "Workers that were lost.");
   for (const auto& [cause, count] : status.causes) text.Sample({{"cause", cause}}, AsDouble(count));
 }
@@ -174,7 +175,8 @@ std::string ToJson(const NodeStatus& status) {
                      {"causes", status.causes},
                      {"calls_for_others", status.calls_for_others},
                      {"pulled_bytes", status.pulled_bytes},
-                     {"served_bytes", status.served_bytes}};
+                     {"served_bytes", status.served_bytes},
+                     {"shown_bytes", status.shown_bytes}};
   return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 

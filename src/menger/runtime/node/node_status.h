@@ -99,7 +99,8 @@ struct NodeStatus {
   std::map<std::string, std::uint64_t> causes;  // and how many there were in all, of which cause.
   std::uint64_t calls_for_others = 0;           // That lent workers have ended,
   std::uint64_t pulled_bytes = 0;               // and values that were brought from other nodes,
-  std::uint64_t served_bytes = 0;               // or to them.
+  std::uint64_t served_bytes = 0;               // or to them,
+  std::uint64_t shown_bytes = 0;                // or are read where another one has them.
 
   static constexpr std::size_t kActorsMax = 1000;
   static constexpr std::size_t kCallsMax = 10'000;

@@ -148,13 +148,17 @@ void ObjectTable::SetPins(Object& object, std::uint32_t pins) {
   List(object);
 }
 
+bool ObjectTable::IsListed(const Object& object) {
+  return object.value.kind == ObjectValue::Kind::kShared && !object.value.extent.is_shown();
+}
+
 void ObjectTable::List(Object& object) {
-  if (object.value.kind != ObjectValue::Kind::kShared) return;
+  if (!IsListed(object)) return;
   (object.pins == 0 ? unread_ : read_).PushBack(&object);
 }
 
 void ObjectTable::Unlist(Object& object) {
-  if (object.value.kind != ObjectValue::Kind::kShared) return;
+  if (!IsListed(object)) return;
   (object.pins == 0 ? unread_ : read_).Remove(&object);
 }
 

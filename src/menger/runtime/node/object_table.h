@@ -55,7 +55,8 @@ class ObjectTable {
   void BeginRead(Object& object) { SetPins(object, object.pins + 1); }
   void EndRead(Object& object) { SetPins(object, object.pins - 1); }
 
-  // Of the values in shared memory that nobody reads the one that nobody has for longest; or null.
+  // Of the values in this node's shared memory that nobody reads the one that nobody has for
+  // longest; or null.
   Object* LeastRecentlyRead() const { return unread_.front(); }
   // Those that are read, by whom: processes other than the driver with the pins that each has.
   struct Read {
@@ -113,6 +114,7 @@ class ObjectTable {
   void Queue(Object& object);
   void DropValue(Object& object);
   void SetPins(Object& object, std::uint32_t pins);
+  static bool IsListed(const Object& object);
   void List(Object& object);
   void Unlist(Object& object);
 
@@ -121,8 +123,8 @@ class ObjectTable {
   Pool<Object> pool_;
   IdMap<Object> by_id_;
   std::unordered_map<ProcessIndex, Uses> uses_;  // Of workers; the driver's are in the objects.
-  IntrusiveList<Object> unread_;    // Values in shared memory that nobody reads, the last one read
-                                    // at the end,
+  IntrusiveList<Object> unread_;    // Values in this node's shared memory that nobody reads, the
+                                    // last one read at the end,
   IntrusiveList<Object> read_;      // and those that are.
   std::vector<Object*> unsettled_;  // Of the Settle that is running.
   bool settling_ = false;

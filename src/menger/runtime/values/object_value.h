@@ -11,9 +11,13 @@ namespace menger {
 
 // Where a value lies in shared memory: `bytes` bytes at `offset` of the segment.
 struct SharedExtent {
+  // From this one on they are other nodes', who show what lies there (ShownValues).
+  static constexpr std::uint32_t kShownSegments = std::uint32_t{1} << 31;
+
   std::uint32_t segment = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  bool is_shown() const { return segment >= kShownSegments; }
   bool operator==(const SharedExtent&) const = default;
 };
 
