@@ -14,6 +14,8 @@ namespace {
 
 // A stream loses nothing while it lives; once it is another SendAgain is called.
 constexpr std::int64_t kNeverResend = std::numeric_limits<std::int64_t>::max();
+// One who is asked answers, mostly, and with that acknowledges.
+constexpr std::int64_t kAcknowledgeAfter = 1'000'000;
 constexpr std::uint64_t kBulkWindowBytes = std::uint64_t{16} << 20;
 constexpr std::size_t kPartBytes = std::size_t{1} << 20;
 
@@ -38,7 +40,8 @@ Peer* Neighbours::Meet(const NodeLife& node, const Resources& total, bool beside
   neighbours_.emplace(
       peer.index, Neighbour{.life = node,
                             .peer = peer.index,
-                            .control = Link(own_.epoch, node.epoch, kNeverResend),
+                            .control = Link(own_.epoch, node.epoch, kNeverResend,
+                                            Link::kWindowBytes, kAcknowledgeAfter),
                             .bulk = Link(own_.epoch, node.epoch, kNeverResend, kBulkWindowBytes),
                             .shows = beside});
   return &peer;

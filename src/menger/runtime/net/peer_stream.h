@@ -32,8 +32,9 @@ class PeerStream {
 
   // `head` is copied; `tail` follows it in the same frame, and is sent from where it lies. Never
   // waits: false where so much waits to be sent that there is no room (PeerStreamOwner::HasRoom
-  // follows), or the stream has ended. What is sent before the stream's thread comes to it goes in
-  // one system call. Throws InvalidArgument for an empty frame and one that is too long.
+  // follows), or the stream has ended. After a pause a small one is written at once; of what
+  // follows all that is sent before the stream's thread comes to it goes in one system call. Throws
+  // InvalidArgument for an empty frame and one that is too long.
   virtual bool TrySend(std::span<const std::byte> head, const SharedBytes& tail = {}) = 0;
 
   // PeerStreamOwner::Ended follows, unless it has been called. What waits to be sent is dropped.

@@ -6,12 +6,26 @@
 #include <asio/post.hpp>
 #include <utility>
 
+#include "menger/base/clock.h"
+
 namespace menger {
 namespace {
 
 // Who is refused has so long to read why, and may say so much meanwhile.
 constexpr std::chrono::milliseconds kLeaveMax{1'000};
 constexpr std::size_t kDiscardedMax = std::size_t{64} << 10;
+
+// Who sends one small frame after a pause writes it himself, which spares the thread's waking.
+// Where more follow, it writes them together.
+constexpr std::chrono::nanoseconds kQuiet = std::chrono::microseconds(50);
+constexpr std::size_t kAtOnceMax = std::size_t{16} << 10;
+
+void DropFront(std::vector<std::span<const std::byte>>& pieces, std::size_t bytes) {
+  std::size_t whole = 0;
+  while (whole < pieces.size() && bytes >= pieces[whole].size()) bytes -= pieces[whole++].size();
+  pieces.erase(pieces.begin(), pieces.begin() + static_cast<std::ptrdiff_t>(whole));
+  if (bytes > 0) pieces.front() = pieces.front().subspan(bytes);
+}
 
 Error Gone(std::error_code error) {
   if (error == asio::error::eof) {
@@ -184,6 +198,10 @@ void Session::Open() {
   peer_.lane = handshake_->lane();
   handshake_.reset();
   EndGreeting();
+  {
+    const MutexLock lock(direct_mutex_);
+    is_open_ = true;
+  }
   Await(options_.heartbeat_every, &Session::Beat);
   parts_.owner->Opened(shared_from_this());
   ReadFrames();
@@ -216,7 +234,11 @@ void Session::TakeFrames(std::size_t bytes) {
 void Session::WriteFrames() {
   if (phase_ != Phase::kOpen) return;
   const std::vector<std::span<const std::byte>> pieces = queue_.Next();
-  if (pieces.empty()) return;
+  if (!pieces.empty()) Write(pieces);
+}
+
+void Session::Write(const std::vector<std::span<const std::byte>>& pieces) {
+  if (phase_ != Phase::kOpen) return;
   parts_.transport->Write(pieces, Then([](Session& self, std::error_code error, std::size_t) {
                             const bool has_room = self.queue_.Written();
                             if (self.phase_ != Phase::kOpen) return;
@@ -244,9 +266,34 @@ bool Session::TrySend(std::span<const std::byte> head, const SharedBytes& tail) 
     throw InvalidArgument("a frame of {} bytes cannot be sent; it must have from 1 to {}", bytes,
                           options_.frame_bytes_max);
   }
+  const bool at_once = IsQuiet() && bytes <= kAtOnceMax;
   const FrameQueue::Added added = queue_.Add(head, tail);
-  Tell(added);
+  if (at_once && added == FrameQueue::Added::kFirst) {
+    WriteAtOnce();
+  } else {
+    Tell(added);
+  }
   return added != FrameQueue::Added::kRefused;
+}
+
+bool Session::IsQuiet() {
+  const std::int64_t now = MonotonicNanoseconds();
+  return now - sent_at_.exchange(now, std::memory_order_relaxed) >= kQuiet.count();
+}
+
+// Any thread: it has found nothing under way, so until the queue has nothing left it is the one
+// that writes. What does not go at once it leaves to the stream's thread.
+void Session::WriteAtOnce() {
+  std::vector<std::span<const std::byte>> pieces = queue_.Next();
+  {
+    const MutexLock lock(direct_mutex_);
+    if (is_open_) DropFront(pieces, parts_.transport->WriteNow(pieces));
+  }
+  if (pieces.empty()) {
+    if (queue_.Written()) Post([](Session& self) { self.parts_.owner->HasRoom(self); });
+    pieces = queue_.Next();
+  }
+  if (!pieces.empty()) Post([pieces](Session& self) { self.Write(pieces); });
 }
 
 // Any thread. Weak: where the service has ended nobody comes to what is posted, and the session
@@ -288,7 +335,11 @@ void Session::Finish() {
   if (phase_ == Phase::kOver) return;
   phase_ = Phase::kOver;
   timer_.cancel();
-  parts_.transport->Close();
+  {
+    const MutexLock lock(direct_mutex_);
+    is_open_ = false;
+    parts_.transport->Close();
+  }
   EndGreeting();
   parts_.on_over(*this);
 }

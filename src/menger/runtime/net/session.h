@@ -2,7 +2,9 @@
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -10,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "menger/base/mutex.h"
 #include "menger/runtime/net/frame_buffer.h"
 #include "menger/runtime/net/frame_queue.h"
 #include "menger/runtime/net/peer_stream.h"
@@ -78,6 +81,9 @@ class Session final : public PeerStream, public std::enable_shared_from_this<Ses
   void ReadFrames();
   void TakeFrames(std::size_t bytes);
   void WriteFrames();
+  void Write(const std::vector<std::span<const std::byte>>& pieces);
+  bool IsQuiet();
+  void WriteAtOnce();
   void Beat();
   void Tell(FrameQueue::Added added);
   void End(const Error& why);
@@ -100,7 +106,11 @@ class Session final : public PeerStream, public std::enable_shared_from_this<Ses
 
   FrameBuffer arrived_;
   FrameQueue queue_;
-  int silent_beats_ = 0;  // Since something came.
+  std::atomic<std::int64_t> sent_at_{0};  // The last frame.
+  int silent_beats_ = 0;                  // Since something came.
+  // Held by who writes without being the thread: that one takes it away from him.
+  Mutex direct_mutex_;
+  bool is_open_ MENGER_GUARDED_BY(direct_mutex_) = false;
 };
 
 }  // namespace menger

@@ -1,7 +1,10 @@
 #include "menger/runtime/net/transport.h"
 
 #include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
+#include <algorithm>
 #include <asio/buffer.hpp>
 #include <asio/ssl.hpp>
 #include <asio/write.hpp>
@@ -56,6 +59,18 @@ class PlainTransport final : public Transport {
   }
   void Write(const std::vector<std::span<const std::byte>>& pieces, Done done) override {
     WriteTo(socket_, pieces, std::move(done));
+  }
+  std::size_t WriteNow(const std::vector<std::span<const std::byte>>& pieces) override {
+    std::vector<iovec> parts;
+    parts.reserve(pieces.size());
+    for (const std::span<const std::byte> piece : pieces) {
+      parts.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
+    }
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const ssize_t sent = sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
   }
   void EndWriting() override {
     std::error_code ignored;

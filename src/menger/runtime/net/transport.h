@@ -20,7 +20,7 @@ namespace menger {
 
 // A connected socket that the thread of an asio::io_context serves, as it is or with TLS. At most
 // one Read and one Write at a time; what they are given stays until they are done, which is never
-// said before they return. All by that thread.
+// said before they return. All by that thread, but for WriteNow.
 class Transport {
  public:
   using Done = std::function<void(std::error_code error, std::size_t bytes)>;
@@ -35,6 +35,11 @@ class Transport {
   virtual void Read(std::span<std::byte> room, Done done) = 0;
   // All of the pieces, with as few system calls as it takes.
   virtual void Write(const std::vector<std::span<const std::byte>>& pieces, Done done) = 0;
+  // Of the pieces what the system takes at once: so many bytes. On any thread, where nothing else
+  // is written and until Close is called; 0 where only its own thread may write.
+  virtual std::size_t WriteNow(const std::vector<std::span<const std::byte>>& /*pieces*/) {
+    return 0;
+  }
   // The other end reads what was written, and then the end.
   virtual void EndWriting() = 0;
   // What is under way ends with an error.

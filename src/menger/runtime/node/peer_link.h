@@ -21,6 +21,9 @@ namespace menger {
 template <typename Letter>
 class PeerLink {
  public:
+  static constexpr std::size_t kWindow = 1024;  // Letters under way.
+  static constexpr std::uint64_t kWindowBytes = std::uint64_t{4} << 20;
+
   struct Packet {
     std::uint64_t from = 0;     // Epochs.
     std::uint64_t to = 0;       //
@@ -30,13 +33,16 @@ class PeerLink {
     Letter letter = {};
   };
 
-  // `resend_after`: nanoseconds. `window_bytes`: so many are under way, or one letter.
+  // `resend_after`: nanoseconds. `window_bytes`: so many are under way, or one letter. What has
+  // arrived is acknowledged with the next letter, `acknowledge_after` nanoseconds later, or when a
+  // quarter of the window has come, whatever is first.
   PeerLink(std::uint64_t own_epoch, std::uint64_t peer_epoch, std::int64_t resend_after,
-           std::uint64_t window_bytes = kWindowBytes)
+           std::uint64_t window_bytes = kWindowBytes, std::int64_t acknowledge_after = 0)
       : own_epoch_(own_epoch),
         peer_epoch_(peer_epoch),
         resend_after_(resend_after),
-        window_bytes_(window_bytes) {}
+        window_bytes_(window_bytes),
+        acknowledge_after_(acknowledge_after) {}
 
   // As many as the caller likes: what he sends is bounded by the calls that are under way.
   void Send(Letter letter, std::uint64_t bytes = 0) {
@@ -50,7 +56,10 @@ class PeerLink {
   std::uint64_t next() const { return arrived_ + 1; }
 
   // What was sent may be lost: all of it goes out next.
-  void SendAgain() { again_ = owes_ = true; }
+  void SendAgain() {
+    again_ = owes_ = true;
+    owed_letters_ = kWindow;
+  }
 
   // What is to go out now: letters that are new, or that were sent long ago and have not been
   // acknowledged, and what has arrived.
@@ -64,9 +73,9 @@ class PeerLink {
       packets.push_back(
           {own_epoch_, peer_epoch_, first_ + i, arrived_, letters_[i].bytes, letters_[i].letter});
     }
-    if (packets.empty() && owes_) packets.push_back({own_epoch_, peer_epoch_, 0, arrived_});
+    if (packets.empty() && Owes(now)) packets.push_back({own_epoch_, peer_epoch_, 0, arrived_});
     sent_ = count;
-    owes_ = false;
+    if (!packets.empty()) ForgetDebt();
     return packets;
   }
 
@@ -81,6 +90,8 @@ class PeerLink {
     }
     if (packet.number == 0) return;
     owes_ = true;
+    ++owed_letters_;
+    owed_bytes_ += packet.bytes;
     if (packet.number <= arrived_ || packet.number > arrived_ + kWindow) return;
     // It will be sent again.
     if (packet.number > arrived_ + 1 && early_bytes_ + packet.bytes > window_bytes_) return;
@@ -96,8 +107,18 @@ class PeerLink {
   }
 
  private:
-  static constexpr std::size_t kWindow = 1024;  // Letters under way.
-  static constexpr std::uint64_t kWindowBytes = std::uint64_t{4} << 20;
+  bool Owes(std::int64_t now) {
+    if (!owes_) return false;
+    if (owed_letters_ >= kWindow / 4 || owed_bytes_ >= window_bytes_ / 4) return true;
+    if (owed_since_ == 0) owed_since_ = now;
+    return now - owed_since_ >= acknowledge_after_;
+  }
+  void ForgetDebt() {
+    owes_ = false;
+    owed_letters_ = 0;
+    owed_bytes_ = 0;
+    owed_since_ = 0;
+  }
 
   struct Sent {
     Letter letter;
@@ -120,6 +141,7 @@ class PeerLink {
   const std::uint64_t peer_epoch_;
   const std::int64_t resend_after_;
   const std::uint64_t window_bytes_;
+  const std::int64_t acknowledge_after_;
   std::deque<Sent> letters_;  // Not acknowledged, in order; the first `sent_` were sent.
   std::uint64_t first_ = 1;   // Number of the first of them.
   std::size_t sent_ = 0;
@@ -128,8 +150,11 @@ class PeerLink {
   std::uint64_t arrived_ = 0;            // All up to that number.
   std::map<std::uint64_t, Sent> early_;  // Overtook one that is missing.
   std::uint64_t early_bytes_ = 0;
-  bool owes_ = false;   // Something has come that was not acknowledged.
-  bool again_ = false;  // SendAgain.
+  bool owes_ = false;             // Something has come that was not acknowledged:
+  std::size_t owed_letters_ = 0;  // so many packets,
+  std::uint64_t owed_bytes_ = 0;  // with so many bytes,
+  std::int64_t owed_since_ = 0;   // since it was looked at first; 0: it was not.
+  bool again_ = false;            // SendAgain.
 };
 
 }  // namespace menger

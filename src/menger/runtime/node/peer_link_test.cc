@@ -53,6 +53,44 @@ TEST(PeerLinkTest, LettersArriveInOrderAndOnceOverAWayThatLosesDoublesAndReorder
   }
 }
 
+TEST(PeerLinkTest, WhatArrivesIsAcknowledgedWithTheNextLetterOrAfterAWhile) {
+  Link a(3, 5, kResend);
+  Link b(5, 3, kResend, Link::kWindowBytes, /*acknowledge_after=*/4);
+  a.Send(1);
+  EXPECT_EQ(Deliver(b, a.Outgoing(0)), std::vector{1});
+  EXPECT_TRUE(b.Outgoing(1).empty());
+  b.Send(2);
+  EXPECT_EQ(Deliver(a, b.Outgoing(2)), std::vector{2});
+  EXPECT_TRUE(a.all_arrived());
+  EXPECT_TRUE(b.Outgoing(9).empty());
+  a.Send(3);
+  Deliver(b, a.Outgoing(3));
+  EXPECT_TRUE(b.Outgoing(3).empty());
+  EXPECT_TRUE(b.Outgoing(6).empty());
+  Deliver(a, b.Outgoing(7));
+  EXPECT_TRUE(a.all_arrived());
+  EXPECT_TRUE(b.Outgoing(99).empty());
+}
+
+TEST(PeerLinkTest, AQuarterOfTheWindowIsAcknowledgedAtOnce) {
+  Link a(3, 5, kResend);
+  Link b(5, 3, kResend, Link::kWindowBytes, /*acknowledge_after=*/4);
+  for (std::size_t i = 0; i + 1 < Link::kWindow / 4; ++i) a.Send(1);
+  Deliver(b, a.Outgoing(0));
+  EXPECT_TRUE(b.Outgoing(0).empty());
+  a.Send(1);
+  Deliver(b, a.Outgoing(0));
+  EXPECT_EQ(b.Outgoing(0).size(), 1U);
+  a.Send(1, Link::kWindowBytes / 4);
+  Deliver(b, a.Outgoing(0));
+  EXPECT_EQ(b.Outgoing(0).size(), 1U);
+  // And what may have been lost, which the other end sends again.
+  a.Send(1);
+  Deliver(b, a.Outgoing(0));
+  b.SendAgain();
+  EXPECT_EQ(b.Outgoing(0).size(), 1U);
+}
+
 TEST(PeerLinkTest, WhatIsOfAnotherLifeIsIgnored) {
   Link before(1, 1, kResend);
   Link now(2, 1, kResend);

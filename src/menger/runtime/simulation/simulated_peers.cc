@@ -9,6 +9,7 @@ namespace menger::simulation {
 namespace {
 
 constexpr std::int64_t kResendNanoseconds = 2'000'000;
+constexpr std::int64_t kAcknowledgeNanoseconds = 500'000;
 constexpr std::uint64_t kBulkWindowBytes = 100;  // One value or two.
 
 }  // namespace
@@ -26,7 +27,8 @@ void SimulatedNode::Meet(const SimulatedNode& other) {
       other.number(),
       Neighbour{.epoch = other.epoch(),
                 .peer = peer.index,
-                .control = Link(epoch_, other.epoch(), kResendNanoseconds),
+                .control = Link(epoch_, other.epoch(), kResendNanoseconds, Link::kWindowBytes,
+                                kAcknowledgeNanoseconds),
                 .bulk = Link(epoch_, other.epoch(), kResendNanoseconds, kBulkWindowBytes)});
 }
 
