@@ -43,7 +43,11 @@ Resources Resources::Parse(std::string_view text) {
       throw InvalidArgument("'{}' is no amount of a resource; write it as name=number",
                             Shown(item));
     }
-    resources.Set(item.substr(0, equal), amount);
+    const std::string_view name = item.substr(0, equal);
+    if (resources.Parts(name) != 0) {
+      throw InvalidArgument("'{}' gives resource '{}' a second amount", Shown(item), Shown(name));
+    }
+    resources.Set(name, amount);
   }
   return resources;
 }
