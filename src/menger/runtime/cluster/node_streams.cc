@@ -318,7 +318,7 @@ std::vector<Neighbours::Flying> NodeStreams::Decode(
   packets.reserve(frames.size());
   try {
     for (const std::span<const std::byte> frame : frames) {
-      packets.push_back({peer.node, peer.lane, DecodePacket<NodeLetter>(frame)});
+      packets.push_back({peer.node, peer.lane, DecodePacket<SharedLetter>(frame)});
     }
   } catch (const Error& error) {
     Refuse(peer.node, error);
@@ -349,7 +349,9 @@ void NodeStreams::Send(const std::vector<Neighbours::Flying>& packets) {
     if (found == nodes_.end()) continue;
     Lane& lane = found->second.lanes[PlaceOf(flying.lane)];
     if (lane.greeted) {
-      SendOn(lane, {EncodePacket<NodeLetter>(flying.packet), flying.packet.letter.part});
+      const SharedLetter& letter = flying.packet.letter;
+      SendOn(lane, {EncodePacket<SharedLetter>(flying.packet),
+                    letter != nullptr ? letter->part : SharedBytes()});
     }
   }
 }

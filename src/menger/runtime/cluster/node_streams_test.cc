@@ -86,9 +86,10 @@ class StreamNode final : public PeerStreamOwner {
     nodes_.Meet(other.life_, other.relay_.address(), MonotonicNanoseconds());
   }
   void Say(const StreamNode& to, std::uint64_t loan) {
-    nodes_.Send(
-        {{.node = to.life_,
-          .packet = {.number = 1, .letter = {.kind = NodeLetter::Kind::kRecall, .loan = loan}}}});
+    nodes_.Send({{.node = to.life_,
+                  .packet = {.number = 1,
+                             .letter = std::make_shared<NodeLetter>(
+                                 NodeLetter{.kind = NodeLetter::Kind::kRecall, .loan = loan})}}});
   }
 
   // Whether it is told that so often, from then on when it was asked last.
@@ -121,7 +122,7 @@ class StreamNode final : public PeerStreamOwner {
     return {.on_packets =
                 [this](std::vector<Neighbours::Flying> packets) {
                   for (const auto& flying : packets) {
-                    Note(fmt::format("loan {}", flying.packet.letter.loan));
+                    Note(fmt::format("loan {}", flying.packet.letter->loan));
                   }
                 },
             .on_opened = [this](const NodeLife&, PeerLane lane) { Note(PeerLaneName(lane)); },

@@ -106,12 +106,16 @@ PeerIndex Neighbours::PeerOf(const NodeLife& life) {
 void Neighbours::Send(PeerIndex to, NodeLetter letter) {
   if (letter.kind == NodeLetter::Kind::kFromWorker && EndsCall(letter.bytes)) ++traffic_.calls;
   const std::uint64_t bytes = letter.bytes.size();
-  if (Neighbour* const neighbour = Find(to)) neighbour->control.Send(std::move(letter), bytes);
+  if (Neighbour* const neighbour = Find(to)) {
+    neighbour->control.Send(std::make_shared<NodeLetter>(std::move(letter)), bytes);
+  }
 }
 
 void Neighbours::SendBulk(PeerIndex to, NodeLetter letter) {
   const std::uint64_t bytes = letter.part.size();
-  if (Neighbour* const neighbour = Find(to)) neighbour->bulk.Send(std::move(letter), bytes);
+  if (Neighbour* const neighbour = Find(to)) {
+    neighbour->bulk.Send(std::make_shared<NodeLetter>(std::move(letter)), bytes);
+  }
 }
 
 std::vector<Neighbours::Flying> Neighbours::TakeOutgoing(std::int64_t now) {
@@ -131,13 +135,15 @@ std::vector<Neighbours::Flying> Neighbours::TakeOutgoing(std::int64_t now) {
 void Neighbours::Arrive(Flying flying) {
   Neighbour* const from = Find(flying.node);
   if (from == nullptr) return;
-  std::vector<NodeLetter> letters;
+  std::vector<SharedLetter> letters;
   Link& link = flying.lane == PeerLane::kControl ? from->control : from->bulk;
-  NodeLetter& letter = flying.packet.letter;
   // It waits for others.
-  if (flying.packet.number > link.next()) letter.part = letter.part.Kept();
+  if (flying.packet.number > link.next()) {
+    NodeLetter& letter = *flying.packet.letter;
+    letter.part = letter.part.Kept();
+  }
   link.Arrived(std::move(flying.packet), letters);
-  for (NodeLetter& next : letters) Take(*from, next);
+  for (const SharedLetter& next : letters) Take(*from, *next);
 }
 
 void Neighbours::Take(Neighbour& from, NodeLetter& letter) {
@@ -265,8 +271,8 @@ void Neighbours::SendLines(PeerIndex to, std::vector<PrintedLine> lines, bool la
   for (const PrintedLine& line : lines) bytes += LineQueue<PrintedLine>::BytesOf(line);
   Neighbour* const neighbour = Find(to);
   if (neighbour == nullptr) return;
-  neighbour->control.Send(
-      {.kind = NodeLetter::Kind::kLines, .last = last, .lines = std::move(lines)}, bytes);
+  NodeLetter letter{.kind = NodeLetter::Kind::kLines, .last = last, .lines = std::move(lines)};
+  neighbour->control.Send(std::make_shared<NodeLetter>(std::move(letter)), bytes);
 }
 
 void Neighbours::AskForLines() {

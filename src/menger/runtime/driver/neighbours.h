@@ -30,7 +30,7 @@ class ProcessWorker;
 // All is called under the node's lock.
 class Neighbours final : private LetterBox {
  public:
-  using Link = PeerLink<NodeLetter>;
+  using Link = PeerLink<SharedLetter>;
   // To or from another node.
   struct Flying {
     NodeLife node;

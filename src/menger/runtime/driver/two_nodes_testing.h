@@ -81,7 +81,10 @@ class TwoNodes {
       lock.unlock();
       for (Neighbours::Flying& flying : parcel.packets) {
         flying.node = LifeOf(parcel.from);
-        if (parcel.from == 1) on_way_(flying.packet.letter);
+        SharedLetter& letter = flying.packet.letter;
+        if (letter == nullptr) continue;
+        letter = std::make_shared<NodeLetter>(*letter);  // The sender has his.
+        if (parcel.from == 1) on_way_(*letter);
       }
       (parcel.from == 0 ? *far_ : *near_).Arrive(std::move(parcel.packets));
       lock.lock();

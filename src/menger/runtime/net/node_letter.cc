@@ -46,9 +46,7 @@ void ReadWhich(WireReader& reader, NodeLetter& letter) {
   letter.name = reader.Take<std::uint64_t>("name");
 }
 
-}  // namespace
-
-void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
+void Write(WireWriter& writer, const NodeLetter& letter) {
   const auto& [kind, loan, lease, owner, epoch, pull, name, total, last, process, shown, offset,
                message, bytes, part, lines] = letter;
   writer.Add(static_cast<std::uint8_t>(kind));
@@ -93,7 +91,7 @@ void WriteLetter(WireWriter& writer, const NodeLetter& letter) {
   }
 }
 
-void ReadLetter(WireReader& reader, NodeLetter& letter) {
+void Read(WireReader& reader, NodeLetter& letter) {
   letter.kind = reader.TakeEnumerator(NodeLetter::Kind::kShowLess, "letter");
   switch (letter.kind) {
     case NodeLetter::Kind::kMessage:
@@ -141,6 +139,15 @@ void ReadLetter(WireReader& reader, NodeLetter& letter) {
     case NodeLetter::Kind::kLinesWanted:
       return;
   }
+}
+
+}  // namespace
+
+void WriteLetter(WireWriter& writer, const SharedLetter& letter) { Write(writer, *letter); }
+
+void ReadLetter(WireReader& reader, SharedLetter& letter) {
+  letter = std::make_shared<NodeLetter>();
+  Read(reader, *letter);
 }
 
 }  // namespace menger

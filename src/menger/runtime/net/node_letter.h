@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "menger/base/sharing/segment.h"
@@ -60,9 +61,12 @@ struct NodeLetter {
   std::vector<PrintedLine> lines;
 };
 
+// As links have it: who sends it keeps it until it has arrived, and changes it no more.
+using SharedLetter = std::shared_ptr<NodeLetter>;
+
 // Without the part, which is sent behind all others, from where it lies.
-void WriteLetter(WireWriter& writer, const NodeLetter& letter);
+void WriteLetter(WireWriter& writer, const SharedLetter& letter);
 // Throws InvalidArgument. What `bytes` says is its reader's to check. A part is where it was read.
-void ReadLetter(WireReader& reader, NodeLetter& letter);
+void ReadLetter(WireReader& reader, SharedLetter& letter);
 
 }  // namespace menger

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -16,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-using Packet = PeerLink<NodeLetter>::Packet;
+using Packet = PeerLink<SharedLetter>::Packet;
 
 NodeLetter LinesLetter() {
   return {.kind = NodeLetter::Kind::kLines,
@@ -28,21 +29,22 @@ NodeLetter LinesLetter() {
 
 // As they are sent: the part behind the rest.
 std::vector<std::byte> BytesOf(const NodeLetter& letter) {
-  std::vector<std::byte> bytes = EncodePacket<NodeLetter>({1, 2, 3, 4, 5, letter});
+  std::vector<std::byte> bytes =
+      EncodePacket<SharedLetter>({1, 2, 3, 4, 5, std::make_shared<NodeLetter>(letter)});
   bytes.insert(bytes.end(), letter.part.bytes.begin(), letter.part.bytes.end());
   return bytes;
 }
 
 NodeLetter Again(const NodeLetter& letter) {
   const std::vector<std::byte> bytes = BytesOf(letter);
-  NodeLetter read = DecodePacket<NodeLetter>(bytes).letter;
+  NodeLetter read = *DecodePacket<SharedLetter>(bytes).letter;
   read.part = read.part.Kept();  // It lies in `bytes`.
   return read;
 }
 
 std::string WhyNot(std::span<const std::byte> bytes) {
   try {
-    (void)DecodePacket<NodeLetter>(bytes);
+    (void)DecodePacket<SharedLetter>(bytes);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
     return error.what();
