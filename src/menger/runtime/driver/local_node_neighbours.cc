@@ -133,7 +133,8 @@ Neighbours::Hooks LocalNode::NeighbourHooks(ProcessTeam& team) {
           .ask_room =
               [this](std::uint32_t segment, std::uint64_t bytes, Spiller::Taken taken) {
                 spiller_->Request(kDriver, segment, bytes, std::move(taken));
-              }};
+              },
+          .restore = [this](Object& object) { spiller_->Restore(object); }};
 }
 
 void LocalNode::SendLines() {

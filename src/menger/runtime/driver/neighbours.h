@@ -46,6 +46,8 @@ class Neighbours final : private LetterBox {
     std::function<void(PeerIndex peer)> on_lines_wanted;
     // Room for a value that is to come, as Spiller::Request has it.
     std::function<void(std::uint32_t segment, std::uint64_t bytes, Spiller::Taken taken)> ask_room;
+    // A value that is on the disk is to come back into memory, as Spiller::Restore has it.
+    std::function<void(Object& object)> restore;
   };
 
   Neighbours(NodeLife own, NodeMachine& machine, ValueStore& store, Hooks hooks)
@@ -129,6 +131,13 @@ class Neighbours final : private LetterBox {
     std::uint64_t bytes = 0;
     std::optional<SharedExtent> extent;
     std::uint64_t filled = 0;
+    std::int64_t restored_at = 0;  // At its source, this node: the last time that was asked for.
+  };
+  // Of a node, for a value that is on the disk.
+  struct Wish {
+    PeerIndex to = 0;
+    NodeLetter letter;
+    std::int64_t restored_at = 0;
   };
   using ComingPlace = std::vector<Coming>::iterator;
 
@@ -147,7 +156,8 @@ class Neighbours final : private LetterBox {
   void TakeLines(Neighbour& from, NodeLetter& letter);
 
   Object* FindValue(const NodeLife& owner, std::uint64_t pull, std::uint64_t name);
-  void SendValue(Neighbour& to, NodeLetter letter);
+  bool IsInMemory(Object& object, std::int64_t& restored_at);
+  void SendValue(Neighbour& to, NodeLetter letter, std::int64_t restored_at);
   void TakeShown(Neighbour& from, const NodeLetter& letter);
   std::shared_ptr<const void> Keep(Object& object);
   void TakePart(const NodeLetter& letter);
@@ -158,7 +168,7 @@ class Neighbours final : private LetterBox {
                const TaskFailure* refusal);
   void Begin(const Coming& coming);
   void EndComing(const Coming& coming, bool arrived);
-  void CopyHere(const Coming& coming);
+  bool CopyHere(Coming& coming);
 
   const NodeLife own_;
   NodeMachine& machine_;
@@ -172,6 +182,8 @@ class Neighbours final : private LetterBox {
   // a part of it; nothing is read through it but how many they are.
   std::vector<std::shared_ptr<Object*>> going_;
   Traffic traffic_;
+  std::vector<Wish> wishes_;
+  std::int64_t now_ = 0;
   std::vector<Coming> here_already_;  // Of coming_, to be copied by Work.
 };
 

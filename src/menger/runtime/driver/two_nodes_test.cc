@@ -129,6 +129,18 @@ TEST(TwoNodesTest, WhatComesFromThereSendsOthersToTheDisk) {
   }
 }
 
+void ComeFromTheDiskThere(bool beside) {
+  TwoNodes nodes({.workers = 1}, {.beside = beside, .far_store_bytes = 8 << 20});
+  Runtime runtime(nodes.near());
+  std::vector<ObjectRef<std::vector<double>>> ramps;
+  for (int i = 0; i < 8; ++i) ramps.push_back(runtime.CallWith<Ramp>(Far(), 400'000 + i));
+  EXPECT_EQ(runtime.Wait(ramps, {.count = 8, .timeout = kPatience}).ready.size(), 8);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(runtime.Get(ramps[i], kPatience).size(), 400'000 + i);
+}
+
+TEST(TwoNodesTest, WhatWentToTheDiskThereComesHere) { ComeFromTheDiskThere(false); }
+TEST(TwoNodesTest, WhatWentToTheDiskThereIsShown) { ComeFromTheDiskThere(true); }
+
 TEST(TwoNodesTest, WhatIsLargerThanTheStoreHereStaysThereAndIsRefused) {
   TwoNodes nodes({.workers = 1, .store_bytes_max = 8 << 20});
   Runtime runtime(nodes.near());
