@@ -282,7 +282,9 @@ void LocalNode::Wake(Waiter& waiter) {
 }
 
 void LocalNode::Free(const ObjectValue& value) {
-  if (value.kind == ObjectValue::Kind::kShared) store_.Free(value.extent);
+  const bool is_seen = value.kind == ObjectValue::Kind::kShared && neighbours_ != nullptr &&
+                       neighbours_->KeepFreed(value.extent);
+  if (value.kind == ObjectValue::Kind::kShared && !is_seen) store_.Free(value.extent);
   if (value.spilled_at != 0) spiller_->Forget(value);
 }
 

@@ -109,6 +109,8 @@ class Neighbours final : private LetterBox {
   void ForgetSent();
   bool holds_values() const { return !going_.empty() || shown_.shows_any(); }
   void ShowLess(std::uint64_t bytes) { shown_.ShowLess(bytes); }
+  // Whether others see what this node has freed: they keep its memory.
+  bool KeepFreed(const SharedExtent& extent) { return shown_.KeepFreed(extent); }
 
  private:
   struct Neighbour {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "menger/base/error.h"
 
@@ -44,16 +45,16 @@ bool ShownValues::MayShow(PeerIndex to, std::uint32_t process, std::uint64_t byt
 
 bool ShownValues::Show(PeerIndex to, Object& object, NodeLetter& wish) {
   const SharedExtent& extent = object.value.extent;
-  const std::uint64_t own_bytes = extent.is_shown() ? 0 : extent.bytes;
-  if (!MayShow(to, wish.process, own_bytes)) return false;
+  if (!MayShow(to, wish.process, OwnBytes(extent))) return false;
   wish.kind = NodeLetter::Kind::kShown;
   wish.name = ++last_name_;
   wish.total = extent.bytes;
   wish.shown = store_.PlaceOf(extent.segment);
   wish.offset = extent.offset;
-  machine_.objects().Pin(kDriver, object);
-  shown_bytes_ += own_bytes;
-  shown_.emplace(wish.name, Showing{.object = &object, .to = to, .bytes = own_bytes});
+  machine_.objects().BeginRead(object);
+  shown_bytes_ += OwnBytes(extent);
+  shown_.emplace(wish.name, Showing{.object = &object, .to = to, .extent = extent});
+  places_.emplace(PlaceOf(extent), wish.name);
   return true;
 }
 
@@ -63,19 +64,29 @@ void ShownValues::Seen(PeerIndex by, std::uint64_t name) {
 }
 
 void ShownValues::Hide(std::uint64_t name) {
-  const auto found = shown_.find(name);
-  Object& object = *found->second.object;
-  shown_bytes_ -= found->second.bytes;
-  shown_.erase(found);
-  machine_.objects().Unpin(kDriver, object);
+  const Showing showing = shown_.extract(name).mapped();
+  shown_bytes_ -= OwnBytes(showing.extent);
+  const auto [begin, end] = places_.equal_range(PlaceOf(showing.extent));
+  places_.erase(std::find_if(begin, end, [name](const auto& one) { return one.second == name; }));
+  if (showing.object != nullptr) return machine_.objects().EndRead(*showing.object);
+  if (!places_.contains(PlaceOf(showing.extent))) store_.Free(showing.extent);
+}
+
+bool ShownValues::KeepFreed(const SharedExtent& extent) {
+  const auto [begin, end] = places_.equal_range(PlaceOf(extent));
+  for (auto one = begin; one != end; ++one) {
+    Showing& showing = shown_.at(one->second);
+    machine_.objects().EndRead(*std::exchange(showing.object, nullptr));
+  }
+  return begin != end;
 }
 
 // Each is asked for once a second: he may be reading it.
 void ShownValues::ShowLess(std::uint64_t bytes) {
   for (auto& [name, showing] : shown_) {
     if (bytes == 0) return;
-    bytes -= std::min(bytes, showing.bytes);
-    if (showing.bytes == 0 || now_ - showing.asked_at < kSecond) continue;
+    bytes -= std::min(bytes, OwnBytes(showing.extent));
+    if (OwnBytes(showing.extent) == 0 || now_ - showing.asked_at < kSecond) continue;
     showing.asked_at = now_;
     hooks_.send(showing.to, {.kind = NodeLetter::Kind::kShowLess, .name = name});
   }

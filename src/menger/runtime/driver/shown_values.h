@@ -41,6 +41,9 @@ class ShownValues {
   // Makes the wish of a peer's process the answer, by which it sees the value, if it may.
   bool Show(PeerIndex to, Object& object, NodeLetter& wish);
   void Seen(PeerIndex by, std::uint64_t name);
+  // Nobody here needs a value any longer. True if others still see it: then its memory is freed
+  // once they do not.
+  bool KeepFreed(const SharedExtent& extent);
   // Others shall need less of it: so many bytes.
   void ShowLess(std::uint64_t bytes);
   bool shows_any() const { return !shown_.empty(); }
@@ -59,10 +62,13 @@ class ShownValues {
   void Work(std::int64_t now);
 
  private:
+  using Place = std::pair<std::uint32_t, std::uint64_t>;  // Segment and offset.
+  // It is read, so it is not moved, but not held: who sees it has a copy of what its owner may
+  // free.
   struct Showing {
-    Object* object = nullptr;  // Pinned.
+    Object* object = nullptr;  // Null once it is freed.
     PeerIndex to = 0;
-    std::uint64_t bytes = 0;  // Of this node's own memory.
+    SharedExtent extent;
     std::int64_t asked_at = 0;
   };
   // A process that was shown something and is no peer any longer.
@@ -77,8 +83,11 @@ class ShownValues {
     std::uint64_t inode = 0;
     std::multimap<std::uint64_t, std::uint64_t> seen;
   };
-  using Place = std::pair<std::uint32_t, std::uint64_t>;  // Segment and offset.
 
+  static Place PlaceOf(const SharedExtent& extent) { return {extent.segment, extent.offset}; }
+  static std::uint64_t OwnBytes(const SharedExtent& extent) {
+    return extent.is_shown() ? 0 : extent.bytes;
+  }
   bool MayShow(PeerIndex to, std::uint32_t process, std::uint64_t bytes);
   void Hide(std::uint64_t name);
   std::uint32_t SegmentOf(PeerIndex from, const SegmentPlace& place);
@@ -93,7 +102,8 @@ class ShownValues {
   const std::uint32_t segment_;
   const Hooks hooks_;
 
-  std::map<std::uint64_t, Showing> shown_;  // By name: the oldest first.
+  std::map<std::uint64_t, Showing> shown_;      // By name: the oldest first.
+  std::multimap<Place, std::uint64_t> places_;  // Their names.
   std::uint64_t last_name_ = 0;
   std::uint64_t shown_bytes_ = 0;
   std::map<PeerIndex, FileDescriptor> processes_;  // Of peers: readable once it has ended.

@@ -78,6 +78,16 @@ TEST(ShownValuesTest, ItsRoomIsFreeOnceNobodyNeedsIt) {
   EXPECT_TRUE(ComesTrue([&] { return BytesAt(nodes.far()) == 0; }));
 }
 
+TEST(ShownValuesTest, SoIsThatOfWhatThisNodeOwnsAndOthersHaveSeen) {
+  TwoNodes nodes({.workers = 1}, {.beside = true});
+  Runtime runtime(nodes.near());
+  for (int i = 0; i < 5; ++i) {
+    const Ref here = runtime.Put(FilledWith(i));
+    EXPECT_EQ(runtime.Get(runtime.CallWith<Sum>(Far(), here), kPatience), double(i) * kCount);
+  }
+  EXPECT_TRUE(ComesTrue([&] { return BytesAt(nodes.near()) == 0; }));
+}
+
 TEST(ShownValuesTest, WhatIsShownIsHalfOfTheStoreAtMost) {
   TwoNodes nodes({.workers = 1}, {.beside = true, .far_store_bytes = 8 * kBytes});
   Runtime runtime(nodes.near());
