@@ -88,6 +88,31 @@ except ray.exceptions.WorkerCrashedError as error:
         self.assertRegex(done.stdout, r"worker \d+, process \d+, node [0-9a-f]{8}: its worker ended with exit status 3")
         return done
 
+    def test_forks_of_a_program_end_without_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run_program(
+                NODES[0].address,
+                "import os, sys\n"
+                "import numpy as np\n"
+                "import menger.runtime as ray\n"
+                "ray.init()\n"
+                "@ray.remote\n"
+                "def ramp(count):\n"
+                "    return np.arange(count)\n"
+                "array = ray.get(ramp.remote(100_000))\n"
+                "for again in (False, True):\n"
+                "    child = os.fork()\n"
+                "    if child == 0:\n"
+                "        if again:\n"
+                "            ray.shutdown()\n"
+                "            ray.init()\n"
+                "            assert len(ray.get(ramp.remote(70_000))) == 70_000\n"
+                "        sys.exit(3 if array[-1] == 99_999 else 4)\n"
+                "    print(os.WEXITSTATUS(os.waitpid(child, 0)[1]), len(ray.get(ramp.remote(80_000), timeout=30)))\n",
+                folder,
+            )
+            self.assertEqual((done.stdout, done.returncode), ("3 80000\n3 80000\n", 0), done.stderr)
+
     def test_what_workers_print_is_seen_in_the_program_alone(self):
         done = self.run_it("")
         out, err = done.stdout.splitlines(), done.stderr.splitlines()

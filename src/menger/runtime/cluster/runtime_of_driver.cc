@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "menger/base/process_mark.h"
 #include "menger/runtime/calls/runtime.h"
 #include "menger/runtime/calls/worker_identity.h"
 #include "menger/runtime/cluster/cluster_node.h"
@@ -39,7 +40,11 @@ std::unique_ptr<Client, std::function<void(Client*)>> Open(RuntimeOptions option
   auto cluster = std::make_shared<ClusterNode>(ClusterNodeOptions{
       .access = std::move(access), .role = ClusterNodeOptions::Role::kDriver, .runtime = options});
   LocalNode* const node = &cluster->node();
-  return {node, [cluster](Client*) mutable { cluster.reset(); }};
+  return {node, [cluster, mark = ProcessMark()](Client*) mutable {
+            // A fork has none of its threads, and what it would say its parent would have said.
+            if (mark.InFork()) static_cast<void>(new std::shared_ptr<ClusterNode>(cluster));
+            cluster.reset();
+          }};
 }
 
 }  // namespace
