@@ -41,6 +41,7 @@ Copies::Places& Copies::PlacesOf(Object& object) {
 void Copies::Add(Object& object, PeerIndex place, std::uint64_t name) {
   PlacesOf(object).copies.push_back({place, name});
   of_node_[NodeOfPlace(place)].insert(&object);
+  node_.drains.Lies(NodeOfPlace(place), object);
 }
 
 void Copies::Gone(Object& object, PeerIndex place) {

@@ -55,6 +55,12 @@ void Drains::Lent(PeerIndex node) {
   if (found != leaving_.end()) found->second.all_known = found->second.told = false;
 }
 
+// Actors that stay until it goes make more.
+void Drains::Lies(PeerIndex node, const Object& object) {
+  const auto found = leaving_.find(node);
+  if (found != leaving_.end()) found->second.values.push_back(object.id);
+}
+
 // What others that will leave have may have lain there, too.
 void Drains::PeerDied(PeerIndex node) {
   leaving_.erase(node);

@@ -46,7 +46,8 @@ class Drains {
 
   // ---- Another will.
   void Leaves(Peer& peer);
-  void Lent(PeerIndex node);  // A worker of its.
+  void Lent(PeerIndex node);                        // A worker of its.
+  void Lies(PeerIndex node, const Object& object);  // The value was made there.
   void PeerDied(PeerIndex node);
 
   void Serve(Peer& peer);  // Tells it what there is to tell.

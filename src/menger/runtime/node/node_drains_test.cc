@@ -250,6 +250,20 @@ TEST_F(DrainsTest, OneWithoutCheckpointsStaysAndServes) {
   EXPECT_EQ(machine.counts().actors_moved, 0);
 }
 
+TEST_F(DrainsTest, WhatSuchAnActorMakesComesHome) {
+  const Call actor = Construct({.scheduling = "gpu=1"});
+  Worker& worker = Borrow(*others[0], "gpu=1");
+  Finish(Begin(worker));
+  Leaves(*others[0]);
+  const Call method = Method(actor, {});
+  Finish(Begin(worker), {ObjectValue::Remote(others[0]->index, 3, 100)});
+  ASSERT_EQ(pulls.size(), 1);
+  Arrive(pulls[0], 64);
+  machine.PeerDied(*others[0], {.kind = FailureKind::kNodeDied, .text = "it is gone"});
+  machine.Run();
+  EXPECT_EQ(State(method.result()), "value");
+}
+
 TEST_F(DrainsTest, OneThatCouldNotBeMadeAgainStaysAndServes) {
   Worker* worker = nullptr;
   const Call actor = ConstructThere(worker);

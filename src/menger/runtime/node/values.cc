@@ -190,7 +190,8 @@ void Values::MakeAgain(Object& lost, const TaskFailure* cause) {
                        .code = ErrorCode::kDataLoss,
                        .text = fmt::format(
                            "object {} is lost{}, and what made it is no longer "
-                           "known (it was put, or came from an actor or a placement group)",
+                           "known (it was put, or came from an actor, a stream or a placement "
+                           "group)",
                            ToString(object.id), cause != nullptr ? ": " + cause->text : "")})),
            {});
       continue;
