@@ -145,11 +145,10 @@ void Drain(ClusterNode& node, std::chrono::duration<double> most, const std::ato
   }
   // Who is not done has not said what he has.
   LogWarning(
-      "not drained in time: programs that need nothing here any longer took {} values of {} bytes; "
-      "what others have not taken ends with this node: {} workers with calls or actors, {} "
-      "placement "
-      "groups, values of {} programs",
-      left.values, left.bytes, left.lent, left.groups, left.holders);
+      "not drained in time: with this node end {} workers with calls or actors, {} placement "
+      "groups, and what programs have not taken, {} of which still have values here; those that "
+      "are done with it took {} values of {} bytes",
+      left.lent, left.groups, left.holders, left.values, left.bytes);
 }
 
 // Null if nobody asked for it. A port alone is this machine's.
