@@ -72,13 +72,18 @@ void ShownValues::Hide(std::uint64_t name) {
   if (!places_.contains(PlaceOf(showing.extent))) store_.Free(showing.extent);
 }
 
+// Of another's memory two values may lie at one place, each of which was shown to this node: for
+// those who see it here the first that is freed stays, whichever they were shown.
 bool ShownValues::KeepFreed(const SharedExtent& extent) {
+  bool kept = false;
   const auto [begin, end] = places_.equal_range(PlaceOf(extent));
   for (auto one = begin; one != end; ++one) {
-    Showing& showing = shown_.at(one->second);
-    machine_.objects().EndRead(*std::exchange(showing.object, nullptr));
+    Object* const object = std::exchange(shown_.at(one->second).object, nullptr);
+    if (object == nullptr) continue;
+    machine_.objects().EndRead(*object);
+    kept = true;
   }
-  return begin != end;
+  return kept;
 }
 
 // Each is asked for once a second: he may be reading it.
