@@ -11,7 +11,7 @@ import unittest
 from python_runtime import PATIENCE_S
 from python_runtime_nodes import PROGRAM, Nodes
 
-STEPS = 3_000_000
+STEPS = 10_000_000
 TIMES = ("seconds", "_seconds")
 
 
