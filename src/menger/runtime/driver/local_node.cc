@@ -72,6 +72,18 @@ void LocalNode::AddDriverSegment() {
   }
 }
 
+// What others have of this node's values takes its room, too.
+Spiller::Options LocalNode::SpillerOptions() {
+  Spiller::Options options{.folder = options_.spill_folder,
+                           .bytes_max = options_.spill_bytes_max,
+                           .segment = kDriverSegment};
+  options.comes_free = [this] { return neighbours_ != nullptr && neighbours_->holds_values(); };
+  options.need_room = [this](std::uint64_t bytes) {
+    if (neighbours_ != nullptr) neighbours_->ShowLess(bytes);
+  };
+  return options;
+}
+
 LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Place> place)
     : Client(RootTask(options.job), RootTask(options.job)),
       options_(options),
@@ -80,20 +92,8 @@ LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Place> place)
       store_(StoreBytes(options)),
       losses_([this](std::string_view line) { Warn(line); }),
       bell_memory_(AllocateSharedMemory("menger-bell", sizeof(NodeBell))),
-      spiller_(std::make_unique<Spiller>(Spiller::Options{.folder = options.spill_folder,
-                                                          .bytes_max = options.spill_bytes_max,
-                                                          .segment = kDriverSegment,
-                                                          .comes_free =
-                                                              [this] {
-                                                                return neighbours_ != nullptr &&
-                                                                       neighbours_->holds_values();
-                                                              },
-                                                          .need_room =
-                                                              [this](std::uint64_t bytes) {
-                                                                if (neighbours_ != nullptr)
-                                                                  neighbours_->ShowLess(bytes);
-                                                              }},
-                                         store_, machine_, [this] { bell().Ring(); })),
+      spiller_(
+          std::make_unique<Spiller>(SpillerOptions(), store_, machine_, [this] { bell().Ring(); })),
       place_(std::move(place)) {
   if (options.isolation == Isolation::kThread) {
     team_ = std::make_unique<ThreadTeam>(*this, machine_);

@@ -115,7 +115,8 @@ class LocalNode final : public Client, private NodeEffects {
 
   // ---- Other nodes. Any thread.
   // `job`: of a node whose calls' workers run a program of their own, which SetProgram names, or
-  // CannotServe says why it cannot be had; 0: they run what this node's do.
+  // CannotServe says why it cannot be had; 0: they run what this node's do. `beside`: as
+  // Neighbours::Meet has it.
   void Meet(const NodeLife& node, const Resources& total, std::uint64_t job = 0,
             bool beside = false);
   bool HasMet(const NodeLife& node);
@@ -300,6 +301,7 @@ class LocalNode final : public Client, private NodeEffects {
                         const NodeStatus& status) const;
   void KeepControlState(std::int64_t now);
   void AddDriverSegment();
+  Spiller::Options SpillerOptions();
   void StartAnswering();
   void DestroyActors();
   NodeBell& shared_bell() { return *reinterpret_cast<NodeBell*>(bell_memory_->data()); }

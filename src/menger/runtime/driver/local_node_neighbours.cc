@@ -9,8 +9,9 @@
 namespace menger {
 
 void LocalNode::ServeNeighbours() {
+  const std::int64_t now = MonotonicNanoseconds();
   for (bool any = true; any;) {
-    any = neighbours_->Work(MonotonicNanoseconds()) || !asks_again_.empty();
+    any = neighbours_->Work(now) || !asks_again_.empty();
     any |= spiller_->has_work() && spiller_->Work();
     for (const auto& [watch, id] : std::exchange(asks_again_, {})) {
       Object* const object = machine_.objects().Find(id);
@@ -19,7 +20,7 @@ void LocalNode::ServeNeighbours() {
     }
     if (any) machine_.Run();
   }
-  std::vector<Neighbours::Flying> packets = neighbours_->TakeOutgoing(MonotonicNanoseconds());
+  std::vector<Neighbours::Flying> packets = neighbours_->TakeOutgoing(now);
   if (!packets.empty()) place_->post(std::move(packets));
 }
 

@@ -282,9 +282,10 @@ void LocalNode::Wake(Waiter& waiter) {
 }
 
 void LocalNode::Free(const ObjectValue& value) {
-  const bool is_seen = value.kind == ObjectValue::Kind::kShared && neighbours_ != nullptr &&
-                       neighbours_->KeepFreed(value.extent);
-  if (value.kind == ObjectValue::Kind::kShared && !is_seen) store_.Free(value.extent);
+  if (value.kind == ObjectValue::Kind::kShared) {
+    const bool is_seen = neighbours_ != nullptr && neighbours_->KeepFreed(value.extent);
+    if (!is_seen) store_.Free(value.extent);
+  }
   if (value.spilled_at != 0) spiller_->Forget(value);
 }
 
