@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::chrono::nanoseconds kEndsKept = std::chrono::minutes(1);
 constexpr std::chrono::seconds kEndMax{3};
+// Until a program whose keeper could not be succeeded is tried again.
+constexpr std::chrono::nanoseconds kSuccessorPause = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -33,7 +35,7 @@ std::string Keepers::Ask(const NodeRecord& program) {
     std::erase_if(keepers_, [now](const auto& entry) {
       return !entry.second.end.empty() && now - entry.second.ended_at > kEndsKept.count();
     });
-    keepers_[program.id].child = Start(program);
+    keepers_[program.id].child = StartKeeper(program);
     return std::string(kKeeperStarts);
   }
   const Keeper& keeper = found->second;
@@ -45,32 +47,65 @@ std::string Keepers::Ask(const NodeRecord& program) {
   return keeper.stands_for.empty() ? std::string(kKeeperStarts) : keeper.stands_for;
 }
 
-void Keepers::End() {
-  std::map<NodeId, Keeper> ending;
-  {
-    const MutexLock lock(mutex_);
-    head_.clear();
-    ending = keepers_;
-  }
-  for (const auto& [program, keeper] : ending) children_.Signal(keeper.child, SIGTERM);
-  const Deadline deadline = Deadline::After(kEndMax);
-  for (const auto& [program, keeper] : ending) {
-    children_.WaitForEnd(keeper.child, deadline.remaining());
+void Keepers::Succeed(const std::vector<std::string>& programs) {
+  const MutexLock lock(mutex_);
+  if (head_.empty()) return;
+  const std::int64_t now = MonotonicNanoseconds();
+  for (const std::string& program : programs) {
+    const auto found = successors_.find(program);
+    if (found != successors_.end()) {
+      const Successor& before = found->second;
+      if (before.lives || now - before.ended_at < kSuccessorPause.count()) continue;
+    }
+    LogInfo("detached actors of program {} have no keeper any longer: another begins", program);
+    successors_[program] = {.child = StartSuccessor(program)};
   }
 }
 
-ChildId Keepers::Start(const NodeRecord& program) {
-  ChildProgram child{.arguments = {"menger", "node", "keep", head_, program.address,
-                                   ToString(program.id), std::to_string(program.epoch)},
+void Keepers::End() {
+  std::vector<ChildId> ending;
+  {
+    const MutexLock lock(mutex_);
+    head_.clear();
+    for (const auto& [program, keeper] : keepers_) ending.push_back(keeper.child);
+    for (const auto& [program, successor] : successors_) {
+      if (successor.lives) ending.push_back(successor.child);
+    }
+  }
+  for (const ChildId child : ending) children_.Signal(child, SIGTERM);
+  const Deadline deadline = Deadline::After(kEndMax);
+  for (const ChildId child : ending) children_.WaitForEnd(child, deadline.remaining());
+}
+
+ChildId Keepers::Start(std::vector<std::string> arguments, ChildEvents events) {
+  ChildProgram child{.arguments = std::move(arguments),
                      .file = "/proc/self/exe",
                      .heeds_signals = true,
                      .outlives = true};
   child.arguments.insert(child.arguments.end(), arguments_.begin(), arguments_.end());
-  return children_.Start(
-      std::move(child),
-      {.on_start = [](pid_t) {},
-       .on_line = [this, id = program.id](std::string_view line) { Hear(id, line); },
-       .on_end = [this, id = program.id](const ChildEnd& end) { Ended(id, end); }});
+  return children_.Start(std::move(child), std::move(events));
+}
+
+ChildId Keepers::StartKeeper(const NodeRecord& program) {
+  const NodeId id = program.id;
+  return Start({"menger", "node", "keep", head_, program.address, ToString(id),
+                std::to_string(program.epoch)},
+               {.on_start = [](pid_t) {},
+                .on_line = [this, id](std::string_view line) { Hear(id, line); },
+                .on_end = [this, id](const ChildEnd& end) { Ended(id, end); }});
+}
+
+ChildId Keepers::StartSuccessor(const std::string& program) {
+  return Start({"menger", "node", "succeed", head_, program},
+               {.on_line = [](std::string_view line) { fmt::print(stderr, "{}\n", line); },
+                .on_end =
+                    [this, program](const ChildEnd& end) {
+                      LogInfo("the keeper of program {} {}", program, end.cause);
+                      const MutexLock lock(mutex_);
+                      Successor& successor = successors_[program];
+                      successor.lives = false;
+                      successor.ended_at = MonotonicNanoseconds();
+                    }});
 }
 
 void Keepers::Hear(const NodeId& program, std::string_view line) {

@@ -27,6 +27,9 @@ class Keepers {
   // Answers a KeepQuestion: what stands for the keeper of that program, or kKeeperStarts, or why it
   // has ended before it began. Any thread.
   std::string Ask(const NodeRecord& program);
+  // Starts keepers for the programs, whose own are gone (ProgramsWithoutKeeper); again after a
+  // while where one has ended without a success.
+  void Succeed(const std::vector<std::string>& programs);
   // Ends them, who leave the cluster while it is there; none is started any longer.
   void End();
 
@@ -39,7 +42,16 @@ class Keepers {
     std::int64_t ended_at = 0;  // unless nobody asks for a while.
   };
 
-  ChildId Start(const NodeRecord& program) MENGER_REQUIRES(mutex_);
+  // Of a program that is gone.
+  struct Successor {
+    ChildId child = 0;
+    bool lives = true;
+    std::int64_t ended_at = 0;
+  };
+
+  ChildId StartKeeper(const NodeRecord& program) MENGER_REQUIRES(mutex_);
+  ChildId StartSuccessor(const std::string& program) MENGER_REQUIRES(mutex_);
+  ChildId Start(std::vector<std::string> arguments, ChildEvents events);
   void Hear(const NodeId& program, std::string_view line);
   void Ended(const NodeId& program, const ChildEnd& end);
 
@@ -47,6 +59,7 @@ class Keepers {
   Mutex mutex_;
   std::string head_ MENGER_GUARDED_BY(mutex_);
   std::map<NodeId, Keeper> keepers_ MENGER_GUARDED_BY(mutex_);  // By their programs.
+  std::map<std::string, Successor> successors_ MENGER_GUARDED_BY(mutex_);
   ChildProcesses children_;
 };
 

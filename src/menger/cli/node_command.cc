@@ -27,6 +27,7 @@
 #include "menger/runtime/cluster/cache_folder.h"
 #include "menger/runtime/cluster/cluster_node.h"
 #include "menger/runtime/cluster/keeper.h"
+#include "menger/runtime/cluster/kept_actor.h"
 #include "menger/runtime/cluster/list_nodes.h"
 #include "menger/runtime/net/metrics_page.h"
 #include "menger/runtime/redis/redis_journal.h"
@@ -37,6 +38,7 @@ namespace menger {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::seconds kKeepersLook{1};
 constexpr std::chrono::seconds kPatience{10};  // Of somebody who asks at a prompt.
 constexpr const char* kDefaultListen = "127.0.0.1:7070";
 
@@ -177,6 +179,27 @@ std::unique_ptr<Keepers> KeepersOf(const NodeArguments& arguments, ClusterNodeOp
   return keepers;
 }
 
+void SucceedKeepers(ClusterNode& node, Keepers& keepers) {
+  try {
+    keepers.Succeed(ProgramsWithoutKeeper(node.store(), node.reader(), Deadline::After(kPatience)));
+  } catch (const Error& error) {  // The next look finds them.
+    LogWarning("whether all detached actors have a keeper is not known: {}", error.what());
+  }
+}
+
+// Until a signal, or until `over`.
+void LookAfter(ClusterNode& node, Keepers* keepers, const StopSignals& signals,
+               const std::atomic<bool>& over) {
+  // A head that has taken another's place waits for those who live on, as long as NodeRoll does.
+  Deadline look = Deadline::After(MembershipOptions().lease * 3 / 2);
+  while (signals.received() == 0 && !over) {
+    std::this_thread::sleep_for(kLook);
+    if (keepers == nullptr || !look.expired()) continue;
+    SucceedKeepers(node, *keepers);
+    look = Deadline::After(kKeepersLook);
+  }
+}
+
 void Serve(const NodeArguments& arguments) {
   ClusterNodeOptions options = OptionsOf(arguments);
   std::atomic<bool> over{false};
@@ -198,7 +221,7 @@ void Serve(const NodeArguments& arguments) {
     LogInfo("others join it by `menger node --join {0}`, programs by MENGER_ADDRESS={0}",
             node.address());
   }
-  while (signals.received() == 0 && !over) std::this_thread::sleep_for(kLook);
+  LookAfter(node, keepers.get(), signals, over);
   if (over) throw Unavailable("this node is no longer one of the cluster: {}", why);
   const char* const signal = StopSignals::NameOf(signals.received());
   if (!arguments.head && arguments.drain_seconds > 0) {
@@ -234,38 +257,56 @@ void AddList(CLI::App& node) {
 }
 
 // What a head starts; nobody else does.
+void RunKeeper(const NodeArguments& arguments, KeeperOptions options) {
+  std::signal(SIGPIPE, SIG_IGN);  // The head that reads what it prints may be killed.
+  const StopSignals signals;
+  options.access = ClusterOf(arguments.access);
+  options.cache_folder = arguments.cache;
+  options.on_ready = [](const ForeignName& keeper) {
+    fmt::print("{}\n", Describe(keeper));
+    std::fflush(stdout);
+  };
+  options.is_stopped = [&signals] { return signals.received() != 0; };
+  Keep(options);
+}
+
+CLI::App& AddKeeperCommand(CLI::App& node, const char* name, const char* help,
+                           NodeArguments& arguments) {
+  CLI::App& command = *node.add_subcommand(name, help);
+  command.group("");
+  command.add_option("head", arguments.access.address, "HOST:PORT of the head")->required();
+  command.add_option("--cache", arguments.cache, "As of the node");
+  AddTlsOptions(command, arguments.access);
+  return command;
+}
+
 void AddKeep(CLI::App& node) {
-  CLI::App* command = node.add_subcommand("keep", "Own the detached actors of a program");
-  command->group("");
-  const auto arguments = std::make_shared<NodeArguments>();  // Shared with the callback.
   struct Program {
     std::string address;
     std::string node;
     std::uint64_t epoch = 0;
   };
+  const auto arguments = std::make_shared<NodeArguments>();  // Shared with the callback, as that.
   const auto program = std::make_shared<Program>();
-  command->add_option("head", arguments->access.address, "HOST:PORT of the head")->required();
-  command->add_option("program", program->address, "HOST:PORT of the program")->required();
-  command->add_option("node", program->node, "Its id")->required();
-  command->add_option("epoch", program->epoch, "Its epoch")->required();
-  command->add_option("--cache", arguments->cache, "As of the node");
-  AddTlsOptions(*command, arguments->access);
-  command->callback([arguments, program] {
-    std::signal(SIGPIPE, SIG_IGN);  // The head that reads what it prints may be killed.
-    const StopSignals signals;
-    const std::optional<Id> node = ParseId(program->node);
-    if (!node) throw InvalidArgument("the program's id is '{}'; it is none", program->node);
-    Keep({.access = ClusterOf(arguments->access),
-          .program = program->address,
-          .driver = {NodeId{*node}, program->epoch},
-          .cache_folder = arguments->cache,
-          .on_ready =
-              [](const ForeignName& keeper) {
-                fmt::print("{}\n", Describe(keeper));
-                std::fflush(stdout);
-              },
-          .is_stopped = [&signals] { return signals.received() != 0; }});
+  CLI::App& command =
+      AddKeeperCommand(node, "keep", "Own the detached actors of a program", *arguments);
+  command.add_option("program", program->address, "HOST:PORT of the program")->required();
+  command.add_option("node", program->node, "Its id")->required();
+  command.add_option("epoch", program->epoch, "Its epoch")->required();
+  command.callback([arguments, program] {
+    const std::optional<Id> id = ParseId(program->node);
+    if (!id) throw InvalidArgument("the program's id is '{}'; it is none", program->node);
+    RunKeeper(*arguments, {.program = program->address, .driver = {NodeId{*id}, program->epoch}});
   });
+}
+
+void AddSucceed(CLI::App& node) {
+  const auto arguments = std::make_shared<NodeArguments>();  // Shared with the callback, as that.
+  const auto program = std::make_shared<std::string>();
+  CLI::App& command = AddKeeperCommand(
+      node, "succeed", "Own the detached actors of a program whose keeper is gone", *arguments);
+  command.add_option("program", *program, "The hash of its manifest")->required();
+  command.callback([arguments, program] { RunKeeper(*arguments, {.left = *program}); });
 }
 
 }  // namespace
@@ -330,6 +371,7 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
   AddTlsOptions(*command, arguments->access);
   AddList(*command);
   AddKeep(*command);
+  AddSucceed(*command);
   command->callback([command, arguments] {
     if (command->get_subcommands().empty()) Serve(*arguments);
   });

@@ -123,7 +123,7 @@ FileDescriptor CacheFolder::LockAlone(const std::string& path) {
 
 std::string CacheFolder::Store(const ProgramFile& file, const ProgramSource& source) const {
   const FileContent& content = file.content;
-  std::string path = files_ + "/" + ToHex(content.hash);
+  std::string path = FilePath(content.hash);
   if (HasContent(path, content)) {
     NoteUse(path);
     return path;

@@ -51,6 +51,8 @@ class CacheFolder {
   void Trim(std::uint64_t bytes_max) const;
 
   const std::string& path() const { return path_; }
+  // Where what has that content lies, if it is here.
+  std::string FilePath(const ContentHash& content) const { return files_ + "/" + ToHex(content); }
   std::string ProgramPath(const std::string& program) const { return programs_ + "/" + program; }
 
  private:

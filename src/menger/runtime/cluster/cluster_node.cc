@@ -43,6 +43,11 @@ std::chrono::nanoseconds Seconds(double seconds) {
       std::chrono::duration<double>(seconds));
 }
 
+void AwaitUntil(FunctionRef<bool()> is_so, std::chrono::nanoseconds most) {
+  const Deadline deadline = Deadline::After(most);
+  while (!is_so() && !deadline.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 std::string WhyOver(NodeLease::End end) {
   return end == NodeLease::End::kNameTaken ? "another node of the cluster has its name"
                                            : "it could not reach the control store of the cluster, "
@@ -72,6 +77,11 @@ class ClusterNode::State {
   std::vector<NodeRecord> Nodes() const;
   std::vector<std::string> Names() const;
   bool IsMember(const NodeLife& life) const;
+  ControlStore& store() { return *store_; }
+  RecordReader reader() const {
+    return {.lease = [this] { return loop_->Lives() ? loop_->lease() : 0; },
+            .is_member = [this](const NodeLife& life) { return IsMember(life); }};
+  }
   void Drain() {
     loop_->Drain();  // For those who look.
     node_->Drain();
@@ -103,9 +113,7 @@ class ClusterNode::State {
   void Over(NodeLease::End end);
 
   void Close();
-  void AwaitLines();
-  void AwaitTold();
-  void SayFarewell();
+  void Part();
 
   const ClusterNodeOptions options_;
   NodeRecord record_;  // This node's.
@@ -144,8 +152,8 @@ void ClusterNode::State::Open() {
   }
   if (options_.role == Role::kDriver) {
     record_.job = options_.runtime.job != 0 ? options_.runtime.job : JobOf(record_.id);
-    program_server_ = MakeProgramServer();
   }
+  program_server_ = MakeProgramServer();
   PeerStreamOptions streams{
       .own = {.node = record_.id}, .token = options_.access.token, .tls = options_.access.tls};
   streams_ = std::make_unique<PeerStreams>(streams);
@@ -171,6 +179,9 @@ void ClusterNode::State::Open() {
 }
 
 std::unique_ptr<ProgramServer> ClusterNode::State::MakeProgramServer() const {
+  if (options_.role != Role::kDriver) {
+    return std::make_unique<ProgramServer>(CacheFolder(ProgramCacheFolder(options_.cache_folder)));
+  }
   if (!options_.program) {
     return std::make_unique<ProgramServer>(DescribeProgram(options_.runtime.worker_program));
   }
@@ -430,11 +441,7 @@ void ClusterNode::State::Over(NodeLease::End end) {
 // ---- The end.
 
 void ClusterNode::State::Close() {
-  if (node_ != nullptr && loop_->Lives()) {
-    AwaitLines();
-    AwaitTold();
-    SayFarewell();
-  }
+  if (node_ != nullptr && loop_->Lives()) Part();
   if (loop_ != nullptr && loop_->Lives() && !loop_->Leave(Deadline::After(kLeaveMax))) {
     LogWarning("the control store of the cluster did not hear in time that this node leaves");
   }
@@ -452,32 +459,16 @@ void ClusterNode::State::Close() {
   if (LocalNode* const node = std::exchange(node_, nullptr)) node->End();
 }
 
-// What a driver's calls have printed is seen also if it leaves as soon as they are done.
-void ClusterNode::State::AwaitLines() {
-  if (options_.role != Role::kDriver) return;
-  node_->AskForLines();
-  const Deadline deadline = Deadline::After(kLinesMax);
-  while (node_->AwaitsLines() && !deadline.expired()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+// What it has to tell others happens also if it leaves at once, while the stream to them is being
+// opened: that an actor is to end, say. And what a driver's calls have printed is seen.
+void ClusterNode::State::Part() {
+  if (options_.role == Role::kDriver) {
+    node_->AskForLines();
+    AwaitUntil([this] { return !node_->AwaitsLines(); }, kLinesMax);
   }
-}
-
-// What it has told others (that an actor is to end, say) happens also if it leaves at once, while
-// the stream to them is being opened.
-void ClusterNode::State::AwaitTold() {
-  const Deadline deadline = Deadline::After(kToldMax);
-  while (!node_->OthersKnowAll() && !deadline.expired()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
-// Whoever has heard it closes his streams.
-void ClusterNode::State::SayFarewell() {
-  node_->SayFarewell();
-  const Deadline deadline = Deadline::After(kFarewellMax);
-  while (node_streams_->connected() > 0 && !deadline.expired()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  AwaitUntil([this] { return node_->OthersKnowAll(); }, kToldMax);
+  node_->SayFarewell();  // Whoever has heard it closes his streams.
+  AwaitUntil([this] { return node_streams_->connected() == 0; }, kFarewellMax);
 }
 
 std::string NodeResource(const NodeId& node) { return "node:" + ToString(node); }
@@ -496,5 +487,11 @@ void ClusterNode::Drain() { state_->Drain(); }
 DrainProgress ClusterNode::HowFarDrained() const { return state_->node().HowFarDrained(); }
 
 std::vector<NodeRecord> ClusterNode::Nodes() const { return state_->Nodes(); }
+
+bool ClusterNode::IsMember(const NodeLife& life) const { return state_->IsMember(life); }
+
+ControlStore& ClusterNode::store() { return state_->store(); }
+
+RecordReader ClusterNode::reader() const { return state_->reader(); }
 
 }  // namespace menger

@@ -9,6 +9,7 @@
 
 #include "menger/runtime/calls/runtime_options.h"
 #include "menger/runtime/cluster/cluster_access.h"
+#include "menger/runtime/cluster/kept_actor.h"
 #include "menger/runtime/cluster/program_fetcher.h"
 #include "menger/runtime/control/membership.h"
 #include "menger/runtime/control/store_journal.h"
@@ -74,6 +75,11 @@ class ClusterNode {
   DrainProgress HowFarDrained() const;
   // Members, as far as this one knows, itself first.
   std::vector<NodeRecord> Nodes() const;
+  // Also one that is gone for this node, until its lease is over: it may still act as a member.
+  bool IsMember(const NodeLife& life) const;
+  // The cluster's, and this node as who reads there: without a lease once its life is over.
+  ControlStore& store();
+  RecordReader reader() const;
 
  private:
   class State;

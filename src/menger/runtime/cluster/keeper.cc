@@ -17,10 +17,12 @@
 #include "menger/runtime/cluster/ask_nodes.h"
 #include "menger/runtime/cluster/cache_folder.h"
 #include "menger/runtime/cluster/cluster_node.h"
+#include "menger/runtime/cluster/kept_actors.h"
 #include "menger/runtime/cluster/node_ids.h"
 #include "menger/runtime/cluster/private_folder.h"
 #include "menger/runtime/cluster/program_cache.h"
 #include "menger/runtime/cluster/program_fetcher.h"
+#include "menger/runtime/cluster/remote_store.h"
 
 namespace menger {
 namespace {
@@ -32,11 +34,31 @@ constexpr std::chrono::milliseconds kLook{200};
 // Where the program has left: calls that make actors may be on their way.
 constexpr std::chrono::seconds kIdleMax{3};
 
+// Of a program that is gone what it is, as the control store has it, and the nodes.
+KeptProgram FetchLeft(const KeeperOptions& options, PeerStreams& streams, ProgramFetcher& fetcher,
+                      const CacheFolder& folder, const Deadline& deadline) {
+  RemoteStore store(streams, options.access.address);
+  const std::vector<StoreResult> found =
+      RunBatch(store, {StoreOperation::Get(StoreTable::kFunctions, options.left)}, deadline);
+  const std::string& manifest = found.front().record.value;
+  if (found.front().error) throw Error(*found.front().error);
+  if (manifest.empty()) throw NotFound("the control store knows no program {}", options.left);
+  std::vector<std::string> addresses;
+  for (const StoreRecord& record : ScanAll(store, StoreTable::kNodes, "", deadline)) {
+    const std::optional<NodeRecord> node = DecodeNodeRecord(record.key, record.value);
+    if (node && node->job == 0 && !record.expired) addresses.push_back(node->address);
+  }
+  return fetcher.FetchFiles(streams, addresses, DecodeManifest(std::as_bytes(std::span(manifest))),
+                            folder, deadline);
+}
+
 KeptProgram FetchProgram(const KeeperOptions& options, const CacheFolder& folder) {
   const auto fetcher = std::make_shared<ProgramFetcher>();
   PeerStreams streams(
       {.own = {.node = DrawNodeId()}, .token = options.access.token, .tls = options.access.tls});
-  return fetcher->FetchFiles(streams, options.program, folder, Deadline::After(kFetchMax));
+  const Deadline deadline = Deadline::After(kFetchMax);
+  return options.left.empty() ? fetcher->FetchFiles(streams, options.program, folder, deadline)
+                              : FetchLeft(options, streams, *fetcher, folder, deadline);
 }
 
 bool HasActors(LocalNode& node) {
@@ -44,23 +66,17 @@ bool HasActors(LocalNode& node) {
                              [](const auto& actor) { return actor.state != "dead"; });
 }
 
-bool IsThere(const ClusterNode& cluster, const NodeLife& driver) {
-  return std::ranges::any_of(cluster.Nodes(), [&](const NodeRecord& node) {
-    return NodeLife{node.id, node.epoch} == driver;
-  });
-}
-
 }  // namespace
 
 void Keep(const KeeperOptions& options) {
-  const PrivateFolder files(CacheFolder(options.cache_folder.empty() ? DefaultProgramCacheFolder()
-                                                                     : options.cache_folder));
+  const PrivateFolder files(CacheFolder(ProgramCacheFolder(options.cache_folder)));
+  const KeptProgram program = FetchProgram(options, files.folder());
   std::atomic<bool> over{false};
   Mutex mutex;
   std::string ready;  // Guarded by mutex. What stands for it; "": it starts.
   ClusterNode cluster({.access = options.access,
                        .role = ClusterNodeOptions::Role::kDriver,
-                       .program = FetchProgram(options, files.folder()),
+                       .program = program,
                        .keep =
                            [&](const NodeRecord& driver) {
                              if (NodeLife{driver.id, driver.epoch} != options.driver) {
@@ -70,22 +86,31 @@ void Keep(const KeeperOptions& options) {
                              return ready.empty() ? std::string(kKeeperStarts) : ready;
                            },
                        .on_over = [&over](const std::string&) { over = true; }});
-  LocalNode& node = cluster.node();
-  const ObjectHandle stands_for =
-      node.Put(1, [](std::span<std::byte> bytes) { bytes[0] = {}; }, {});
   const NodeRecord self = cluster.Nodes().front();
-  const ForeignName name{.object = stands_for.id(), .node = self.id, .epoch = self.epoch};
-  {
-    const MutexLock lock(mutex);
-    ready = Describe(name);
+  KeptActors actors(cluster.node(), {self.id, self.epoch}, cluster.store(), cluster.reader(),
+                    program.manifest);
+  const ObjectHandle stands_for =
+      cluster.node().Put(1, [](std::span<std::byte> bytes) { bytes[0] = {}; }, {});
+  if (options.left.empty()) {
+    const ForeignName name{.object = stands_for.id(), .node = self.id, .epoch = self.epoch};
+    {
+      const MutexLock lock(mutex);
+      ready = Describe(name);
+    }
+    options.on_ready(name);
+  } else {
+    actors.TakeOver();
   }
-  options.on_ready(name);
   Deadline idle = Deadline::After(kIdleMax);
   while (!idle.expired() && !options.is_stopped() && !over) {
     std::this_thread::sleep_for(kLook);
-    if (IsThere(cluster, options.driver) || HasActors(node)) idle = Deadline::After(kIdleMax);
+    actors.Look();
+    if (cluster.IsMember(options.driver) || HasActors(cluster.node())) {
+      idle = Deadline::After(kIdleMax);
+    }
   }
   if (over) throw Unavailable("the keeper of detached actors is no longer one of the cluster");
+  if (idle.expired()) actors.ForgetProgram();
 }
 
 // ---- What programs and head say to each other.

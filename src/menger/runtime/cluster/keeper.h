@@ -27,14 +27,19 @@ namespace menger {
 // (KeepQuestion, on the lane of questions), the head starts a process, `menger node keep`, which
 // says what stands for it. A head that has taken another's place asks the drivers first: one of
 // them may be the keeper that was started by the head before.
+//
+// What it keeps outlives it, too: the control store knows how its actors are made and what they
+// were at their last checkpoints (kept_actors.h), and nodes have the program's files. When it is
+// gone the head starts another, `menger node succeed`, which makes them again.
 
 // What a keeper is told, and tells.
 struct KeeperOptions {
   ClusterAccess access;
   std::string program;       // The address of the driver,
   NodeLife driver;           // and which one it is: another may get the address.
+  std::string left;          // Instead of both: the program whose keepers are gone, by its hash.
   std::string cache_folder;  // Where the program's files lie meanwhile, in a folder of their own.
-  // It is ready: what stands for it.
+  // It is ready: what stands for it. Not called where it has no driver.
   std::function<void(const ForeignName& keeper)> on_ready;
   std::function<bool()> is_stopped;
 };

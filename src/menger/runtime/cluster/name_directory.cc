@@ -7,25 +7,18 @@
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/runtime/calls/client.h"
+#include "menger/runtime/cluster/kept_actor.h"
 #include "menger/runtime/net/wire_bytes.h"
 
 namespace menger {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{10};
+constexpr std::chrono::milliseconds kSuccessorPause{50};
 constexpr std::size_t kLookMax = 500;  // Names at once.
 
 bool IsSame(const NamedActor& one, const NamedActor& other) {
   return one.actor == other.actor && one.object.epoch == other.object.epoch;
-}
-
-// By a record that counts if its lease does, or if that was of before a fail-over that a lease of
-// `lease` has seen, and its owner is there.
-bool Counts(const StoreRecord& record, const NamedActor& holder, LeaseEpoch lease,
-            const std::function<bool(const NodeLife& life)>& is_member) {
-  if (!record.expired) return true;
-  return FailOversOf(record.lease) < FailOversOf(lease) &&
-         is_member({holder.object.node, holder.object.epoch});
 }
 
 }  // namespace
@@ -76,7 +69,9 @@ void NameDirectory::Answer(const NameQuestion& question) {
       if (!keeper) return Ask(question);
       answer = *keeper;
     } else {
-      answer.holder = HolderOf(question);
+      const std::optional<NameAnswer> found = HolderOf(question);
+      if (!found) return AskAgain(question);
+      answer = *found;
     }
   } catch (...) {
     answer.error = TranslateCurrentException();
@@ -102,12 +97,46 @@ std::optional<NameQuestion> NameDirectory::Next() {
   return question;
 }
 
-std::optional<NamedActor> NameDirectory::HolderOf(const NameQuestion& question) {
+std::optional<NameAnswer> NameDirectory::HolderOf(const NameQuestion& question) {
   if (question.kind == NameQuestion::Kind::kClaim) return Claim(question);
-  std::optional<NamedActor> holder = HolderIn(LookUp(question.name));
+  const StoreRecord record = LookUp(question.name);
+  NameAnswer answer{.holder = HolderIn(record)};
+  if (!answer.holder && IsAwaited(record, question)) return std::nullopt;
   // It may have joined a moment ago, or be gone since longer than that.
-  if (holder && !AwaitMet(holder->object)) holder.reset();
-  return holder;
+  if (answer.holder && !AwaitMet(answer.holder->object)) {
+    if (IsAwaited(record, question)) return std::nullopt;
+    answer.holder.reset();
+  }
+  return answer;
+}
+
+// Its holder is gone, but not his actor: another keeper will have the name for that, which is the
+// one that may take it. Not for ever: the program's files may be nowhere any longer.
+bool NameDirectory::IsAwaited(const StoreRecord& record, const NameQuestion& question) {
+  const std::optional<NamedActor> holder = DecodeNamedActor(record.value);
+  if (!holder) return false;
+  const std::string key = ToString(holder->actor);
+  const StoreRecord kept = Do(StoreOperation::Get(StoreTable::kActors, key)).record;
+  const std::optional<KeptOwner> owner = DecodeKeptOwner(kept.value);
+  const bool is_he = owner && owner->actor == question.actor.actor;
+  if (!owner || is_he) {
+    awaited_.erase(question.name);
+    return false;
+  }
+  const auto [awaited, is_new] =
+      awaited_.emplace(question.name, Deadline::After(options_.successor_max));
+  return !awaited->second.expired();
+}
+
+// After a while, and the others of that name after it.
+void NameDirectory::AskAgain(const NameQuestion& question) {
+  if (!Pause(kSuccessorPause)) return;
+  const MutexLock lock(shared_->mutex);
+  std::deque<NameQuestion>& questions = shared_->questions;
+  const auto same =
+      std::stable_partition(questions.begin(), questions.end(),
+                            [&](const NameQuestion& other) { return other.name != question.name; });
+  questions.insert(same, question);
 }
 
 std::optional<NameAnswer> NameDirectory::FindKeeper() {
@@ -130,7 +159,7 @@ std::optional<NameAnswer> NameDirectory::FindKeeper() {
       throw;
     }
   }
-  if (!deadline.expired() && Pause()) return std::nullopt;
+  if (!deadline.expired() && Pause(kPause)) return std::nullopt;
   keeper_deadline_.reset();
   throw Unavailable("there is no process that owns detached actors: {}", why);
 }
@@ -139,32 +168,33 @@ bool NameDirectory::AwaitMet(const ForeignName& name) {
   if (!hooks_.has_met) return true;
   const Deadline deadline = Deadline::After(options_.try_max);
   while (!hooks_.has_met({name.node, name.epoch})) {
-    if (deadline.expired() || !Pause()) return false;
+    if (deadline.expired() || !Pause(kPause)) return false;
   }
   return true;
 }
 
-bool NameDirectory::Pause() {
+bool NameDirectory::Pause(std::chrono::nanoseconds pause) {
   MutexLock lock(shared_->mutex);
-  shared_->changed.wait_for(lock.native(), kPause, [this] {
+  shared_->changed.wait_for(lock.native(), pause, [this] {
     shared_->mutex.AssertHeld();
     return shared_->stopping;
   });
   return !shared_->stopping;
 }
 
-std::optional<NamedActor> NameDirectory::Claim(const NameQuestion& question) {
+std::optional<NameAnswer> NameDirectory::Claim(const NameQuestion& question) {
   StoreVersion expected = 0;
   for (int i = 0; i < options_.tries; ++i) {
     if (Take(question.name, question.actor, expected).done()) {
       own_[question.name] = question.actor;
-      return question.actor;
+      return NameAnswer{.holder = question.actor};
     }
     // Its holder; or nobody, by a record that counts no longer: it is replaced.
     const StoreRecord record = LookUp(question.name);
     std::optional<NamedActor> holder = HolderIn(record);
     if (holder && IsSame(*holder, question.actor)) own_[question.name] = question.actor;
-    if (holder) return holder;
+    if (holder) return NameAnswer{.holder = std::move(holder)};
+    if (IsAwaited(record, question)) return std::nullopt;
     expected = record.version;
   }
   throw Unavailable("others take it and give it up again and again");
@@ -179,7 +209,7 @@ StoreResult NameDirectory::Take(const std::string& name, const NamedActor& actor
       return Do(Taking(name, actor, expected));
     } catch (const Error& error) {
       const bool forgotten = error.code() == ErrorCode::kFailedPrecondition;
-      if (!forgotten || deadline.expired() || !Pause()) throw;
+      if (!forgotten || deadline.expired() || !Pause(kPause)) throw;
     }
   }
 }
@@ -195,7 +225,7 @@ void NameDirectory::ReleaseSurely(const NameQuestion& question) {
       if (error.code() == ErrorCode::kUnavailable) continue;
       return LogWarning("the name '{}' stays taken: {}", question.name, error.what());
     }
-  } while (Pause());
+  } while (Pause(kPause));
 }
 
 void NameDirectory::Release(const NameQuestion& question) {
@@ -259,7 +289,9 @@ StoreRecord NameDirectory::LookUp(const std::string& name) {
 std::optional<NamedActor> NameDirectory::HolderIn(const StoreRecord& record) const {
   if (record.version == 0) return std::nullopt;
   std::optional<NamedActor> holder = DecodeNamedActor(record.value);
-  if (holder && !Counts(record, *holder, hooks_.lease(), hooks_.is_member)) holder.reset();
+  if (!holder) return holder;
+  const NodeLife life{holder->object.node, holder->object.epoch};
+  if (!Counts(record, life, {hooks_.lease, hooks_.is_member})) holder.reset();
   return holder;
 }
 

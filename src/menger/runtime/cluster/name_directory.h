@@ -32,6 +32,9 @@ namespace menger {
 // still his: he writes again what is missing. Of two who have one the life of the higher epoch
 // keeps it.
 //
+// A name whose holder is gone is not free while the control store keeps his actor (kept_actor.h):
+// who asks waits until another keeper has it.
+//
 // The keeper of this process's program, which owns its detached actors, is found by a name, too
 // (Client::kKeeperName).
 //
@@ -64,6 +67,8 @@ class NameDirectory {
     int tries = 3;
     // Until there is a keeper, which has the program's files brought to it.
     std::chrono::nanoseconds keeper_max = std::chrono::seconds(320);
+    // Until an actor whose owner is gone is made again by another (kept_actors.h).
+    std::chrono::nanoseconds successor_max = std::chrono::seconds(60);
   };
 
   // `store` outlives this.
@@ -92,12 +97,15 @@ class NameDirectory {
   bool AwaitWork();                    // False: it is to stop.
   std::optional<NameQuestion> Next();  // Nothing: it is time to look.
   void Answer(const NameQuestion& question);
-  std::optional<NamedActor> HolderOf(const NameQuestion& question);
+  // Nothing: nobody can say yet.
+  std::optional<NameAnswer> HolderOf(const NameQuestion& question);
+  bool IsAwaited(const StoreRecord& record, const NameQuestion& question);
+  void AskAgain(const NameQuestion& question);
   // Nothing while it starts: it is asked for again after what others have asked.
   std::optional<NameAnswer> FindKeeper();
   bool AwaitMet(const ForeignName& name);
-  bool Pause();  // A little; false: it is to stop.
-  std::optional<NamedActor> Claim(const NameQuestion& question);
+  bool Pause(std::chrono::nanoseconds pause);  // False: it is to stop.
+  std::optional<NameAnswer> Claim(const NameQuestion& question);
   StoreResult Take(const std::string& name, const NamedActor& actor, StoreVersion expected);
   void Release(const NameQuestion& question);
   void ReleaseSurely(const NameQuestion& question);
@@ -118,6 +126,7 @@ class NameDirectory {
   // Of the thread.
   std::optional<Deadline> keeper_deadline_;  // One is asked for.
   std::map<std::string, NamedActor> own_;    // Names that this process has.
+  std::map<std::string, Deadline> awaited_;  // Whose holders are to be succeeded.
   Deadline next_look_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   Thread thread_;

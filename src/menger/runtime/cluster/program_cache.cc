@@ -23,9 +23,7 @@ constexpr int kVariantsMax = 8;
 constexpr const char* kLibraryPath = "LD_LIBRARY_PATH";
 
 ProgramCacheOptions WithFolder(ProgramCacheOptions options) {
-  if (options.folder.empty()) options.folder = DefaultProgramCacheFolder();
-  // Workers have another working folder.
-  options.folder = fs::absolute(options.folder).lexically_normal();
+  options.folder = ProgramCacheFolder(options.folder);
   return options;
 }
 
@@ -96,6 +94,11 @@ std::string DefaultProgramCacheFolder() {
         "drivers could be kept: set one, or name a folder for them");
   }
   return home + "/.cache" + kBelow;
+}
+
+// Workers have another working folder.
+std::string ProgramCacheFolder(const std::string& folder) {
+  return fs::absolute(folder.empty() ? DefaultProgramCacheFolder() : folder).lexically_normal();
 }
 
 ProgramCache::ProgramCache(ProgramCacheOptions options)

@@ -21,6 +21,8 @@ struct ProgramCacheOptions {
 // "menger/programs" in XDG_CACHE_HOME, or in ~/.cache. Throws FailedPrecondition where the
 // environment has neither.
 std::string DefaultProgramCacheFolder();
+// The absolute path of that folder; "": the default's.
+std::string ProgramCacheFolder(const std::string& folder);
 
 // A program that this machine can run, for as long as `holds` are open.
 struct ReadyProgram {

@@ -176,6 +176,47 @@ KeptProgram ProgramFetcher::FetchFiles(PeerStreams& streams, const std::string& 
   return kept;
 }
 
+KeptProgram ProgramFetcher::FetchFiles(PeerStreams& streams,
+                                       const std::vector<std::string>& addresses,
+                                       const ProgramManifest& manifest, const CacheFolder& folder,
+                                       const Deadline& deadline) {
+  KeptProgram kept{.manifest = manifest};
+  const FileDescriptor lock = folder.Lock(deadline);
+  std::string why = fmt::format("{} were asked", addresses.size());
+  const auto is_missing = [&kept](const ProgramFile& file) {
+    return !kept.paths.contains(file.content.hash);
+  };
+  for (const std::string& address : addresses) {
+    if (std::ranges::none_of(manifest.files, is_missing)) break;
+    try {
+      Converse(streams, address, deadline, [&](Conversation& node) {
+        for (const ProgramFile& file : manifest.files) {
+          if (is_missing(file)) FetchIfThere(node, file, folder, deadline, kept);
+        }
+      });
+    } catch (const Error& error) {
+      if (deadline.expired()) throw;
+      why = error.what();  // It may be gone: another may have what it had.
+    }
+  }
+  const auto missing = std::ranges::find_if(manifest.files, is_missing);
+  if (missing == manifest.files.end()) return kept;
+  throw NotFound("no node has the program's file '{}' any longer ({})", missing->path, why);
+}
+
+void ProgramFetcher::FetchIfThere(Conversation& node, const ProgramFile& file,
+                                  const CacheFolder& folder, const Deadline& deadline,
+                                  KeptProgram& kept) {
+  try {
+    kept.paths[file.content.hash] =
+        folder.Store(file, [&](const ProgramFile& wanted, const TakeBytes& take) {
+          node.AskFile(wanted, take, deadline);
+        });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDataLoss && error.code() != ErrorCode::kNotFound) throw;
+  }
+}
+
 void ProgramFetcher::FetchFile(Conversation& driver, const ProgramFile& file,
                                const CacheFolder& folder, const Deadline& deadline,
                                KeptProgram& kept) {

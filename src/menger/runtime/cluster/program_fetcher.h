@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "menger/base/clock.h"
 #include "menger/base/mutex.h"
@@ -44,6 +45,11 @@ class ProgramFetcher final : public PeerStreamOwner {
   // gone (ProgramManifest::copied). As Prepare it leaves out what has changed meanwhile.
   KeptProgram FetchFiles(PeerStreams& streams, const std::string& address,
                          const CacheFolder& folder, const Deadline& deadline);
+  // The same, from what the nodes at these addresses keep, which are asked one after the other, of
+  // a program whose driver is gone. Throws NotFound with a file that none of them has.
+  KeptProgram FetchFiles(PeerStreams& streams, const std::vector<std::string>& addresses,
+                         const ProgramManifest& manifest, const CacheFolder& folder,
+                         const Deadline& deadline);
 
  private:
   class Conversation;
@@ -56,6 +62,8 @@ class ProgramFetcher final : public PeerStreamOwner {
 
   static void FetchFile(Conversation& driver, const ProgramFile& file, const CacheFolder& folder,
                         const Deadline& deadline, KeptProgram& kept);
+  static void FetchIfThere(Conversation& node, const ProgramFile& file, const CacheFolder& folder,
+                           const Deadline& deadline, KeptProgram& kept);
   // Asks over a stream of its own, and closes it.
   void Converse(PeerStreams& streams, const std::string& address, const Deadline& deadline,
                 const std::function<void(Conversation&)>& ask);

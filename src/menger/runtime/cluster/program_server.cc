@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "menger/base/error.h"
 #include "menger/base/files.h"
@@ -45,6 +46,8 @@ ProgramServer::ProgramServer(const ProgramManifest& manifest, const Source& sour
   }
 }
 
+ProgramServer::ProgramServer(CacheFolder folder) : folder_(std::move(folder)) {}
+
 ProgramServer::~ProgramServer() = default;
 
 void ProgramServer::Opened(PeerStream& stream) { waiting_[&stream]; }
@@ -75,6 +78,7 @@ bool ProgramServer::Answer(PeerStream& stream, const ProgramQuestion& question) 
   Payload bytes;
   try {
     if (question.kind == ProgramQuestion::Kind::kManifest) {
+      if (folder_) throw NotFound("a node has no program of its own");
       answer.kind = ProgramAnswer::Kind::kManifest;
       bytes = manifest_;
     } else {
@@ -88,12 +92,26 @@ bool ProgramServer::Answer(PeerStream& stream, const ProgramQuestion& question) 
   return stream.TrySend(EncodeAnswerHead(answer), bytes);
 }
 
-Payload ProgramServer::ReadPart(const ProgramQuestion& question) const {
-  const auto found = files_.find(question.file);
-  if (found == files_.end()) {
-    throw NotFound("the program has no file whose content is {}", ToHex(question.file));
+ProgramServer::ServedFile ProgramServer::Find(const ContentHash& content) const {
+  if (folder_) {
+    ServedFile file{.path = folder_->FilePath(content)};
+    struct stat status {};
+    if (stat(file.path.c_str(), &status) != 0) {
+      throw NotFound("the node keeps no file whose content is {}", ToHex(content));
+    }
+    file.bytes = static_cast<std::uint64_t>(status.st_size);
+    file.stamp = ServedFile::Stamp::Of(status);
+    return file;
   }
-  const auto& [path, bytes, stamp] = found->second;
+  const auto found = files_.find(content);
+  if (found == files_.end()) {
+    throw NotFound("the program has no file whose content is {}", ToHex(content));
+  }
+  return found->second;
+}
+
+Payload ProgramServer::ReadPart(const ProgramQuestion& question) const {
+  const auto [path, bytes, stamp] = Find(question.file);
   if (question.offset >= bytes) {
     throw InvalidArgument("'{}' has {} bytes; no part of it begins at {}", path, bytes,
                           question.offset);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "menger/runtime/cluster/cache_folder.h"
 #include "menger/runtime/cluster/describe_program.h"
 #include "menger/runtime/cluster/program_letters.h"
 #include "menger/runtime/net/peer_stream.h"
@@ -15,7 +16,9 @@
 namespace menger {
 
 // A driver's end of the lane kFiles: gives nodes that have connected its program's manifest, and
-// parts of the files that this names, by their content. No question leads to any other file.
+// parts of the files that this names, by their content. No question leads to any other file. A
+// node's gives what it keeps of drivers' programs, to whoever knows its content: a program whose
+// driver is gone is found there.
 //
 // Each question is answered by one part, so that no stream has more than kProgramQuestionsMax of
 // them under way, here or in its queue; who asks for more is cut off. A file that is no longer as
@@ -31,6 +34,8 @@ class ProgramServer {
 
   // Throws InvalidArgument as EncodeManifest.
   explicit ProgramServer(const ProgramManifest& manifest, const Source& source = SourceOf);
+  // A node's, of the files in that folder.
+  explicit ProgramServer(CacheFolder folder);
   ~ProgramServer();
   ProgramServer(const ProgramServer&) = delete;
   ProgramServer& operator=(const ProgramServer&) = delete;
@@ -48,7 +53,9 @@ class ProgramServer {
   void AnswerAll(PeerStream& stream, Questions& questions);
   bool Answer(PeerStream& stream, const ProgramQuestion& question) const;
   Payload ReadPart(const ProgramQuestion& question) const;
+  ServedFile Find(const ContentHash& content) const;
 
+  std::optional<CacheFolder> folder_;  // A node's, which has neither of these:
   Payload manifest_;
   std::map<ContentHash, ServedFile> files_;
   std::map<PeerStream*, Questions> waiting_;  // For room, of each stream.

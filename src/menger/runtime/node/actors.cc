@@ -225,7 +225,8 @@ void Actors::CallDone(Task& task) {
   Actor& actor = *task.actor;
   LeaveWorker(task);
   if (&task == actor.construction && actor.state != Actor::State::kDead) {
-    if (actor.state == Actor::State::kRestarting) node_.checkpoints.Replay(actor);
+    const bool was_before = actor.state == Actor::State::kRestarting || actor.checkpoint != nullptr;
+    if (was_before) node_.checkpoints.Replay(actor);
     node_.states.Enter(actor.state, Actor::State::kAlive);
     node_.notes.NoteActor(NodeEventKind::kActorStarted, actor);
   } else if (actor.checkpoint_every > 0 && task.header().kind == CallKind::kMethod) {

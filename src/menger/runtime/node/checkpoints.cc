@@ -194,6 +194,11 @@ void Checkpoints::Replay(Actor& actor) {
   }
 }
 
+void Checkpoints::BeginWith(Actor& actor, Object& checkpoint) {
+  node_.objects.Hold(checkpoint);
+  actor.checkpoint = &checkpoint;
+}
+
 // ---- What a further run calls again.
 
 bool Checkpoints::KnowsCall(ProcessIndex process, const Worker& worker, const TaskSpec& spec) {

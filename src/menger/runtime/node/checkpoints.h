@@ -30,6 +30,8 @@ class Checkpoints {
   void DropLog(Actor& actor);
   // The actor is as constructed: it becomes what it was.
   void Replay(Actor& actor);
+  // As NodeMachine's.
+  void BeginWith(Actor& actor, Object& checkpoint);
 
   // ---- Upkeep: what is done for the actor's sake, not a caller's: to save, to load, to do once
   // more.

@@ -212,7 +212,14 @@ class NodeMachine {
   }
 
   // ---- Actors.
+  const std::unordered_map<ActorId, std::unique_ptr<Actor>, IdHash>& actors() const {
+    return parts_.actors.all();
+  }
   Actor* FindActor(ActorId id) { return parts_.actors.Find(id); }
+  // One that was not begun yet: what it was when somebody else had saved it.
+  void BeginWith(Actor& actor, Object& checkpoint) {
+    parts_.checkpoints.BeginWith(actor, checkpoint);
+  }
   // By its name; NodeEffects::Named has the answer, perhaps before this returns, unless StopFinding
   // comes first.
   void FindActor(const Watch& asker, std::string_view name) { parts_.names.Find(asker, name); }
