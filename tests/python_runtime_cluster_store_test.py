@@ -2,7 +2,9 @@
 
 import concurrent.futures
 import os
+import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -58,8 +60,17 @@ class KeptNodes(Nodes):
         head.wait()
         head.stdout.close()
 
-    def begin_head(self):
-        self.begin("--head", "--listen", self.address, "--cpus", "1", "--resources", "first=1")
+    def kill_keepers(self):
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "cmdline").read_text().split("\0")
+            except OSError:
+                continue
+            if words[1:4] == ["node", "keep", self.address]:
+                os.kill(int(process.name), signal.SIGKILL)
+
+    def begin_head(self, *options):
+        self.begin("--head", "--listen", self.address, "--cpus", "1", "--resources", "first=1", *options)
         self.processes.insert(0, self.processes.pop())
 
 
@@ -126,6 +137,49 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(get(second.add.remote()), 1)
         keepers = [line for line in self.log().splitlines() if "have a keeper" in line]
         self.assertEqual(len(keepers), 1, keepers)
+
+    def await_another(self, name):
+        """Who is found before it is known that the owner is gone died with him."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            found = ray.get_actor(name)
+            try:
+                get(found.__ray_ready__.remote())
+                return found
+            except ray.exceptions.RayError:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(0.1)
+
+    def test_detached_actors_outlive_the_machine_of_the_head(self):
+        """What dies with it is the head, the keepers that it has started, and what it has of their programs."""
+        making = """import menger.runtime as ray
+ray.init(namespace="kept")
+
+@ray.remote
+class Named:
+    def __init__(self, name, ballast):
+        self.said = [f"{name} with {len(ballast)}"]
+
+    def say(self):
+        self.said.append("again")
+        return self.said
+
+once = Named.options(name="once", lifetime="detached", max_restarts=1).remote("once", bytes(300_000))
+never = Named.options(name="never", lifetime="detached").remote("never", b"")
+print(ray.get([once.say.remote(), never.say.remote()]))
+"""
+        made = run_program(self.nodes.address, making, self.nodes.folder.name)
+        self.assertIn("['once with 300000', 'again']", made.stdout, made.stderr)
+        time.sleep(1)  # The keeper looks five times a second.
+        self.nodes.kill_head()
+        self.nodes.kill_keepers()
+        self.nodes.begin_head("--cache", os.path.join(self.nodes.folder.name, "another"))
+        once = self.await_another("once")
+        self.assertEqual(get(once.say.remote()), ["once with 300000", "again"])
+        self.assertEqual(get(once.say.remote()), ["once with 300000", "again", "again"])
+        with self.assertRaisesRegex(ValueError, "'never'"):
+            ray.get_actor("never")
 
     def test_redis_is_killed_and_comes_back_empty(self):
         first = Counter.options(name="first", resources={"second": 1}).remote()

@@ -23,7 +23,8 @@ class Nodes:
         self.begin("--join", self.address, "--cpus", "2", "--resources", "second=2", "--gpus", "2", "--name", "second")
 
     def begin(self, *options, log=None):
-        command = [PROGRAM, "node", *options, "--store-bytes", str(2**28), "--cache", os.path.join(self.folder.name, "cache")]
+        cache = () if "--cache" in options else ("--cache", os.path.join(self.folder.name, "cache"))
+        command = [PROGRAM, "node", *options, "--store-bytes", str(2**28), *cache]
         # What the driver and its tests may have set is none of a node's.
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("MENGER_", "CUDA_", "PYTHON"))}
         variables["TMPDIR"] = self.folder.name

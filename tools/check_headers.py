@@ -23,10 +23,15 @@ def main():
 
     flags_of_folder, compiled_first = {}, set()
     if (sources.ROOT / options.build / "compile_commands.json").is_file():
-        for source, arguments in sources.compile_commands(options.build).items():
+        commands = sources.compile_commands(options.build)
+        groups = [path for path in commands if sources.is_group(path)]
+        # Of a group's sources only the first has nothing before it.
+        later = {name for group in groups for _, _, name in sources.includes(group)[1:]}
+        for source, arguments in commands.items():
             flags_of_folder.setdefault(source.parent, arguments)
             if source.is_relative_to(sources.ROOT / "src") and (included := sources.includes(source)):
-                compiled_first.add(included[0][2])
+                if str(source) not in later:
+                    compiled_first.add(included[0][2])
     jobs = []
     for path in sources.cpp_files(folders=["src"]):
         relative = path.relative_to(sources.ROOT / "src").as_posix()

@@ -63,8 +63,13 @@ def content_hash(path, *extra):
     return hashlib.sha256("\n".join([*lines, *map(str, extra)]).encode()).hexdigest()
 
 
+def is_group(path):
+    """Whether a file is one that CMake has made of several sources (cmake/Groups.cmake)."""
+    return path.parent.name == "Unity"
+
+
 def compile_commands(build):
-    """source path -> the compiler's arguments, without the output and the source itself."""
+    """source path -> the compiler's arguments, without the output and the source itself; of a group also each of its sources."""
     commands = {}
     for entry in json.loads((ROOT / build / "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])
@@ -76,7 +81,10 @@ def compile_commands(build):
                 skip = word == "-o"
                 continue
             arguments.append(word)
-        commands[pathlib.Path(entry["file"])] = arguments
+        path = pathlib.Path(entry["file"])
+        commands[path] = arguments
+        if is_group(path):
+            commands.update((pathlib.Path(name), arguments) for _, _, name in includes(path))
     return commands
 
 

@@ -3,7 +3,8 @@
 
     tidy.py [--build FOLDER] [--all] [NAME...]   --all: also tests and networks/torch (slow); NAME: only paths containing it
 
-Files with the same options are read in groups (tools/groups.py): most of the time goes into what they include.
+Files with the same options are read in groups (tools/groups.py), whatever their folders: much of the time goes into what they
+include.
 """
 
 import argparse
@@ -17,7 +18,7 @@ CACHE = sources.ROOT / "build" / "tidy"
 
 
 def files_by_options(options):
-    """{(folder, is test, the compiler's arguments): paths} of what is to be checked."""
+    """{(is test, the compiler's arguments): paths} of what is to be checked."""
     found = {}
     for path, arguments in sorted(sources.compile_commands(options.build).items()):
         if not path.is_relative_to(sources.ROOT / "src"):
@@ -28,7 +29,7 @@ def files_by_options(options):
             continue
         if options.names and not any(name in relative for name in options.names):
             continue
-        found.setdefault((path.parent, is_test, tuple(arguments)), []).append(path)
+        found.setdefault((is_test, tuple(arguments)), []).append(path)
     return found
 
 
@@ -44,7 +45,7 @@ def group_file(paths):
 
 
 # g++'s own options that clang does not know are no reason to complain; lock rules are clang's (base/mutex.h).
-OF_CLANG = ["-Wno-unknown-warning-option", "-Wno-unused-command-line-argument", "-Wthread-safety"]
+OF_CLANG = ["-Wno-unknown-warning-option", "-Wno-unused-command-line-argument", "-Wthread-safety", "-Wreserved-identifier"]
 
 
 def main():
@@ -57,7 +58,7 @@ def main():
     version = subprocess.run(["clang-tidy", "--version"], stdout=subprocess.PIPE, check=True).stdout
     settings = (sources.ROOT / ".clang-tidy").read_text()
     jobs = []
-    for (_, is_test, arguments), paths in files_by_options(options).items():
+    for (is_test, arguments), paths in files_by_options(options).items():
         # Tests are read one by one: some stand in for what others include.
         for group in [[path] for path in paths] if is_test else groups.groups(paths):
             file = group_file(group) if len(group) > 1 else group[0]

@@ -19,7 +19,7 @@ constexpr std::uint32_t kDecorrelationStream = 0x6465636f;  // "deco"
 
 // Blocks that start 16 positions apart keep float32 and wider scalars of two workers in different
 // cache lines. Where one column fills pages there is nothing to win, and gaps would cost memory.
-constexpr int kPadding = 16;
+constexpr int kBlockAlignment = 16;
 constexpr std::size_t kWideColumn = 4096;
 constexpr double kPatienceMaxSeconds = 1e6;
 
@@ -120,8 +120,8 @@ SlabSpec SlabSpecOf(const CollectorPlan& plan, const EnvironmentSpec& environmen
           .policy = policy.columns,
           .horizon = plan.horizon,
           .history = plan.history,
-          .columns = ColumnLayout(plan.environments, plan.groups, plan.workers, gaps ? kPadding : 1,
-                                  plan.first_environment)};
+          .columns = ColumnLayout(plan.environments, plan.groups, plan.workers,
+                                  gaps ? kBlockAlignment : 1, plan.first_environment)};
 }
 
 SlabCollector::SlabCollector(const CollectorPlan& plan, const EnvironmentEntry& environment,

@@ -121,7 +121,7 @@ bool NameDirectory::IsAwaited(const StoreRecord& record, const NameQuestion& que
   const bool is_he = owner && owner->actor == question.actor.actor;
   if (!owner || is_he) {
     awaited_.erase(question.name);
-    return false;
+    return !owner && LookUp(question.name).version != record.version;  // Another has it by now.
   }
   const auto [awaited, is_new] =
       awaited_.emplace(question.name, Deadline::After(options_.successor_max));
@@ -193,7 +193,7 @@ std::optional<NameAnswer> NameDirectory::Claim(const NameQuestion& question) {
     const StoreRecord record = LookUp(question.name);
     std::optional<NamedActor> holder = HolderIn(record);
     if (holder && IsSame(*holder, question.actor)) own_[question.name] = question.actor;
-    if (holder) return NameAnswer{.holder = std::move(holder)};
+    if (holder) return NameAnswer{.holder = holder};
     if (IsAwaited(record, question)) return std::nullopt;
     expected = record.version;
   }

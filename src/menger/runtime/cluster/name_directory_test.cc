@@ -12,6 +12,7 @@
 
 #include "menger/base/file_testing.h"
 #include "menger/runtime/calls/client.h"
+#include "menger/runtime/cluster/kept_actor.h"
 #include "menger/runtime/control/embedded_store.h"
 #include "menger/runtime/control/store_log.h"
 #include "menger/runtime/control/store_testing.h"
@@ -66,7 +67,8 @@ class ForgetfulStore final : public ControlStore {
 class NameDirectoryTest : public testing::Test {
  protected:
   struct Program {
-    Program(ControlStore& store, LeaseEpoch own_lease)
+    Program(ControlStore& store, LeaseEpoch own_lease,
+            std::chrono::nanoseconds successor_max = std::chrono::seconds(60))
         : lease(own_lease),
           directory(
               store,
@@ -86,7 +88,8 @@ class NameDirectoryTest : public testing::Test {
                  return ActorNumber(9).object;
                }},
               {.look_every = std::chrono::milliseconds(5),
-               .try_max = std::chrono::milliseconds(300)}) {}
+               .try_max = std::chrono::milliseconds(300),
+               .successor_max = successor_max}) {}
     // Whose it says the name is: the number of an actor, 0 for nobody's, -1 where it cannot say.
     int Ask(Kind kind, const std::string& name, std::uint64_t number = 0) {
       directory.Ask({.kind = kind, .name = name, .actor = ActorNumber(number)});
@@ -278,6 +281,57 @@ TEST_F(NameDirectoryTest, TheKeeperIsFoundOnceItIsThere) {
   ASSERT_TRUE(answer.holder.has_value());
   EXPECT_EQ(answer.holder->object.object, ActorNumber(9).object.object);
   EXPECT_EQ(one.keeper_starts, -1);
+}
+
+// Whose owner is gone, and who is to be `next` at another.
+class KeptNameTest : public NameDirectoryTest {
+ protected:
+  KeptNameTest() {
+    Program gone(store_, Lease("gone"));
+    EXPECT_EQ(gone.Ask(Kind::kClaim, "a @b", 1), 1);
+    now_ += std::chrono::nanoseconds(std::chrono::seconds(11)).count();
+    const KeptOwner owner{{NodeId{Id{9, 2}}, 3}, "program", ActorNumber(2).actor};
+    testing_stores::Do(store_, StoreOperation::Put(StoreTable::kActors, key_, Encode(owner)));
+  }
+
+  const std::string key_ = ToString(ActorNumber(1).actor);
+};
+
+TEST_F(KeptNameTest, IsHisWhoSucceedsTheOwner) {
+  Program one(store_, Lease("one"));
+  Program successor(store_, Lease("successor"));
+  one.directory.Ask({.kind = Kind::kLookUp, .name = "a @b"});
+  one.directory.Ask({.kind = Kind::kClaim, .name = "a @b", .actor = ActorNumber(3)});
+  one.directory.Ask({.kind = Kind::kLookUp, .name = "a @b"});
+  EXPECT_EQ(successor.Ask(Kind::kClaim, "a @b", 2), 2);
+  MutexLock lock(one.mutex);
+  one.changed.wait(lock.native(), [&one] { return one.answers.size() == 3; });
+  for (const auto& [question, answer] : one.answers) {
+    ASSERT_TRUE(answer.holder.has_value());
+    EXPECT_EQ(answer.holder->actor, ActorNumber(2).actor);
+  }
+  EXPECT_EQ(one.answers[1].first.kind, Kind::kClaim);
+}
+
+// What was asked later of the same name is done later, too.
+TEST_F(KeptNameTest, QuestionsKeepTheirOrderMeanwhile) {
+  Program one(store_, Lease("one"));
+  one.directory.Ask({.kind = Kind::kClaim, .name = "a @b", .actor = ActorNumber(3)});
+  one.directory.Ask({.kind = Kind::kRelease, .name = "a @b", .actor = ActorNumber(3)});
+  EXPECT_EQ(one.Ask(Kind::kLookUp, "c @b"), 0);  // Others need not wait.
+  testing_stores::Do(store_, StoreOperation::Delete(StoreTable::kActors, key_));
+  MutexLock lock(one.mutex);
+  one.changed.wait(lock.native(), [&one] { return one.answers.size() == 1; });
+  EXPECT_EQ(one.answers.front().second.holder->actor, ActorNumber(3).actor);
+  lock.Unlock();
+  one.answers.clear();
+  EXPECT_EQ(one.Ask(Kind::kLookUp, "a @b"), 0);
+}
+
+TEST_F(KeptNameTest, IsFreeWhereNobodyDoesInTime) {
+  Program one(store_, Lease("one"), std::chrono::milliseconds(100));
+  EXPECT_EQ(one.Ask(Kind::kLookUp, "a @b"), 0);
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 3), 3);
 }
 
 TEST_F(NameDirectoryTest, ARecordThatIsNoneIsNobodys) {

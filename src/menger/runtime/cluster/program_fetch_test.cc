@@ -27,6 +27,10 @@ class Driver final : public PeerStreamOwner {
       : server_(manifest, source), streams_(std::move(options)) {
     address_ = streams_.Listen("127.0.0.1:0", *this);
   }
+  // A node instead, which has that cache.
+  explicit Driver(const CacheFolder& cache) : server_(cache), streams_(OptionsOfNode(1)) {
+    address_ = streams_.Listen("127.0.0.1:0", *this);
+  }
 
   const std::string& address() const { return address_; }
   // How its first stream has ended.
@@ -167,6 +171,36 @@ TEST(ProgramFetchTest, ADriverThatEndsIsUnavailable) {
   FetchingNode node;
   driver.reset();
   EXPECT_THAT(ErrorText(ErrorCode::kUnavailable, [&] { node.Fetch(address); }), HasSubstr(address));
+}
+
+TEST(ProgramFetchTest, WhatADriverThatIsGoneHadIsWhereNodesKeepIt) {
+  Folder folder;
+  const ProgramManifest manifest = LargeProgram(folder);
+  const CacheFolder first(folder / "first");
+  const CacheFolder second(folder / "second");
+  LocalSource source;
+  first.Store(manifest.files[0], source.Get());
+  second.Store(manifest.files[1], source.Get());
+  std::filesystem::remove_all(folder / "driver");
+  Driver one(first);
+  Driver other(second);
+  auto gone = std::make_unique<Driver>(manifest);
+  const std::string nowhere = gone->address();
+  gone.reset();
+  FetchingNode node;
+  const CacheFolder kept(node.folder / "kept");
+  const auto fetch = [&](const std::vector<std::string>& addresses) {
+    return node.fetcher.FetchFiles(node.streams, addresses, manifest, kept, SoonEnough());
+  };
+  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { fetch({one.address()}); }),
+              HasSubstr(manifest.files[1].path));
+  const KeptProgram program = fetch({nowhere, one.address(), other.address()});
+  for (const ProgramFile& file : manifest.files) {
+    EXPECT_TRUE(HasContent(program.paths.at(file.content.hash), file.content)) << file.path;
+  }
+  EXPECT_EQ(program.manifest, manifest);
+  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { node.Fetch(one.address()); }),
+              HasSubstr("no program of its own"));
 }
 
 TEST(ProgramFetchTest, ADriverThatLiesAboutContentIsFoundOut) {
