@@ -53,9 +53,15 @@ KeptObject TakeObject(WireReader& reader) {
 void Check(const KeptActor& actor) {
   TaskSpec::Validate(actor.construction, CallKind::kConstruct);
   const SpecPointer spec = TaskSpec::Copy(actor.construction);
-  if (spec->header().kind != CallKind::kConstruct) throw InvalidArgument("it makes no actor");
+  const SpecHeader& header = spec->header();
+  const bool may_be = header.kind == CallKind::kConstruct && header.named && header.detached &&
+                      !header.home.valid() && actor.restarts > 0;
+  if (!may_be) throw InvalidArgument("it makes no actor that outlives its owner");
   std::set<ObjectId> known;
-  for (const KeptObject& object : actor.objects) known.insert(object.name.object);
+  for (const KeptObject& object : actor.objects) {
+    known.insert(object.name.object);
+    if (actor.state == object.name.object && !object.bytes) throw InvalidArgument("it has no state");
+  }
   const auto check = [&known](const ObjectId& id) {
     if (!known.contains(id)) throw InvalidArgument("it names an object and does not say which");
   };
@@ -65,7 +71,6 @@ void Check(const KeptActor& actor) {
   std::ranges::for_each(spec->contained(), check);
   for (const KeptObject& object : actor.objects) std::ranges::for_each(object.inner, check);
   if (actor.state) check(*actor.state);
-  if (actor.restarts == 0) throw InvalidArgument("it may not be made again");
 }
 
 }  // namespace

@@ -19,8 +19,13 @@ const ForeignName kState{ObjectId{Id{6, 7}}, NodeId{Id{3, 4}}, 5};
 
 KeptActor Example(CallKind kind = CallKind::kConstruct) {
   const TaskId task{Id{8, 9}};
-  SpecBuilder builder({.kind = kind, .task = task, .actor = ActorOf(task), .restarts = 3}, 1, {},
-                      "", "name @space", 0);
+  SpecBuilder builder({.kind = kind,
+                       .named = true,
+                       .task = task,
+                       .actor = ActorOf(task),
+                       .restarts = 3,
+                       .detached = true},
+                      1, {}, "", "name @space", 0);
   builder.AddReference(kArgument.object);
   const SpecPointer spec = builder.Finish();
   const std::span<const std::byte> bytes = spec->bytes();
@@ -65,6 +70,9 @@ TEST(KeptActorTest, WhatNobodyWouldHaveWrittenIsNone) {
   KeptActor other = Example();
   other.objects[1].inner.push_back(ObjectId{Id{10, 11}});
   EXPECT_FALSE(DecodeKeptActor(Encode(other)).has_value());
+  KeptActor stateless = Example();
+  stateless.objects[1].bytes.reset();
+  EXPECT_FALSE(DecodeKeptActor(Encode(stateless)).has_value());
   KeptActor over = Example();
   over.restarts = 0;
   EXPECT_FALSE(DecodeKeptActor(Encode(over)).has_value());

@@ -190,11 +190,16 @@ std::optional<KeptActor> KeptActors::Read(const Found& found, Kept& kept) {
     const std::span<const ObjectHandle> handle(&parts.handles[i], 1);
     if (node_.Wait(handle, 1, Deadline::After({})).empty()) continue;
     const Fetched fetched = node_.Get(handle, Deadline::After(kValuesMax));
-    if (fetched.failed) continue;
+    if (fetched.failed) continue;  // Whoever needs it fails as he would have.
     const std::span<const std::byte> bytes = fetched.values.front().bytes();
     parts.actor.objects[i].bytes.emplace(bytes.begin(), bytes.end());
   }
   parts.actor.lives = kept.lives;
+  for (const KeptObject& object : parts.actor.objects) {
+    if (parts.actor.state == object.name.object && !object.bytes) {
+      throw DataLoss("the last checkpoint of the actor '{}' cannot be read", found.name);
+    }
+  }
   return std::move(parts.actor);
 }
 
@@ -238,49 +243,47 @@ void KeptActors::ForgetProgram() {
 // ---- Out of the store.
 
 void KeptActors::TakeOver() {
-  struct Left {
-    StoreRecord record;
-    KeptActor actor;
-  };
   std::vector<Left> left;
   const Deadline deadline = Deadline::After(kTakeMax);
   for (StoreRecord& record : ScanAll(store_, StoreTable::kActors, "", deadline)) {
-    std::optional<KeptActor> actor = ReadLeft(record, deadline);
-    if (actor) left.push_back({std::move(record), *std::move(actor)});
+    std::optional<Left> found = ReadLeft(std::move(record), deadline);
+    if (found) left.push_back(*std::move(found));
   }
   // Of one that was taken over, and whose new owner had not dropped the former one's records.
   std::ranges::stable_sort(left, std::greater<>(), [](const Left& one) { return one.actor.lives; });
   std::set<std::string, std::less<>> names;
   for (const Left& one : left) {
     const SpecPointer spec = TaskSpec::Copy(one.actor.construction);
-    names.emplace(spec->name()).second ? Take(one.record, one.actor) : Forget(one.record.key);
+    names.emplace(spec->name()).second ? Take(one) : Forget(one.record.key);
   }
 }
 
-std::optional<KeptActor> KeptActors::ReadLeft(const StoreRecord& record, const Deadline& deadline) {
+std::optional<KeptActors::Left> KeptActors::ReadLeft(StoreRecord record,
+                                                     const Deadline& deadline) {
   const std::optional<KeptOwner> owner = DecodeKeptOwner(record.value);
   if (!owner || owner->program != program_ || Counts(record, owner->owner, reader_)) return {};
   const std::vector<StoreResult> found =
       RunBatch(store_, {StoreOperation::Get(StoreTable::kObjects, record.key)}, deadline);
   if (found.front().error) throw Error(*found.front().error);
   std::optional<KeptActor> actor = DecodeKeptActor(found.front().record.value);
-  if (actor) return actor;
+  if (actor) return Left{std::move(record), owner->owner, *std::move(actor)};
   LogWarning("what the control store keeps as the actor {} is none", record.key);
   Forget(record.key);
   return {};
 }
 
 // From here on it is this keeper's, and what others make of its name waits.
-void KeptActors::Take(const StoreRecord& record, const KeptActor& left) {
+void KeptActors::Take(const Left& left) {
   const TaskId task = node_.Caller().NextCall();
   const KeptOwner owner{self_, program_, ActorOf(task)};
+  const StoreRecord& record = left.record;
   const std::vector<StoreResult> taken = RunBatch(
       store_,
       {StoreOperation::PutIf(StoreTable::kActors, record.key, record.version, Encode(owner))
            .BoundTo(reader_.lease())},
       Deadline::After(kStoreMax));
   if (taken.front().error) throw Error(*taken.front().error);
-  if (taken.front().done()) Make(record.key, left, task);
+  if (taken.front().done()) Make(left, task);
 }
 
 namespace {
@@ -288,9 +291,10 @@ namespace {
 // Makes the objects of an actor known to a node that now owns what has no owner any longer.
 class Objects {
  public:
-  Objects(LocalNode& node, const KeptActor& actor,
+  // Of owners that are members, but for `gone`, they stay.
+  Objects(LocalNode& node, const KeptActor& actor, const NodeLife& gone,
           const std::function<bool(const NodeLife&)>& is_member)
-      : node_(node), is_member_(is_member) {
+      : node_(node), gone_(gone), is_member_(is_member) {
     for (const KeptObject& object : actor.objects) kept_[object.name.object] = &object;
     for (const KeptObject& object : actor.objects) Know(object);
   }
@@ -301,10 +305,9 @@ class Objects {
     const auto known = known_.find(id);
     if (known != known_.end()) return known->second;
     known_.emplace(id, ObjectHandle());  // Whose value leads to itself is not named there.
-    ObjectHandle handle = object.bytes && !is_member_({object.name.node, object.name.epoch})
-                              ? Put(object)
-                              : Refer(object.name);
-    return known_[id] = std::move(handle);
+    const NodeLife owner{object.name.node, object.name.epoch};
+    const bool has_owner = owner != gone_ && is_member_(owner);
+    return known_[id] = object.bytes && !has_owner ? Put(object) : Refer(object.name);
   }
 
   ObjectHandle Put(const KeptObject& object) {
@@ -326,6 +329,7 @@ class Objects {
   }
 
   LocalNode& node_;
+  const NodeLife gone_;
   const std::function<bool(const NodeLife&)>& is_member_;
   std::map<ObjectId, const KeptObject*> kept_;
   std::map<ObjectId, ObjectHandle> known_;
@@ -346,8 +350,9 @@ SpecPointer MakeAnew(const KeptActor& kept, TaskId task, TaskId parent) {
 
 }  // namespace
 
-void KeptActors::Make(const std::string& key, const KeptActor& kept, TaskId task) {
-  const Objects objects(node_, kept, reader_.is_member);  // Until the call holds them.
+void KeptActors::Make(const Left& left, TaskId task) {
+  const KeptActor& kept = left.actor;
+  const Objects objects(node_, kept, left.owner, reader_.is_member);  // Until the call holds them.
   SpecPointer spec = MakeAnew(kept, task, node_.Caller().task);
   const std::string name(spec->name());
   node_.Tell([&](NodeMachine& machine) {
@@ -359,7 +364,7 @@ void KeptActors::Make(const std::string& key, const KeptActor& kept, TaskId task
   });
   // As a program that drops what it was given: the actor lives without.
   const ObjectHandle stands_for = node_.NewObject(ResultOf(task, 0));
-  kept_[ActorOf(task)] = {.lives = kept.lives + 1, .before = key};
+  kept_[ActorOf(task)] = {.lives = kept.lives + 1, .before = left.record.key};
   LogInfo("the actor '{}', whose owner is gone, {}", name,
           kept.state ? "goes on from its last checkpoint" : "is made again");
 }

@@ -69,10 +69,15 @@ class KeptActors {
   void ForgetDead();
   void Forget(const std::string& key);
 
-  // Of a record of kActors, if it is to be taken over: what it is of.
-  std::optional<KeptActor> ReadLeft(const StoreRecord& record, const Deadline& deadline);
-  void Take(const StoreRecord& record, const KeptActor& left);
-  void Make(const std::string& key, const KeptActor& kept, TaskId task);
+  // An actor whose owner is gone.
+  struct Left {
+    StoreRecord record;  // Of kActors.
+    NodeLife owner;
+    KeptActor actor;
+  };
+  std::optional<Left> ReadLeft(StoreRecord record, const Deadline& deadline);
+  void Take(const Left& left);
+  void Make(const Left& left, TaskId task);
   // Throws what one of them has failed with, and Unavailable where this process's life is over.
   void Do(std::vector<StoreOperation> batch);
 

@@ -438,6 +438,7 @@ void LocalNode::LookAfter() {
     }
     WriteLines();
     KeepControlState(now);
+    GiveBackMemory(now);
     resting_.store(pause > kLookAfter, std::memory_order_seq_cst);
     // Whoever left a message before that has not seen it.
     if (queued_.load(std::memory_order_seq_cst) > 0) pause = kLookAfter;

@@ -300,6 +300,7 @@ class LocalNode final : public Client, private NodeEffects {
   WorkerPlaces PlacesOf(std::span<const NodeEvent> events, std::span<const std::string> names,
                         const NodeStatus& status) const;
   void KeepControlState(std::int64_t now);
+  void GiveBackMemory(std::int64_t now);
   void AddDriverSegment();
   Spiller::Options SpillerOptions();
   void StartAnswering();
@@ -344,7 +345,9 @@ class LocalNode final : public Client, private NodeEffects {
   std::unique_ptr<LinePrinter> line_printer_;  // Of whoever has a driver, among other nodes.
   // Of values that came, and lie elsewhere. Likewise.
   std::vector<std::pair<Watch, ObjectId>> asks_again_;
-  std::int64_t gathered_at_ = 0;                   // The caretaker's.
+  std::int64_t gathered_at_ = 0;                   // The caretaker's, as the next two.
+  std::int64_t looked_for_unused_at_ = 0;          // In the store.
+  bool gives_back_ = false;                        // Some of it is not given back yet.
   std::int64_t looked_at_all_at_ = 0;              // Likewise,
   std::chrono::nanoseconds look_at_all_pause_{0};  // and the pause until the next time.
   std::atomic<bool> resting_{false};               // It looks again only after a while.

@@ -14,6 +14,10 @@ constexpr std::chrono::nanoseconds kSlice{50'000'000};  // Between two looks at 
 // So many beyond those that are waited for are looked at, too: who waits for one after the other
 // comes to the node once for all of these.
 constexpr std::size_t kLookAhead = 64;
+// Memory of values that nobody has needed for so long goes back to the system.
+constexpr std::chrono::nanoseconds kUnusedAfter{10'000'000'000};
+constexpr std::chrono::milliseconds kGiveBackMost{5};  // In each turn of the caretaker.
+constexpr std::uint64_t kGiveBackBytes = std::uint64_t{2} << 20;
 
 }  // namespace
 
@@ -334,6 +338,21 @@ void LocalNode::AwaitWorkers(Waiter& waiter, const Deadline& deadline) {
   bell().Listen(DoorbellRole::kNode);
   waiter.listens = false;
   Work();
+}
+
+// A little at a time, with pauses, in which others have the lock.
+void LocalNode::GiveBackMemory(std::int64_t now) {
+  if (now - looked_for_unused_at_ >= kUnusedAfter.count()) {
+    looked_for_unused_at_ = now;
+    const std::lock_guard lock(node_mutex_);
+    store_.LookForUnused();
+    gives_back_ = true;
+  }
+  const Deadline enough = Deadline::After(kGiveBackMost);
+  while (gives_back_ && !enough.expired()) {
+    const std::lock_guard lock(node_mutex_);
+    gives_back_ = store_.GiveBack(kGiveBackBytes);
+  }
 }
 
 }  // namespace menger

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -209,6 +210,37 @@ TEST(ValueStoreTest, MemoryIsKeptForWhatComesNextButNotMoreThanTheStoreMayHave) 
     store.Free(extent);
     EXPECT_GE(store.bytes_resident(), 3000 * kKiB);
   }
+}
+
+TEST(ValueStoreTest, WhatNobodyUsesForAWhileGoesBackToTheSystem) {
+  constexpr std::uint64_t kMiB = 1024 * kKiB;
+  constexpr std::uint64_t kAll = 100 * kMiB;
+  ValueStore store(2 * kAll);
+  store.AddSegment();
+  const auto use = [&] {
+    SharedExtent extent;
+    ASSERT_TRUE(store.Allocate(0, kAll, extent));
+    std::memset(store.Write(extent).data(), 1, extent.bytes);
+    store.Free(extent);
+  };
+  const auto resident = [&] {
+    struct stat status {};
+    EXPECT_EQ(fstat(store.descriptor(0), &status), 0);
+    return static_cast<std::uint64_t>(status.st_blocks) * 512;
+  };
+  for (int i = 0; i < 2; ++i) {  // It is used each time.
+    use();
+    store.LookForUnused();
+    EXPECT_FALSE(store.GiveBack(kMiB));
+    EXPECT_EQ(store.bytes_resident(), kAll);
+  }
+  store.LookForUnused();
+  for (int i = 1; store.GiveBack(kMiB); ++i) ASSERT_EQ(store.bytes_resident(), kAll - i * kMiB);
+  EXPECT_EQ(store.bytes_resident(), ValueStore::kKeptFreeBytes);
+  EXPECT_EQ(resident(), ValueStore::kKeptFreeBytes);
+  use();
+  EXPECT_EQ(store.bytes_resident(), kAll);
+  EXPECT_FALSE(store.GiveBack(kMiB));
 }
 
 TEST(ValueStoreTest, ValuesOfOddLengthsHaveNoMoreMemoryThanTheStoreMayHave) {

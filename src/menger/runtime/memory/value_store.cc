@@ -36,35 +36,49 @@ bool ValueStore::Allocate(std::uint32_t number, std::uint64_t bytes, SharedExten
   const std::uint64_t allocated = Occupied({.bytes = bytes});
   // Of so many that they cannot be rounded up, too.
   if (bytes > bytes_max_ || allocated > bytes_max_ - used_) return false;
-  const auto place = segments_.at(number).extents->Allocate(allocated);
+  ExtentAllocator& extents = *segments_.at(number).extents;
+  const std::uint64_t warm = extents.warm_free_bytes();
+  const auto place = extents.Allocate(allocated);
   if (!place) return false;
   used_ += allocated;
+  warm_ -= warm - extents.warm_free_bytes();
   extent = {number, place->offset, bytes};
   Trim();
+  least_warm_ = std::min(least_warm_, warm_);
   return true;
 }
 
-// The largest free parts go first: they are the least likely to be used again soon.
 void ValueStore::Trim() {
-  std::uint64_t resident = bytes_resident();
-  while (resident > bytes_max_) {
-    const auto most = std::max_element(
-        segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) {
-          return a.extents->warm_free_bytes() < b.extents->warm_free_bytes();
-        });
-    const auto extents =
-        most->extents->Trim(std::max<std::uint64_t>(resident - bytes_max_, kTrimBytesMin));
-    for (const Extent& extent : extents) {
-      most->memory->ReleasePages(extent.offset, extent.bytes);
-      resident -= extent.bytes;
-    }
+  while (bytes_resident() > bytes_max_) {
+    TrimMost(std::max<std::uint64_t>(bytes_resident() - bytes_max_, kTrimBytesMin));
   }
 }
 
-std::uint64_t ValueStore::bytes_resident() const {
-  std::uint64_t bytes = used_;
-  for (const Segment& segment : segments_) bytes += segment.extents->warm_free_bytes();
-  return bytes;
+// The largest free parts go first: they are the least likely to be used again soon.
+std::uint64_t ValueStore::TrimMost(std::uint64_t bytes) {
+  const auto most = std::ranges::max_element(segments_, {}, [](const Segment& segment) {
+    return segment.extents->warm_free_bytes();
+  });
+  std::uint64_t trimmed = 0;
+  for (const Extent& extent : most->extents->Trim(bytes)) {
+    most->memory->ReleasePages(extent.offset, extent.bytes);
+    trimmed += extent.bytes;
+  }
+  warm_ -= trimmed;
+  return trimmed;
+}
+
+void ValueStore::LookForUnused() {
+  unused_ = least_warm_ > kKeptFreeBytes ? least_warm_ - kKeptFreeBytes : 0;
+  least_warm_ = warm_;
+}
+
+bool ValueStore::GiveBack(std::uint64_t bytes) {
+  unused_ = std::min(unused_, warm_ > kKeptFreeBytes ? warm_ - kKeptFreeBytes : 0);
+  if (unused_ == 0) return false;
+  unused_ -= std::min(unused_, TrimMost(std::min(bytes, unused_)));
+  least_warm_ = std::min(least_warm_, warm_);
+  return unused_ > 0;
 }
 
 std::uint64_t ValueStore::bytes_granted() const {
@@ -77,9 +91,13 @@ std::uint64_t ValueStore::bytes_granted() const {
 
 void ValueStore::Free(const SharedExtent& extent) {
   if (extent.is_shown()) return on_shown_freed_(extent);
-  const std::uint64_t allocated = Occupied(extent);
-  segments_.at(extent.segment).extents->Free({extent.offset, allocated});
-  used_ -= allocated;
+  FreeOwn(extent.segment, {extent.offset, Occupied(extent)});
+}
+
+void ValueStore::FreeOwn(std::uint32_t segment, const Extent& extent) {
+  segments_.at(segment).extents->Free(extent);
+  used_ -= extent.bytes;
+  warm_ += extent.bytes;
 }
 
 void ValueStore::Grant(const SharedExtent& extent) {
@@ -110,8 +128,7 @@ bool ValueStore::Return(const SharedExtent& extent) {
 
 void ValueStore::DropGrants(std::uint32_t number) {
   for (const auto& [offset, bytes] : std::exchange(segments_.at(number).granted, {})) {
-    segments_[number].extents->Free({offset, bytes});
-    used_ -= bytes;
+    FreeOwn(number, {offset, bytes});
   }
 }
 

@@ -21,7 +21,8 @@ namespace menger {
 // Segments of other nodes of the machine are read likewise, and count for nothing here.
 //
 // Memory that was used once is used again, as long as all that the system has given does not exceed
-// `bytes_max`; then free memory elsewhere is given back.
+// `bytes_max`; then free memory elsewhere is given back. So is what nobody has used for a while,
+// but for kKeptFreeBytes.
 //
 // Under the node's lock; what Write and Read give may be used without.
 class ValueStore {
@@ -69,15 +70,25 @@ class ValueStore {
   // Says that there is no room for so many bytes.
   TaskFailure Full(std::uint64_t bytes) const;
 
+  // ---- Memory that nobody uses, to be called now and then.
+  static constexpr std::uint64_t kKeptFreeBytes = std::uint64_t{32} << 20;
+  // What was free all the time since the last call, as nobody needs it, is to be given back.
+  void LookForUnused();
+  // Gives back so many bytes of that at most; true if there are more.
+  bool GiveBack(std::uint64_t bytes);
+
   std::uint64_t bytes_used() const { return used_; }
-  std::uint64_t bytes_resident() const;  // In use, or free with memory.
+  std::uint64_t bytes_resident() const { return used_ + warm_; }  // In use, or free with memory.
   std::uint64_t bytes_granted() const;   // In use, but no value yet.
   std::uint64_t bytes_max() const { return bytes_max_; }
 
  private:
   // What an extent takes up of its segment.
   static std::uint64_t Occupied(const SharedExtent& extent);
+  void FreeOwn(std::uint32_t segment, const Extent& extent);
   void Trim();
+  // Of the segment that has the most: so many bytes, or what it has. How many that were.
+  std::uint64_t TrimMost(std::uint64_t bytes);
 
   struct Segment {
     std::unique_ptr<WritableSegment> memory;
@@ -92,6 +103,9 @@ class ValueStore {
 
   const std::uint64_t bytes_max_;
   std::uint64_t used_ = 0;
+  std::uint64_t warm_ = 0;        // Free, with memory: now,
+  std::uint64_t least_warm_ = 0;  // and the least since LookForUnused,
+  std::uint64_t unused_ = 0;      // of which so much is to be given back.
   std::vector<Segment> segments_;
   std::map<std::uint32_t, Shown> shown_;
   std::uint32_t last_shown_ = SharedExtent::kShownSegments;
