@@ -79,6 +79,15 @@ std::string CheckAmount(const std::string& text) {
   return fmt::format("'{}' is no number from 0 on", text);
 }
 
+std::string CheckStoreBytes(const std::string& text) {
+  constexpr double kLeast = 1e6;  // Or there is no room for any larger value.
+  std::string wrong = CheckAmount(text);
+  if (wrong.empty() && std::stod(text) < kLeast) {
+    wrong = fmt::format("'{}' is too little: {:.0f} bytes at least", text, kLeast);
+  }
+  return wrong;
+}
+
 // As of a variable that is not set.
 std::string CheckNotEmpty(const std::string& text) {
   return text.empty() ? "is empty; its default is had by leaving it out" : "";
@@ -345,8 +354,8 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
                       "What else it has, as \"camera=1 license=2\"");
   command
       ->add_option("--store-bytes", arguments->store_bytes,
-                   "Of values in shared memory; default: 30% of the memory")
-      ->check(CheckAmount);
+                   "Of values in shared memory, a million at least; default: 30% of the memory")
+      ->check(CheckStoreBytes);
   command
       ->add_option(
           "--store", arguments->store,

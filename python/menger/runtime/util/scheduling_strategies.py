@@ -1,5 +1,7 @@
 """Where tasks and actors run, as ray.util.scheduling_strategies."""
 
+import re
+
 from menger.runtime import members
 from menger.runtime.placement import Anywhere, Placement
 from menger.runtime.util.placement_group import PlacementGroup
@@ -22,6 +24,8 @@ class NodeAffinitySchedulingStrategy(Anywhere):
 
     def __init__(self, node_id, soft, **_without_effect):
         self.node_id, self.soft = node_id.hex() if isinstance(node_id, bytes) else node_id, soft
+        if not isinstance(self.node_id, str) or not re.fullmatch("[0-9a-f]{32}", self.node_id):
+            raise ValueError(f"node_id is {node_id!r}; it must be the NodeID of one of nodes(), which has 32 hexadecimal digits")
 
     def resources(self, owner):
         if self.soft:

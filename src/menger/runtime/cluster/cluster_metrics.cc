@@ -1,6 +1,20 @@
 #include "menger/runtime/cluster/cluster_metrics.h"
 
+#include "menger/runtime/cluster/ended_lives.h"
+#include "menger/runtime/cluster/member_loop.h"
+#include "menger/runtime/cluster/node_streams.h"
+
 namespace menger {
+
+ClusterCounts CountsOf(const NodeStreams& streams, const MemberLoop& members,
+                       const EndedLives& ended) {
+  ClusterCounts counts{.streams = streams.connected(),
+                       .streams_lost = streams.lost(),
+                       .store = members.StoreTimes(),
+                       .ends = ended.counts()};
+  for (const NodeRecord& node : members.Nodes()) ++(node.job != 0 ? counts.drivers : counts.nodes);
+  return counts;
+}
 
 void AddMetrics(const ClusterCounts& counts, MetricsText& text) {
   text.Family("menger_cluster_members", MetricKind::kGauge, "Who is alive, as this one knows.");

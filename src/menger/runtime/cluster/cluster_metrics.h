@@ -9,6 +9,10 @@
 
 namespace menger {
 
+class EndedLives;
+class MemberLoop;
+class NodeStreams;
+
 // What a process of a cluster counts of the others.
 struct ClusterCounts {
   std::size_t nodes = 0;    // Members that do calls, itself among them,
@@ -19,6 +23,9 @@ struct ClusterCounts {
   DurationHistogram store;  // Of the control store: until it has answered.
   std::map<std::string, std::uint64_t> ends;  // Of members, by their causes.
 };
+
+ClusterCounts CountsOf(const NodeStreams& streams, const MemberLoop& members,
+                       const EndedLives& ended);
 
 // menger_cluster_members, menger_cluster_streams, ...
 void AddMetrics(const ClusterCounts& counts, MetricsText& text);

@@ -98,7 +98,6 @@ class ClusterNode::State {
   LocalNode::Place PlaceOfNode();
   QuestionServer::Answer Answers();
   std::string Keep(const NodeLife& driver) const;
-  ClusterCounts Counts() const;
 
   // ---- By the thread of the streams, or of the loop.
   NodeStreams::Hooks StreamHooks();
@@ -114,6 +113,7 @@ class ClusterNode::State {
 
   void Close();
   void Part();
+  void Leave();
 
   const ClusterNodeOptions options_;
   NodeRecord record_;  // This node's.
@@ -264,16 +264,10 @@ LocalNode::Place ClusterNode::State::PlaceOfNode() {
                       : std::function<void(const NameQuestion&)>(),
       .members = [this] { return Nodes(); },
       .names = [this] { return Names(); },
-      .add_metrics = [this](MetricsText& text) { AddMetrics(Counts(), text); }};
-}
-
-ClusterCounts ClusterNode::State::Counts() const {
-  ClusterCounts counts{.streams = node_streams_->connected(),
-                       .streams_lost = node_streams_->lost(),
-                       .store = loop_->StoreTimes(),
-                       .ends = ended_.counts()};
-  for (const NodeRecord& node : loop_->Nodes()) ++(node.job != 0 ? counts.drivers : counts.nodes);
-  return counts;
+      .add_metrics =
+          [this](MetricsText& text) {
+            AddMetrics(CountsOf(*node_streams_, *loop_, ended_), text);
+          }};
 }
 
 // ---- What is told.
@@ -442,9 +436,7 @@ void ClusterNode::State::Over(NodeLease::End end) {
 
 void ClusterNode::State::Close() {
   if (node_ != nullptr && loop_->Lives()) Part();
-  if (loop_ != nullptr && loop_->Lives() && !loop_->Leave(Deadline::After(kLeaveMax))) {
-    LogWarning("the control store of the cluster did not hear in time that this node leaves");
-  }
+  if (loop_ != nullptr && loop_->Lives()) Leave();
   if (loop_ != nullptr) loop_->Stop();
   if (names_ != nullptr) names_->Stop();
   if (remote_store_ != nullptr) remote_store_->Stop();  // Whoever waits for it goes on.
@@ -457,6 +449,17 @@ void ClusterNode::State::Close() {
   streams_.reset();                                           // From here on nobody calls,
   if (question_server_ != nullptr) question_server_->Stop();  // nor asks.
   if (LocalNode* const node = std::exchange(node_, nullptr)) node->End();
+}
+
+// Where the head is gone, as where all of a cluster end, nobody would hear it.
+void ClusterNode::State::Leave() {
+  const auto is_gone = [this] {
+    return remote_store_ != nullptr && remote_store_->last_failure().has_value();
+  };
+  if (loop_->Leave(Deadline::After(kLeaveMax), is_gone)) return;
+  if (is_gone())
+    return LogInfo("leaving without the head: {}", remote_store_->last_failure()->what());
+  LogWarning("the control store of the cluster did not hear in time that this node leaves");
 }
 
 // What it has to tell others happens also if it leaves at once, while the stream to them is being

@@ -60,7 +60,8 @@ void Check(const KeptActor& actor) {
   std::set<ObjectId> known;
   for (const KeptObject& object : actor.objects) {
     known.insert(object.name.object);
-    if (actor.state == object.name.object && !object.bytes) throw InvalidArgument("it has no state");
+    if (actor.state == object.name.object && !object.bytes)
+      throw InvalidArgument("it has no state");
   }
   const auto check = [&known](const ObjectId& id) {
     if (!known.contains(id)) throw InvalidArgument("it names an object and does not say which");

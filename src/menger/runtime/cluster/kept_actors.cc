@@ -258,8 +258,7 @@ void KeptActors::TakeOver() {
   }
 }
 
-std::optional<KeptActors::Left> KeptActors::ReadLeft(StoreRecord record,
-                                                     const Deadline& deadline) {
+std::optional<KeptActors::Left> KeptActors::ReadLeft(StoreRecord record, const Deadline& deadline) {
   const std::optional<KeptOwner> owner = DecodeKeptOwner(record.value);
   if (!owner || owner->program != program_ || Counts(record, owner->owner, reader_)) return {};
   const std::vector<StoreResult> found =

@@ -220,13 +220,14 @@ void MemberLoop::Drain() {
   Wake();
 }
 
-bool MemberLoop::Leave(const Deadline& deadline) {
+bool MemberLoop::Leave(const Deadline& deadline, const std::function<bool()>& is_in_vain) {
   MutexLock lock(mutex_);
   membership_.Leave(MonotonicNanoseconds());
   lives_until_.store(membership_.own().lives_until(), std::memory_order_relaxed);
   Wake();
   while (membership_.own().state() != NodeLease::State::kOver && !deadline.expired()) {
     changed_.wait_for(lock.native(), std::min(deadline.remaining(), kLook));
+    if (membership_.own().state() != NodeLease::State::kOver && is_in_vain()) break;
   }
   return membership_.own().state() == NodeLease::State::kOver;
 }

@@ -56,8 +56,9 @@ class MemberLoop {
   std::vector<NodeRecord> Nodes() const;  // This one first.
   DurationHistogram StoreTimes() const;   // Until the store had answered.
   void Drain();
-  // Gives back what it has at the store: false if that took longer.
-  bool Leave(const Deadline& deadline);
+  // Gives back what it has at the store: false if that took longer, or is in vain, as is asked now
+  // and then.
+  bool Leave(const Deadline& deadline, const std::function<bool()>& is_in_vain);
   // Nothing is asked or told any longer; Leave first for a life that is to end in order.
   void Stop();
 

@@ -56,9 +56,8 @@ void ValueStore::Trim() {
 
 // The largest free parts go first: they are the least likely to be used again soon.
 std::uint64_t ValueStore::TrimMost(std::uint64_t bytes) {
-  const auto most = std::ranges::max_element(segments_, {}, [](const Segment& segment) {
-    return segment.extents->warm_free_bytes();
-  });
+  const auto most = std::ranges::max_element(
+      segments_, {}, [](const Segment& segment) { return segment.extents->warm_free_bytes(); });
   std::uint64_t trimmed = 0;
   for (const Extent& extent : most->extents->Trim(bytes)) {
     most->memory->ReleasePages(extent.offset, extent.bytes);

@@ -79,7 +79,7 @@ class ValueStore {
 
   std::uint64_t bytes_used() const { return used_; }
   std::uint64_t bytes_resident() const { return used_ + warm_; }  // In use, or free with memory.
-  std::uint64_t bytes_granted() const;   // In use, but no value yet.
+  std::uint64_t bytes_granted() const;                            // In use, but no value yet.
   std::uint64_t bytes_max() const { return bytes_max_; }
 
  private:
