@@ -43,6 +43,17 @@ class Redis:
         self.process.kill()
         self.process.wait()
 
+    def await_records(self, table, count):
+        """Until the head has written so many of them there."""
+        end = time.monotonic() + PATIENCE_S
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            while time.monotonic() < end:
+                connection.sendall(f"HLEN {table}\r\n".encode())
+                if connection.recv(100) == f":{count}\r\n".encode():
+                    return
+                time.sleep(0.01)
+        raise TimeoutError(f"{table} has not {count} records")
+
 
 class KeptNodes(Nodes):
     """Their head can be begun again."""
@@ -171,7 +182,7 @@ print(ray.get([once.say.remote(), never.say.remote()]))
 """
         made = run_program(self.nodes.address, making, self.nodes.folder.name)
         self.assertIn("['once with 300000', 'again']", made.stdout, made.stderr)
-        time.sleep(1)  # The keeper looks five times a second.
+        self.redis.await_records("menger:actors", 1)
         self.nodes.kill_head()
         self.nodes.kill_keepers()
         self.nodes.begin_head("--cache", os.path.join(self.nodes.folder.name, "another"))
