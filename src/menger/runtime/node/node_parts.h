@@ -45,6 +45,8 @@ struct NodeMachineOptions {
   // Of the calls that an actor has done since its last checkpoint, with their arguments: beyond
   // that the next checkpoint comes early.
   std::size_t log_bytes_max = std::size_t{16} << 20;
+  // Of values that the calls of this node's workers read at once; see ReadingRoom. 0: any number.
+  std::uint64_t reading_bytes_max = 0;
   // Nanoseconds that a call may be expected to wait here before other nodes are asked for workers.
   double wait_here_max = 2e6;
   // So long calls wait for a node that has what they need, where no node does: it may be about to
@@ -76,7 +78,7 @@ struct NodeParts {
         effects(world),
         objects(values, states),
         scheduler(options.resources, options.workers, options.pool_max, objects, states, world,
-                  copies),
+                  copies, options.reading_bytes_max),
         lineage(objects, tasks),
         demand(scheduler, objects, workers.all()),
         waits(*this) {

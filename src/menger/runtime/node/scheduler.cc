@@ -43,7 +43,8 @@ bool NeedsGpus(const Resources& need) {
 }  // namespace
 
 Scheduler::Scheduler(Resources total, int workers, int pool_max, ObjectTable& objects,
-                     States& states, WorkerQueues& queues, ValuePlaces& places)
+                     States& states, WorkerQueues& queues, ValuePlaces& places,
+                     std::uint64_t reading_bytes_max)
     : total_(std::move(total)),
       available_(total_),
       workers_wanted_(workers),
@@ -51,7 +52,8 @@ Scheduler::Scheduler(Resources total, int workers, int pool_max, ObjectTable& ob
       objects_(&objects),
       states_(&states),
       queues_(&queues),
-      places_(&places) {
+      places_(&places),
+      reading_room_(reading_bytes_max) {
   SchedulingClass& usual = NewClass("", Resources(1, 0));
   usual.foreign = !total_.Contains(usual.need);
 }
@@ -200,6 +202,15 @@ void Scheduler::StartOneMore() {
   queues_->StartWorker();
 }
 
+// Of this node's memory alone. Not for ever: who reads may poll for what this call gives.
+bool Scheduler::MayRead(const Worker& worker, const Task& task) {
+  if (worker.lender != 0 || !reading_room_.IsFullFor(task)) return true;
+  if (held_back_since_ == 0) held_back_since_ = now_;
+  if (now_ - held_back_since_ < kHeldBackMost) return false;
+  held_back_since_ = 0;
+  return true;
+}
+
 // False if not all are in the memory of the worker's node.
 bool Scheduler::BeginReading(const Worker& worker, Task& task) {
   if (task.references == 0) return true;
@@ -207,6 +218,7 @@ bool Scheduler::BeginReading(const Worker& worker, Task& task) {
   if (!std::exchange(task.reading, true)) {
     for (Object* const argument : arguments) objects_->BeginRead(*argument);
   }
+  worker.lender == 0 ? reading_room_.Enter(task) : reading_room_.Leave(task);
   bool there = true;
   for (Object* const argument : arguments) {
     if (places_->IsAt(*argument, worker.lender)) continue;
@@ -228,6 +240,8 @@ void Scheduler::StopReading(Task& task) {
   if (!std::exchange(task.reading, false)) return;
   if (std::exchange(task.fetching, false)) Erase(fetching_, &task);
   StopAwaiting(task);
+  reading_room_.Leave(task);
+  held_back_since_ = 0;
   for (std::uint32_t i = 0; i < task.references; ++i) objects_->EndRead(*task.arguments[i]);
 }
 
@@ -248,7 +262,7 @@ std::optional<LeaseNumber> NextLease(const Worker& worker) {
 }  // namespace
 
 bool Scheduler::OfferTo(Worker& worker, Task& task) {
-  if (!BeginReading(worker, task)) return false;
+  if (!MayRead(worker, task) || !BeginReading(worker, task)) return false;
   const std::optional<LeaseNumber> lease = NextLease(worker);
   task.lease = lease.value_or(0);
   // What the worker reads is written before it can see the call.

@@ -12,6 +12,7 @@
 
 #include "menger/runtime/node/node_records.h"
 #include "menger/runtime/node/object_table.h"
+#include "menger/runtime/node/reading_room.h"
 
 namespace menger {
 
@@ -85,7 +86,7 @@ class Scheduler {
 
   // `pool_max`: so many workers at the most, beside those of actors.
   Scheduler(Resources total, int workers, int pool_max, ObjectTable& objects, States& states,
-            WorkerQueues& queues, ValuePlaces& places);
+            WorkerQueues& queues, ValuePlaces& places, std::uint64_t reading_bytes_max);
 
   const Resources& total() const { return total_; }
   const Resources& available() const { return available_; }
@@ -289,6 +290,9 @@ class Scheduler {
   double CostOf(const Worker& worker, const Task* next) const;
   void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled);
   void TakeBackAll(Worker& worker, std::vector<Task*>& recalled);
+  // So long a call waits until others read less of this node's memory.
+  static constexpr std::int64_t kHeldBackMost = 5'000'000'000;
+  bool MayRead(const Worker& worker, const Task& task);
   bool BeginReading(const Worker& worker, Task& task);
   bool Reserve(const Resources& need);
   void StartOneMore();
@@ -312,6 +316,8 @@ class Scheduler {
   WorkerQueues* queues_;
   ValuePlaces* places_;
   std::vector<Task*> fetching_;
+  ReadingRoom reading_room_;
+  std::int64_t held_back_since_ = 0;  // A call, as that is full, and no other has left; 0: none.
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;
   std::vector<SchedulingClass*> spare_classes_;  // Of groups that are no more.
