@@ -134,6 +134,9 @@ class Cluster(unittest.TestCase):
             self.assertEqual(get([where.options(scheduling_strategy=there).remote() for _ in range(3)]), [node["NodeID"]] * 3)
         head = get(where.options(resources={"node:__internal_head__": 0.01}).remote())
         self.assertEqual(head, next(node["NodeID"] for node in ray.nodes() if "first" in node["Resources"]))
+        none = scheduling_strategies.NodeAffinitySchedulingStrategy("second", soft=False)
+        with self.assertRaisesRegex(ValueError, "node_id is 'second'; it must be the NodeID"):
+            where.options(scheduling_strategy=none).remote()
         gone = scheduling_strategies.NodeAffinitySchedulingStrategy("00" * 16, soft=False)
         with self.assertRaisesRegex(ray.exceptions.TaskUnschedulableError, "node:0000.* is not there"):
             get(where.options(scheduling_strategy=gone).remote())

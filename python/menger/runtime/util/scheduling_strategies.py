@@ -24,13 +24,13 @@ class NodeAffinitySchedulingStrategy(Anywhere):
 
     def __init__(self, node_id, soft, **_without_effect):
         self.node_id, self.soft = node_id.hex() if isinstance(node_id, bytes) else node_id, soft
-        if not isinstance(self.node_id, str) or not re.fullmatch("[0-9a-f]{32}", self.node_id):
-            raise ValueError(f"node_id is {node_id!r}; it must be the NodeID of one of nodes(), which has 32 hexadecimal digits")
 
     def resources(self, owner):
         if self.soft:
             return {}
         if owner.place.address:
+            if not isinstance(self.node_id, str) or not re.fullmatch("[0-9a-f]{32}", self.node_id):
+                raise ValueError(f"node_id is {self.node_id!r}; it must be the NodeID of one of nodes(), 32 hexadecimal digits")
             return members.asking_for(self.node_id)
         if self.node_id == owner.place.node:
             return {}
