@@ -132,7 +132,7 @@ class Client : public ReferenceOwner {
 
   virtual void Cancel(const ObjectHandle& object, bool force, bool recursive) = 0;
 
-  // `object` stands for it: another program's actor is found by that, and never restarts.
+  // `object` stands for it: another program's actor is found by that.
   virtual void KillActor(ActorId actor, ObjectId object, bool may_restart) = 0;
 
   static constexpr char kKeeperName[] = " @keeper";  // No actor has it.

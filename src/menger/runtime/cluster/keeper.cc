@@ -30,7 +30,7 @@ namespace {
 constexpr std::chrono::minutes kFetchMax{5};
 constexpr std::chrono::seconds kAskMax{3};
 constexpr std::chrono::seconds kFindMax{1};
-constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::milliseconds kLook{50};
 // Where the program has left: calls that make actors may be on their way.
 constexpr std::chrono::seconds kIdleMax{3};
 

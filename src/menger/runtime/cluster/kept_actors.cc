@@ -10,6 +10,7 @@
 #include "menger/base/error.h"
 #include "menger/base/log.h"
 #include "menger/runtime/calls/task_spec.h"
+#include "menger/runtime/cluster/name_directory.h"
 
 namespace menger {
 namespace {
@@ -265,10 +266,24 @@ std::optional<KeptActors::Left> KeptActors::ReadLeft(StoreRecord record, const D
       RunBatch(store_, {StoreOperation::Get(StoreTable::kObjects, record.key)}, deadline);
   if (found.front().error) throw Error(*found.front().error);
   std::optional<KeptActor> actor = DecodeKeptActor(found.front().record.value);
-  if (actor) return Left{std::move(record), owner->owner, *std::move(actor)};
-  LogWarning("what the control store keeps as the actor {} is none", record.key);
+  if (!actor) LogWarning("what the control store keeps as the actor {} is none", record.key);
+  if (actor && HasItsName(record.key, *owner, *actor, deadline)) {
+    return Left{std::move(record), *std::move(actor)};
+  }
   Forget(record.key);
   return {};
+}
+
+// One that was killed, or whose name was lost to another, has it no longer: its owner may have been
+// gone before he had forgotten it.
+bool KeptActors::HasItsName(const std::string& key, const KeptOwner& owner, const KeptActor& actor,
+                            const Deadline& deadline) {
+  const SpecPointer spec = TaskSpec::Copy(actor.construction);
+  const std::vector<StoreResult> found = RunBatch(
+      store_, {StoreOperation::Get(StoreTable::kNames, KeyOfActor(spec->name()))}, deadline);
+  if (found.front().error) throw Error(*found.front().error);
+  const std::optional<NamedActor> holder = DecodeNamedActor(found.front().record.value);
+  return holder && (ToString(holder->actor) == key || holder->actor == owner.actor);
 }
 
 // From here on it is this keeper's, and what others make of its name waits.
@@ -287,13 +302,11 @@ void KeptActors::Take(const Left& left) {
 
 namespace {
 
-// Makes the objects of an actor known to a node that now owns what has no owner any longer.
+// Makes the objects of an actor this node's own, under the names that they had: their owner may be
+// there, but nobody has told him that they are still needed. What has no value stays another's.
 class Objects {
  public:
-  // Of owners that are members, but for `gone`, they stay.
-  Objects(LocalNode& node, const KeptActor& actor, const NodeLife& gone,
-          const std::function<bool(const NodeLife&)>& is_member)
-      : node_(node), gone_(gone), is_member_(is_member) {
+  Objects(LocalNode& node, const KeptActor& actor) : node_(node) {
     for (const KeptObject& object : actor.objects) kept_[object.name.object] = &object;
     for (const KeptObject& object : actor.objects) Know(object);
   }
@@ -304,9 +317,7 @@ class Objects {
     const auto known = known_.find(id);
     if (known != known_.end()) return known->second;
     known_.emplace(id, ObjectHandle());  // Whose value leads to itself is not named there.
-    const NodeLife owner{object.name.node, object.name.epoch};
-    const bool has_owner = owner != gone_ && is_member_(owner);
-    return known_[id] = object.bytes && !has_owner ? Put(object) : Refer(object.name);
+    return known_[id] = object.bytes ? Put(object) : Refer(object.name);
   }
 
   ObjectHandle Put(const KeptObject& object) {
@@ -328,8 +339,6 @@ class Objects {
   }
 
   LocalNode& node_;
-  const NodeLife gone_;
-  const std::function<bool(const NodeLife&)>& is_member_;
   std::map<ObjectId, const KeptObject*> kept_;
   std::map<ObjectId, ObjectHandle> known_;
 };
@@ -351,7 +360,7 @@ SpecPointer MakeAnew(const KeptActor& kept, TaskId task, TaskId parent) {
 
 void KeptActors::Make(const Left& left, TaskId task) {
   const KeptActor& kept = left.actor;
-  const Objects objects(node_, kept, left.owner, reader_.is_member);  // Until the call holds them.
+  const Objects objects(node_, kept);  // Until the call holds them.
   SpecPointer spec = MakeAnew(kept, task, node_.Caller().task);
   const std::string name(spec->name());
   node_.Tell([&](NodeMachine& machine) {

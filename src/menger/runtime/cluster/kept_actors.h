@@ -72,10 +72,11 @@ class KeptActors {
   // An actor whose owner is gone.
   struct Left {
     StoreRecord record;  // Of kActors.
-    NodeLife owner;
     KeptActor actor;
   };
   std::optional<Left> ReadLeft(StoreRecord record, const Deadline& deadline);
+  bool HasItsName(const std::string& key, const KeptOwner& owner, const KeptActor& actor,
+                  const Deadline& deadline);
   void Take(const Left& left);
   void Make(const Left& left, TaskId task);
   // Throws what one of them has failed with, and Unavailable where this process's life is over.

@@ -365,7 +365,8 @@ void LocalNode::Cancel(const ObjectHandle& handle, bool force, bool recursive) {
 void LocalNode::KillActor(ActorId id, ObjectId object, bool may_restart) {
   Tell([&](NodeMachine& machine) {
     Actor* const actor = machine.FindActor(id);
-    actor != nullptr ? machine.KillActor(*actor, may_restart) : machine.KillAnothers(object);
+    actor != nullptr ? machine.KillActor(*actor, may_restart)
+                     : machine.KillAnothers(object, may_restart);
   });
 }
 

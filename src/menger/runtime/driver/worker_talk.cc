@@ -170,7 +170,7 @@ void WorkerTalk::HandleCancel(MessageReader& reader) {
 void WorkerTalk::HandleKill(MessageReader& reader) {
   const auto message = reader.Take<KillMessage>();
   Actor* const actor = machine_.FindActor(message.actor);
-  if (actor == nullptr) return machine_.KillAnothers(message.object);
+  if (actor == nullptr) return machine_.KillAnothers(message.object, message.may_restart != 0);
   machine_.KillActor(*actor, message.may_restart != 0,
                      worker_->actor == actor ? "the actor ended itself, as by exit_actor()"
                                              : "the actor was killed by its user");

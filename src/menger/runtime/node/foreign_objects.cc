@@ -66,6 +66,15 @@ Object& ForeignObjects::Learn(const Peer* from, const ForeignName& name) {
     return object;
   }
   const bool counted = from != nullptr && life == Life(from->node, from->epoch);
+  if (!object.foreign && object.state == Object::State::kReady) {
+    // What an owner left who is gone (kept_actors.h), and others have it, too: here it is this
+    // node's own.
+    if (counted) {
+      node_.peers.Tell(from->index,
+                       {.kind = PeerMessage::Kind::kForget, .count = 1, .object = object.id});
+    }
+    return object;
+  }
   Record* record = Find(object);
   if (record == nullptr) {
     MakeForeign(object, name);
@@ -392,8 +401,11 @@ void ForeignObjects::LetGo(const ForeignCall& call) {
   for (Object* const object : references) node_.objects.Release(*object);
 }
 
-void ForeignObjects::Cancel(Object& object, bool force) {
-  Tell(*Find(object), {.kind = PeerMessage::Kind::kCancel, .clean = force, .object = object.id});
+void ForeignObjects::Cancel(Object& object, bool force, bool may_restart) {
+  Tell(*Find(object), {.kind = PeerMessage::Kind::kCancel,
+                       .clean = force,
+                       .count = may_restart ? 1U : 0U,
+                       .object = object.id});
 }
 
 // ---- Lives of nodes.

@@ -60,7 +60,7 @@ class ForeignObjects {
   // makes it, if any.
   bool IsForAnother(const SpecHeader& header) const;
   void Forward(ProcessIndex process, const Worker* worker, const TaskSpec& spec);
-  void Cancel(Object& object, bool force);
+  void Cancel(Object& object, bool force, bool may_restart = false);  // Of an actor: it is killed.
   void Freed(Object& object);      // The value is not here any longer,
   void Forgotten(Object& object);  // and nobody needs the object,
   void LetRest(Object& object);    // or only calls that are kept, if they have to be run again.
@@ -150,6 +150,7 @@ class ForeignObjects {
   void TellValue(Peer& peer, Object& object);
   void BringTo(Peer& peer, Object& object);
   void CallCame(Peer& peer, const PeerMessage& message);
+  void CancelFor(Object& object, const PeerMessage& message);
   void Answered(const ForeignCall& call);
 
   NodeParts& node_;

@@ -45,8 +45,15 @@ void ForeignObjects::Receive(Peer& peer, const PeerMessage& message) {
       }
       return;
     default:
-      return node_.calls.Cancel(*object, /*force=*/message.clean);
+      return CancelFor(*object, message);
   }
+}
+
+void ForeignObjects::CancelFor(Object& object, const PeerMessage& message) {
+  const Task* const task = object.producer;
+  const bool may_restart = message.count > 0 && task != nullptr && task->actor != nullptr;
+  if (may_restart) return node_.actors.Kill(*task->actor, may_restart);
+  node_.calls.Cancel(object, /*force=*/message.clean);
 }
 
 // How the peer is told of objects. It refers to this node's from now on: that is counted here, for

@@ -224,9 +224,9 @@ class NodeMachine {
   // comes first.
   void FindActor(const Watch& asker, std::string_view name) { parts_.names.Find(asker, name); }
   // Another program's actor, by what stands for it; nothing happens if that is none.
-  void KillAnothers(ObjectId object) {
+  void KillAnothers(ObjectId object, bool may_restart) {
     Object* const found = parts_.objects.Find(object);
-    if (found != nullptr && found->foreign) parts_.foreign.Cancel(*found, /*force=*/true);
+    if (found != nullptr && found->foreign) parts_.foreign.Cancel(*found, true, may_restart);
   }
   bool IsOfAnother(const ForeignName& name) const { return !parts_.foreign.IsOwn(name); }
   void StopFinding(const Watch& asker) { parts_.names.Unask(asker); }

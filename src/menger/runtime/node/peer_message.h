@@ -61,7 +61,8 @@ struct PeerMessage {
     kGone,      // has it there no longer, as `kept`;
     kCall,      // makes a call of an actor of the receiver, which refers to `references`,
     kCalled,    // or has become a referrer of all of these;
-    kCancel,    // would have the receiver's `object` cancelled; `clean`: by force.
+    kCancel,    // would have the receiver's `object` cancelled; `clean`: by force, `count` 1: an
+                // actor may be made again.
     // Nodes that will leave (drains.h). The sender
     kLeaving,  // is one, and lends nothing more;
     // needs nothing of the receiver's any longer (`clean`), having taken `count` values of `bytes`;
