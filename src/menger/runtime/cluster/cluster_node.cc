@@ -49,9 +49,8 @@ void AwaitUntil(FunctionRef<bool()> is_so, std::chrono::nanoseconds most) {
 }
 
 std::string WhyOver(NodeLease::End end) {
-  return end == NodeLease::End::kNameTaken ? "another node of the cluster has its name"
-                                           : "it could not reach the control store of the cluster, "
-                                             "and others may have given it up";
+  if (end == NodeLease::End::kNameTaken) return "another node of the cluster has its name";
+  return "it could not reach the control store of the cluster, and others may have given it up";
 }
 
 }  // namespace
@@ -312,25 +311,25 @@ std::string ClusterNode::State::Keep(const NodeLife& driver) const {
 }
 
 NameDirectory::Hooks ClusterNode::State::NameHooks() {
-  NameDirectory::Hooks hooks{.on_answer =
-                                 [this](const NameQuestion& question, const NameAnswer& answer) {
-                                   if (LocalNode* const node = answering_.load())
-                                     node->NameAnswered(question, answer);
-                                 },
-                             .on_lost =
-                                 [this](const NamedActor& actor) {
-                                   if (LocalNode* const node = answering_.load())
-                                     node->NameLost(actor);
-                                 },
-                             .lease = [this] { return loop_->lease(); },
-                             .is_member = [this](const NodeLife& life) { return IsMember(life); },
-                             .has_met =
-                                 [this](const NodeLife& life) {
-                                   LocalNode* const node = answering_.load();
-                                   if (node == nullptr || node->HasMet(life)) return true;
-                                   loop_->Hint();
-                                   return false;
-                                 }};
+  NameDirectory::Hooks hooks{
+      .on_answer =
+          [this](const NameQuestion& question, const NameAnswer& answer) {
+            if (LocalNode* const node = answering_.load()) node->NameAnswered(question, answer);
+          },
+      .on_lost =
+          [this](const NamedActor& actor) {
+            if (LocalNode* const node = answering_.load()) node->NameLost(actor);
+          },
+      .lease = [this] { return loop_->lease(); },
+      .is_member = reader().is_member,
+      .has_met =
+          [this](const NodeLife& life) {
+            LocalNode* const node = answering_.load();
+            if (node == nullptr || node->HasMet(life)) return true;
+            loop_->Hint();
+            return false;
+          },
+      .is_reached = [this](const NodeLife& life) { return node_streams_->IsConnected(life); }};
   if (!options_.program) {
     hooks.find_keeper = [this] {
       return AskForKeeper(options_.access, loop_->Nodes(), LifeOf(record_));
@@ -409,8 +408,7 @@ std::vector<NodeRecord> ClusterNode::State::Nodes() const {
 std::vector<std::string> ClusterNode::State::Names() const {
   const MutexLock lock(store_mutex_);
   if (store_ == nullptr) throw Unavailable("this process leaves the cluster");
-  return NamesIn(
-      *store_, [this](const NodeLife& life) { return IsMember(life); }, Deadline::After(kNamesMax));
+  return NamesIn(*store_, reader().is_member, Deadline::After(kNamesMax));
 }
 
 bool ClusterNode::State::IsMember(const NodeLife& life) const {

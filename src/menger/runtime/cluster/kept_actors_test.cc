@@ -15,6 +15,7 @@
 
 #include "menger/runtime/cluster/cluster_node.h"
 #include "menger/runtime/cluster/keeper.h"
+#include "menger/runtime/cluster/name_directory.h"
 #include "menger/runtime/runtime.h"
 
 // Keepers in threads of this process, of which those that are stopped leave their actors to others.
@@ -160,6 +161,54 @@ TEST_F(KeptActorsTest, WhatItIsMadeOfAndItsStateNamesIsKeptToo) {
   const ActorRef<Account> found = other.GetActor<Account>(kOptions.name);
   EXPECT_EQ(other.Get(found.Call<&Account::Add>(0), kPatience), 100'001);
   EXPECT_EQ(other.Get(found.Call<&Account::Other>(), kPatience), 7);
+}
+
+// Nobody has told it that they are needed when the keeper is gone, which was who needed them.
+TEST_F(KeptActorsTest, SoIsWhatAProgramThatLivesHasLetGoOf) {
+  Runtime program(Driver());
+  {
+    const ActorRef<Account> account = program.CreateActor<Account>(
+        kOptions, program.Put(std::vector<double>(100'000, 1.)), std::vector{program.Put(7)});
+    EXPECT_EQ(program.Get(account.Call<&Account::Other>(), kPatience), 7);
+    EXPECT_EQ(program.Get(account.Call<&Account::Add>(1), kPatience), 100'001);
+    AwaitKept([](const KeptActor& kept) { return kept.state.has_value(); });
+  }
+  Succeed();
+  Runtime other(Driver());
+  const ActorRef<Account> found = other.GetActor<Account>(kOptions.name);
+  EXPECT_EQ(other.Get(found.Call<&Account::Add>(0), kPatience), 100'001);
+  EXPECT_EQ(other.Get(found.Call<&Account::Other>(), kPatience), 7);
+}
+
+TEST_F(KeptActorsTest, AnotherProgramMayHaveItMadeAgain) {
+  Runtime program(Driver());
+  const ActorRef<Account> account = program.CreateActor<Account>(kOptions, 100);
+  for (int i = 0; i < 3; ++i) program.Get(account.Call<&Account::Add>(1), kPatience);
+  Runtime other(Driver());
+  const ActorRef<Account> found = other.GetActor<Account>(kOptions.name);
+  other.Kill(found, /*may_restart=*/true);
+  EXPECT_EQ(other.Get(found.Call<&Account::Add>(0), kPatience), 103);
+  other.Kill(found);
+  EXPECT_THROW(other.Get(found.Call<&Account::Add>(0), kPatience), Error);
+}
+
+// Its owner was gone before he could forget it.
+TEST_F(KeptActorsTest, OneThatHasItsNameNoLongerDoesNotComeBack) {
+  {
+    Runtime program(Driver());
+    const ActorRef<Account> account = program.CreateActor<Account>(kOptions, 100);
+    program.Get(account.Call<&Account::Add>(1), kPatience);
+    AwaitKept([](const KeptActor&) { return true; });
+  }
+  keeper_->Stop();
+  RunBatch(head_->store(), {StoreOperation::Delete(StoreTable::kNames, KeyOfActor(kOptions.name))},
+           Deadline::After(kPatience));
+  Succeed();
+  const Deadline deadline = Deadline::After(kPatience);
+  while (!Kept().empty() && !deadline.expired()) std::this_thread::yield();
+  EXPECT_THAT(Kept(), IsEmpty());
+  Runtime other(Driver());
+  EXPECT_THROW(other.GetActor<Account>(kOptions.name), Error);
 }
 
 TEST_F(KeptActorsTest, OneWithoutCheckpointsIsMadeAgainAsOftenAsItMayBe) {

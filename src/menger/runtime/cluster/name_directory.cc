@@ -167,10 +167,13 @@ std::optional<NameAnswer> NameDirectory::FindKeeper() {
 bool NameDirectory::AwaitMet(const ForeignName& name) {
   if (!hooks_.has_met) return true;
   const Deadline deadline = Deadline::After(options_.try_max);
-  while (!hooks_.has_met({name.node, name.epoch})) {
-    if (deadline.expired() || !Pause(kPause)) return false;
+  const NodeLife life{name.node, name.epoch};
+  for (;;) {
+    const bool met = hooks_.has_met(life);
+    if (met && (!hooks_.is_reached || hooks_.is_reached(life))) return true;
+    if (deadline.expired()) return met;
+    if (!Pause(kPause)) return false;
   }
-  return true;
 }
 
 bool NameDirectory::Pause(std::chrono::nanoseconds pause) {

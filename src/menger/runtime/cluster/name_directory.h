@@ -54,6 +54,9 @@ class NameDirectory {
     std::function<bool(const NodeLife& life)> is_member;
     // Whether this process has met that one. May be empty: it has.
     std::function<bool(const NodeLife& life)> has_met;
+    // Whether there is a stream to that one, which is opened as soon as it was met: of one whose
+    // lease lives on none can be. May be empty: there is.
+    std::function<bool(const NodeLife& life)> is_reached;
     // What stands for the keeper, which is started if there is none; nothing while that takes.
     // Throws Unavailable or DeadlineExceeded where it is to be asked again, else why there can be
     // none. Empty: this process owns its detached actors itself.

@@ -104,6 +104,13 @@ std::size_t NodeStreams::connected() const {
       nodes_, [](const auto& entry) { return entry.second.lanes[0].greeted; }));
 }
 
+bool NodeStreams::IsConnected(const NodeLife& node) const {
+  if (node == own_) return true;
+  const MutexLock lock(mutex_);
+  const auto found = nodes_.find(KeyOf(node));
+  return found != nodes_.end() && found->second.lanes[0].greeted;
+}
+
 std::uint64_t NodeStreams::lost() const {
   const MutexLock lock(mutex_);
   return lost_;

@@ -70,6 +70,7 @@ class NodeStreams final : public PeerStreamOwner {
   std::int64_t Tend(std::int64_t now);
   // Nodes that have a stream for control.
   std::size_t connected() const;
+  bool IsConnected(const NodeLife& node) const;  // Or it is this one.
   // Streams that were open and have broken.
   std::uint64_t lost() const;
 
