@@ -401,13 +401,6 @@ void ForeignObjects::LetGo(const ForeignCall& call) {
   for (Object* const object : references) node_.objects.Release(*object);
 }
 
-void ForeignObjects::Cancel(Object& object, bool force, bool may_restart) {
-  Tell(*Find(object), {.kind = PeerMessage::Kind::kCancel,
-                       .clean = force,
-                       .count = may_restart ? 1U : 0U,
-                       .object = object.id});
-}
-
 // ---- Lives of nodes.
 
 bool ForeignObjects::IsOver(const Life& life) const {

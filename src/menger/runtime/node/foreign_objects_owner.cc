@@ -49,6 +49,14 @@ void ForeignObjects::Receive(Peer& peer, const PeerMessage& message) {
   }
 }
 
+void ForeignObjects::Cancel(Object& object, bool force, bool may_restart) {
+  Tell(*Find(object), {.kind = PeerMessage::Kind::kCancel,
+                       .clean = force,
+                       .count = may_restart ? 1U : 0U,
+                       .object = object.id});
+}
+
+// What that has asked for.
 void ForeignObjects::CancelFor(Object& object, const PeerMessage& message) {
   const Task* const task = object.producer;
   const bool may_restart = message.count > 0 && task != nullptr && task->actor != nullptr;
