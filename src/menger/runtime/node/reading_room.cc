@@ -37,7 +37,7 @@ bool ReadingRoom::SomebodyGoesOn() const {
   });
 }
 
-void ReadingRoom::Enter(const Task& task) {
+void ReadingRoom::Admit(const Task& task) {
   if (bytes_max_ == 0 || calls_.contains(&task)) return;
   std::vector<const Object*> reads;
   for (const Object* const object : ReadBy(task)) {

@@ -22,7 +22,7 @@ class ReadingRoom {
   bool IsFullFor(const Task& task) const;
 
   // The call reads its arguments, which stay until it has left. Again changes nothing.
-  void Enter(const Task& task);
+  void Admit(const Task& task);
   void Leave(const Task& task);
 
   std::uint64_t bytes() const { return bytes_; }

@@ -218,7 +218,7 @@ bool Scheduler::BeginReading(const Worker& worker, Task& task) {
   if (!std::exchange(task.reading, true)) {
     for (Object* const argument : arguments) objects_->BeginRead(*argument);
   }
-  worker.lender == 0 ? reading_room_.Enter(task) : reading_room_.Leave(task);
+  worker.lender == 0 ? reading_room_.Admit(task) : reading_room_.Leave(task);
   bool there = true;
   for (Object* const argument : arguments) {
     if (places_->IsAt(*argument, worker.lender)) continue;
