@@ -26,6 +26,7 @@ namespace menger {
 // over writes himself into it first, with the name that he gives it, and once that has records of
 // its own these go.
 
+// Of kActors.
 struct KeptOwner {
   NodeLife owner;  // A keeper, in one life.
   std::string program;
@@ -39,6 +40,7 @@ struct KeptObject {
   std::vector<ObjectId> inner;                  // What its value names, in order.
 };
 
+// Of kObjects.
 struct KeptActor {
   std::uint64_t lives = 0;              // How often it was taken over from an owner that was gone.
   std::uint32_t restarts = 0;           // That are left.
@@ -50,10 +52,12 @@ struct KeptActor {
 // What one record may have, so that it is a request of a RemoteStore.
 inline constexpr std::size_t kKeptActorBytesMax = std::size_t{7} << 20;
 
+// As the store has it.
 std::string Encode(const KeptActor& actor);
 // Nothing, if `value` is none.
 std::optional<KeptActor> DecodeKeptActor(std::string_view value);
 
+// Likewise.
 std::string Encode(const KeptOwner& owner);
 std::optional<KeptOwner> DecodeKeptOwner(std::string_view value);
 

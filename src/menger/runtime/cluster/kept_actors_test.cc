@@ -146,38 +146,39 @@ TEST_F(KeptActorsTest, AnActorGoesOnFromItsLastCheckpoint) {
   EXPECT_EQ(kept.restarts, 65'534);
 }
 
-TEST_F(KeptActorsTest, WhatItIsMadeOfAndItsStateNamesIsKeptToo) {
-  {
-    Runtime program(Driver());
-    const auto first = program.Put(std::vector<double>(100'000, 1.));
-    const ActorRef<Account> account =
-        program.CreateActor<Account>(kOptions, first, std::vector{program.Put(7)});
-    EXPECT_EQ(program.Get(account.Call<&Account::Other>(), kPatience), 7);
-    EXPECT_EQ(program.Get(account.Call<&Account::Add>(1), kPatience), 100'001);
-    AwaitKept([](const KeptActor& kept) { return kept.state.has_value(); });
-  }
-  Succeed();
-  Runtime other(Driver());
-  const ActorRef<Account> found = other.GetActor<Account>(kOptions.name);
-  EXPECT_EQ(other.Get(found.Call<&Account::Add>(0), kPatience), 100'001);
-  EXPECT_EQ(other.Get(found.Call<&Account::Other>(), kPatience), 7);
-}
-
-// Nobody has told it that they are needed when the keeper is gone, which was who needed them.
-TEST_F(KeptActorsTest, SoIsWhatAProgramThatLivesHasLetGoOf) {
-  Runtime program(Driver());
-  {
+// One whose arguments are a large value and one that another value names; its program drops them.
+class KeptValuesTest : public KeptActorsTest {
+ protected:
+  void MakeIn(Runtime& program) {
     const ActorRef<Account> account = program.CreateActor<Account>(
         kOptions, program.Put(std::vector<double>(100'000, 1.)), std::vector{program.Put(7)});
     EXPECT_EQ(program.Get(account.Call<&Account::Other>(), kPatience), 7);
     EXPECT_EQ(program.Get(account.Call<&Account::Add>(1), kPatience), 100'001);
     AwaitKept([](const KeptActor& kept) { return kept.state.has_value(); });
   }
+  void ExpectThere() {
+    Runtime other(Driver());
+    const ActorRef<Account> found = other.GetActor<Account>(kOptions.name);
+    EXPECT_EQ(other.Get(found.Call<&Account::Add>(0), kPatience), 100'001);
+    EXPECT_EQ(other.Get(found.Call<&Account::Other>(), kPatience), 7);
+  }
+};
+
+TEST_F(KeptValuesTest, AreThereWhenTheProgramHasLeft) {
+  {
+    Runtime program(Driver());
+    MakeIn(program);
+  }
   Succeed();
-  Runtime other(Driver());
-  const ActorRef<Account> found = other.GetActor<Account>(kOptions.name);
-  EXPECT_EQ(other.Get(found.Call<&Account::Add>(0), kPatience), 100'001);
-  EXPECT_EQ(other.Get(found.Call<&Account::Other>(), kPatience), 7);
+  ExpectThere();
+}
+
+// Nobody has told it that they are needed: who needed them was the keeper that is gone.
+TEST_F(KeptValuesTest, AreThereWhileItsProgramLives) {
+  Runtime program(Driver());
+  MakeIn(program);
+  Succeed();
+  ExpectThere();
 }
 
 TEST_F(KeptActorsTest, AnotherProgramMayHaveItMadeAgain) {

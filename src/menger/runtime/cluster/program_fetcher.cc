@@ -170,7 +170,15 @@ KeptProgram ProgramFetcher::FetchFiles(PeerStreams& streams, const std::string& 
     kept.manifest.copied = true;
     const FileDescriptor lock = folder.Lock(deadline);
     for (const ProgramFile& file : std::exchange(kept.manifest.files, {})) {
-      FetchFile(driver, file, folder, deadline, kept);
+      const std::optional<Error> why = FetchFile(driver, file, folder, deadline, kept);
+      if (!why) {
+        kept.manifest.files.push_back(file);
+      } else if (file.role == ProgramFile::Role::kFolderFile) {
+        LogWarning("detached actors of the program do without a file of its folder: {}",
+                   why->what());
+      } else {
+        throw Error(*why);
+      }
     }
   });
   return kept;
@@ -191,7 +199,7 @@ KeptProgram ProgramFetcher::FetchFiles(PeerStreams& streams,
     try {
       Converse(streams, address, deadline, [&](Conversation& node) {
         for (const ProgramFile& file : manifest.files) {
-          if (is_missing(file)) FetchIfThere(node, file, folder, deadline, kept);
+          if (is_missing(file)) FetchFile(node, file, folder, deadline, kept);
         }
       });
     } catch (const Error& error) {
@@ -204,33 +212,20 @@ KeptProgram ProgramFetcher::FetchFiles(PeerStreams& streams,
   throw NotFound("no node has the program's file '{}' any longer ({})", missing->path, why);
 }
 
-void ProgramFetcher::FetchIfThere(Conversation& node, const ProgramFile& file,
-                                  const CacheFolder& folder, const Deadline& deadline,
-                                  KeptProgram& kept) {
+std::optional<Error> ProgramFetcher::FetchFile(Conversation& from, const ProgramFile& file,
+                                               const CacheFolder& folder, const Deadline& deadline,
+                                               KeptProgram& kept) {
   try {
     kept.paths[file.content.hash] =
         folder.Store(file, [&](const ProgramFile& wanted, const TakeBytes& take) {
-          node.AskFile(wanted, take, deadline);
+          from.AskFile(wanted, take, deadline);
         });
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kDataLoss && error.code() != ErrorCode::kNotFound) throw;
-  }
-}
-
-void ProgramFetcher::FetchFile(Conversation& driver, const ProgramFile& file,
-                               const CacheFolder& folder, const Deadline& deadline,
-                               KeptProgram& kept) {
-  try {
-    kept.paths[file.content.hash] =
-        folder.Store(file, [&](const ProgramFile& wanted, const TakeBytes& take) {
-          driver.AskFile(wanted, take, deadline);
-        });
-    kept.manifest.files.push_back(file);
+    return std::nullopt;
   } catch (const Error& error) {
     const bool is_other =
         error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kNotFound;
-    if (!is_other || file.role != ProgramFile::Role::kFolderFile) throw;
-    LogWarning("detached actors of the program do without a file of its folder: {}", error.what());
+    if (!is_other) throw;
+    return error;
   }
 }
 

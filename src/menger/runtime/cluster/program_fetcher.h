@@ -4,6 +4,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,10 +61,10 @@ class ProgramFetcher final : public PeerStreamOwner {
   void Ended(PeerStream& stream, const Error& why) override;
   void Failed(const std::string& address, const Error& why) override;
 
-  static void FetchFile(Conversation& driver, const ProgramFile& file, const CacheFolder& folder,
-                        const Deadline& deadline, KeptProgram& kept);
-  static void FetchIfThere(Conversation& node, const ProgramFile& file, const CacheFolder& folder,
-                           const Deadline& deadline, KeptProgram& kept);
+  // Nothing; or why the other end does not have it, or not as it was.
+  static std::optional<Error> FetchFile(Conversation& from, const ProgramFile& file,
+                                        const CacheFolder& folder, const Deadline& deadline,
+                                        KeptProgram& kept);
   // Asks over a stream of its own, and closes it.
   void Converse(PeerStreams& streams, const std::string& address, const Deadline& deadline,
                 const std::function<void(Conversation&)>& ask);
