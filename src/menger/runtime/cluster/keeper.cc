@@ -61,11 +61,6 @@ KeptProgram FetchProgram(const KeeperOptions& options, const CacheFolder& folder
                               : FetchLeft(options, streams, *fetcher, folder, deadline);
 }
 
-bool HasActors(LocalNode& node) {
-  return std::ranges::any_of(node.Status().actors,
-                             [](const auto& actor) { return actor.state != "dead"; });
-}
-
 }  // namespace
 
 void Keep(const KeeperOptions& options) {
@@ -104,10 +99,8 @@ void Keep(const KeeperOptions& options) {
   Deadline idle = Deadline::After(kIdleMax);
   while (!idle.expired() && !options.is_stopped() && !over) {
     std::this_thread::sleep_for(kLook);
-    actors.Look();
-    if (cluster.IsMember(options.driver) || HasActors(cluster.node())) {
-      idle = Deadline::After(kIdleMax);
-    }
+    const bool any_lives = actors.Look();
+    if (any_lives || cluster.IsMember(options.driver)) idle = Deadline::After(kIdleMax);
   }
   if (over) throw Unavailable("the keeper of detached actors is no longer one of the cluster");
   if (idle.expired()) actors.ForgetProgram();

@@ -109,7 +109,7 @@ void KeptActors::Do(std::vector<StoreOperation> batch) {
 
 // ---- What has changed.
 
-void KeptActors::Look() {
+bool KeptActors::Look() {
   // A store that has forgotten a lease, in a fail-over, may have forgotten more.
   if (const LeaseEpoch lease = reader_.lease(); lease != std::exchange(lease_, lease)) {
     for (auto& [id, kept] : kept_) kept.written = false;
@@ -119,17 +119,22 @@ void KeptActors::Look() {
     ForgetDead();
     if (std::exchange(behind_, false)) LogInfo("the control store knows the detached actors again");
   } catch (const Error& error) {
-    if (std::exchange(behind_, true)) return;
-    LogWarning("what the control store keeps of detached actors is as it was: {}", error.what());
+    if (!std::exchange(behind_, true)) {
+      LogWarning("what the control store keeps of detached actors is as it was: {}", error.what());
+    }
   }
+  return any_lives_;
 }
 
 std::vector<KeptActors::Found> KeptActors::FindChanged() {
   std::vector<Found> changed;
   node_.Tell([&](NodeMachine& machine) {
     living_.clear();
+    any_lives_ = false;
     for (const auto& [id, actor] : machine.actors()) {
-      if (!MayBeKept(*actor) || actor->state == Actor::State::kDead) continue;
+      if (actor->state == Actor::State::kDead) continue;
+      any_lives_ = true;
+      if (!MayBeKept(*actor)) continue;
       if (actor->restarts == 0 && !kept_.contains(id)) continue;
       living_.insert(id);
       if (HasChanged(*actor)) {

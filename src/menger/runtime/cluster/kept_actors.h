@@ -39,7 +39,8 @@ class KeptActors {
   void TakeOver();
 
   // Writes what has become of them since. What the store does not take is written by the next look.
-  void Look();
+  // False if no actor of this node lives, kept or not.
+  bool Look();
 
   // None is here any longer: of the program, which no other keeper's actors have either, nothing
   // stays in the store.
@@ -90,6 +91,7 @@ class KeptActors {
   const std::string program_;
   std::map<ActorId, Kept> kept_;
   std::set<ActorId> living_;  // As the last look found.
+  bool any_lives_ = false;    // Likewise, of all.
   LeaseEpoch lease_ = 0;      // Under which they were written.
   bool behind_ = false;       // The store did not take what that was to write.
 };

@@ -21,13 +21,13 @@ std::uint64_t BytesOf(const Object& object) {
 
 }  // namespace
 
-bool ReadingRoom::IsFullFor(const Task& task) const {
+bool ReadingRoom::IsFullFor(const Task& task, bool others_first) const {
   if (bytes_max_ == 0 || calls_.empty() || calls_.contains(&task)) return false;
   std::uint64_t more = 0;
   for (const Object* const object : ReadBy(task)) {
     if (!read_.contains(object)) more += BytesOf(*object);
   }
-  return more > 0 && bytes_ + more > bytes_max_ && SomebodyGoesOn();
+  return more > 0 && (others_first || bytes_ + more > bytes_max_) && SomebodyGoesOn();
 }
 
 bool ReadingRoom::SomebodyGoesOn() const {

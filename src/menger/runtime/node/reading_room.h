@@ -17,9 +17,9 @@ class ReadingRoom {
   // Beyond that it is full; 0: never. (Ray's max_task_args_memory_fraction.)
   explicit ReadingRoom(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // There is no room for what the call would read beyond what others do, and one of these does not
-  // wait.
-  bool IsFullFor(const Task& task) const;
+  // There is no room for what the call would read beyond what others do, or `others_first`: another
+  // waits for room. Never for what reads nothing else, or where all who read wait.
+  bool IsFullFor(const Task& task, bool others_first) const;
 
   // The call reads its arguments, which stay until it has left. Again changes nothing.
   void Admit(const Task& task);

@@ -81,6 +81,32 @@ TEST_F(ReadingRoomTest, WhoWaitsKeepsNobodyOut) {
   EXPECT_EQ(Given(), 2);
 }
 
+TEST_F(ReadingRoomTest, WhoNeedsMuchIsNotPassedByThoseWhoNeedLittle) {
+  World::CallWishes other;
+  other.scheduling = "cpu=0.5";
+  world_.Submit({Put()});
+  const ObjectId first = Put();
+  const World::Call large = world_.Submit({first, Put()});
+  world_.Submit({}, {Put()}, other);
+  EXPECT_EQ(Given(), 1);
+  world_.Finish(world_.Begin());
+  EXPECT_EQ(Given(), 1);
+  EXPECT_EQ(world_.Begin().task, large.task);
+}
+
+TEST_F(ReadingRoomTest, WhoIsCancelledMeanwhileKeepsNobodyOut) {
+  world_.Submit({Put(), Put()});
+  const World::Call held = world_.Submit({Put()});
+  EXPECT_EQ(Given(), 1);
+  world_.machine.Cancel(*world_.machine.objects().Find(held.result()), /*force=*/false);
+  world_.Submit({Put()});
+  world_.Finish(world_.Begin());
+  EXPECT_EQ(Given(), 1);
+  Pass(5 * kSecond);
+  world_.Submit({Put()});
+  EXPECT_EQ(Given(), 2);
+}
+
 TEST_F(ReadingRoomTest, NobodyIsKeptOutForEver) {
   world_.Submit({Put(), Put()});
   world_.Submit({Put()});

@@ -202,13 +202,19 @@ void Scheduler::StartOneMore() {
   queues_->StartWorker();
 }
 
-// Of this node's memory alone. Not for ever: who reads may poll for what this call gives.
+// Of this node's memory alone. Who waits for room is not passed by others, so that he gets it; not
+// for ever, for who reads may poll for what this call gives.
 bool Scheduler::MayRead(const Worker& worker, const Task& task) {
-  if (worker.lender != 0 || !reading_room_.IsFullFor(task)) return true;
-  if (held_back_since_ == 0) held_back_since_ = now_;
-  if (now_ - held_back_since_ < kHeldBackMost) return false;
-  held_back_since_ = 0;
-  return true;
+  if (worker.lender != 0) return true;
+  const bool is_held = held_back_since_ != 0 && held_back_ == task.header().task;
+  const bool full = reading_room_.IsFullFor(task, held_back_since_ != 0 && !is_held);
+  if (full && held_back_since_ == 0) {
+    held_back_since_ = now_;
+    held_back_ = task.header().task;
+  }
+  const bool waits = full && now_ - held_back_since_ < kHeldBackMost;
+  if (!waits && (full || is_held)) held_back_since_ = 0;
+  return !waits;
 }
 
 // False if not all are in the memory of the worker's node.
@@ -241,7 +247,6 @@ void Scheduler::StopReading(Task& task) {
   if (std::exchange(task.fetching, false)) Erase(fetching_, &task);
   StopAwaiting(task);
   reading_room_.Leave(task);
-  held_back_since_ = 0;
   for (std::uint32_t i = 0; i < task.references; ++i) objects_->EndRead(*task.arguments[i]);
 }
 

@@ -317,7 +317,8 @@ class Scheduler {
   ValuePlaces* places_;
   std::vector<Task*> fetching_;
   ReadingRoom reading_room_;
-  std::int64_t held_back_since_ = 0;  // A call, as that is full, and no other has left; 0: none.
+  TaskId held_back_;                  // The call that waits until that has room,
+  std::int64_t held_back_since_ = 0;  // since then; 0: none does.
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;
   std::vector<SchedulingClass*> spare_classes_;  // Of groups that are no more.

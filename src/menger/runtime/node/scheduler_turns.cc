@@ -170,7 +170,9 @@ std::optional<std::int64_t> Scheduler::NextTurn() const {
   const auto at = [&next](std::int64_t time) { next = std::min(next.value_or(time), time); };
   if (stacked_ > 0 && (HasIdleWorker() || blocked_ > 0)) at(now_ + 1'000'000);
   if (no_nearer_at_ != 0) at(no_nearer_at_);
-  if (held_back_since_ != 0) at(std::max(held_back_since_ + kHeldBackMost, now_));
+  // Whoever was held back may have been cancelled since.
+  const std::int64_t admitted_at = held_back_since_ + kHeldBackMost;
+  if (held_back_since_ != 0 && admitted_at > now_) at(admitted_at);
   if (next_entry_ != 0 && ready_ > 0) at(std::max(next_entry_, now_));
   for (const SchedulingClass* const claimed : claims_) {
     for (const Claim* const claim : {&claimed->calls, &claimed->actors}) {
