@@ -106,6 +106,23 @@ void Scheduler::CloseDoorBehind() {
   next_entry_ = now_ + entry_interval_;
 }
 
+// ---- Room to read.
+
+// Of this node's memory alone. Who waits for room is not passed by others, so that he gets it; not
+// for ever, for who reads may poll for what this call gives.
+bool Scheduler::MayRead(const Worker& worker, const Task& task) {
+  if (worker.lender != 0) return true;
+  const bool is_held = held_back_since_ != 0 && held_back_ == task.header().task;
+  const bool full = reading_room_.IsFullFor(task, held_back_since_ != 0 && !is_held);
+  if (full && held_back_since_ == 0) {
+    held_back_since_ = now_;
+    held_back_ = task.header().task;
+  }
+  const bool waits = full && now_ - held_back_since_ < kHeldBackMost;
+  if (!waits && (full || is_held)) held_back_since_ = 0;
+  return !waits;
+}
+
 // ---- Claims on what others keep.
 
 void Scheduler::AskAgain(Claim& claim) {
