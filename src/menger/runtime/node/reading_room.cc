@@ -38,7 +38,9 @@ bool ReadingRoom::SomebodyGoesOn() const {
 }
 
 void ReadingRoom::Admit(const Task& task) {
-  if (bytes_max_ == 0 || calls_.contains(&task)) return;
+  const auto is_large = [](const Object* object) { return BytesOf(*object) > 0; };
+  if (bytes_max_ == 0 || std::ranges::none_of(ReadBy(task), is_large)) return;
+  if (calls_.contains(&task)) return;
   std::vector<const Object*> reads;
   for (const Object* const object : ReadBy(task)) {
     const std::uint64_t bytes = BytesOf(*object);
@@ -47,10 +49,11 @@ void ReadingRoom::Admit(const Task& task) {
     if (read.calls++ == 0) bytes_ += read.bytes = bytes;
     reads.push_back(object);
   }
-  if (!reads.empty()) calls_.emplace(&task, std::move(reads));
+  calls_.emplace(&task, std::move(reads));
 }
 
 void ReadingRoom::Leave(const Task& task) {
+  if (calls_.empty()) return;
   const auto call = calls_.find(&task);
   if (call == calls_.end()) return;
   for (const Object* const object : call->second) {
