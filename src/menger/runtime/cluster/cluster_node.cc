@@ -145,6 +145,7 @@ void ClusterNode::State::Open() {
   record_.id = DrawNodeId();
   record_.name = options_.name;
   record_.resources = options_.runtime.resources;
+  record_.store_bytes = LocalNode::StoreBytes(options_.runtime);
   if (options_.role == Role::kNode) {
     record_.resources.Set(NodeResource(record_.id), 1);
     if (is_head()) record_.resources.Set(kHeadResource, 1);
@@ -392,7 +393,7 @@ bool ClusterNode::State::Found(const NodeLife& node) {
 void ClusterNode::State::Meet(const NodeRecord& other) {
   const NodeLife life = LifeOf(other);
   // Drivers have nothing for each other but references.
-  node_->Meet(life, other.resources, other.job, AreBeside(other, record_));
+  node_->Meet(other, AreBeside(other, record_));
   node_streams_->Meet(life, other.address, MonotonicNanoseconds());
   if (programs_ == nullptr || other.job == 0) return;
   programs_->Drop(life);  // Of a meeting before.

@@ -48,6 +48,7 @@ std::string ToJson(const std::vector<NodeRecord>& nodes) {
                    {"address", node.address},
                    {"job", node.job},
                    {"state", NameOf(node.state)},
+                   {"store_bytes", node.store_bytes},
                    {"resources", std::move(resources)}});
   }
   const nlohmann::ordered_json json = {{"nodes", std::move(all)}};
@@ -59,10 +60,13 @@ std::string Encode(const NodeRecord& record) {
   for (const Resources::Named& amount : record.resources.amounts()) {
     resources[amount.name] = amount.parts;
   }
-  const nlohmann::ordered_json json = {
-      {"epoch", record.epoch},         {"name", record.name},
-      {"address", record.address},     {"job", record.job},
-      {"state", NameOf(record.state)}, {"resources", std::move(resources)}};
+  const nlohmann::ordered_json json = {{"epoch", record.epoch},
+                                       {"name", record.name},
+                                       {"address", record.address},
+                                       {"job", record.job},
+                                       {"state", NameOf(record.state)},
+                                       {"store_bytes", record.store_bytes},
+                                       {"resources", std::move(resources)}};
   return json.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -78,6 +82,7 @@ std::optional<NodeRecord> DecodeNodeRecord(std::string_view key, std::string_vie
     json.at("address").get_to(record.address);
     json.at("job").get_to(record.job);
     const auto state = json.at("state").get<std::string>();
+    json.at("store_bytes").get_to(record.store_bytes);
     if (state != "up") record.state = NodeRecord::State::kDraining;
     for (const auto& [name, parts] : json.at("resources").items()) {
       record.resources.Set(name, static_cast<double>(parts.get<std::int64_t>()) / kPartsOfOne);

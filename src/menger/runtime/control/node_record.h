@@ -28,6 +28,7 @@ struct NodeRecord {
   Resources resources;
   std::uint64_t job = 0;  // Of a driver, whose calls other nodes do; else 0.
   State state = State::kUp;
+  std::uint64_t store_bytes = 0;  // Of values in its memory, at the most.
 };
 
 // "" for none; else what fits into a line, and into the control store. Throws InvalidArgument.
@@ -40,7 +41,7 @@ std::string KeyOf(const NodeId& id);
 
 std::string Encode(const NodeRecord& record);
 // For whoever looks at a cluster: {"nodes": [{"id": ..., "name": ..., "address": ..., "job": ...,
-// "state": "up", "resources": {"cpu": 4.0}}]}, in this order.
+// "state": "up", "store_bytes": 1000000, "resources": {"cpu": 4.0}}]}, in this order.
 std::string ToJson(const std::vector<NodeRecord>& nodes);
 // Nothing, if `value` is none; the id is the key's, 32 hexadecimal digits.
 std::optional<NodeRecord> DecodeNodeRecord(std::string_view key, std::string_view value);

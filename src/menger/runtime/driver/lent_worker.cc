@@ -1,8 +1,10 @@
 #include "menger/runtime/driver/lent_worker.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "menger/base/clock.h"
 #include "menger/runtime/driver/process_worker.h"
 
 namespace menger {
@@ -14,6 +16,20 @@ void Append(std::vector<std::byte>& out, const T& part) {
   out.resize(at + MessagePart(sizeof(part)));
   std::memcpy(out.data() + at, &part, sizeof(part));
 }
+
+std::vector<ValueHeader> ArgumentsOf(const std::vector<std::byte>& message) {
+  MessageReader reader(message);
+  std::vector<ValueHeader> headers(reader.Take<CallMessage>().references);
+  const std::span<const std::byte> written =
+      reader.TakeBytes(std::uint64_t{headers.size()} * sizeof(ValueHeader));
+  if (!headers.empty()) std::memcpy(headers.data(), written.data(), written.size());
+  return headers;
+}
+
+// None of the worker's own has that number.
+constexpr std::uint64_t kArgumentRequest = ~std::uint64_t{0};
+// So long a call waits until all that it reads is in memory at once: nanoseconds.
+constexpr std::int64_t kArgumentsMax = 5'000'000'000;
 
 }  // namespace
 
@@ -42,31 +58,73 @@ void LentWorker::Tell(std::vector<std::byte> message) {
 void LentWorker::TellCall(std::vector<std::byte> message) {
   MessageReader reader(message);
   const auto head = reader.Take<CallMessage>();
-  const std::size_t headers_at = MessagePart(sizeof(head));
-  std::vector<ValueHeader> headers(head.references);
-  const std::span<const std::byte> written =
-      reader.TakeBytes(std::uint64_t{head.references} * sizeof(ValueHeader));
-  if (!headers.empty()) std::memcpy(headers.data(), written.data(), written.size());
+  const std::vector<ValueHeader> headers = ArgumentsOf(message);
+  reader.TakeBytes(headers.size() * sizeof(ValueHeader));
   TaskSpec::Validate(reader.TakeBytes(head.spec_bytes), CallKind::kLoad);
   reader.TakeBytes(head.record_bytes);
-  std::vector<ObjectId>& reads = leases_[head.lease];
-  const Peer* const peer = machine_.FindPeer(owner_);
-  for (ValueHeader& header : headers) {
-    if (header.kind == ObjectValue::Kind::kRemote) {
-      Object* const kept = peer != nullptr ? machine_.FindKept(*peer, header.offset) : nullptr;
-      header = kept != nullptr ? Lay(*kept) : ValueHeader();
-      if (header.kind != ObjectValue::Kind::kNone) reads.push_back(kept->id);
-    } else if (header.kind == ObjectValue::Kind::kInline ||
-               header.kind == ObjectValue::Kind::kError) {
+  for (const ValueHeader& header : headers) {
+    if (header.kind == ObjectValue::Kind::kInline || header.kind == ObjectValue::Kind::kError) {
       reader.TakeBytes(header.bytes);
-    } else if (header.kind != ObjectValue::Kind::kNone) {
+    } else if (header.kind != ObjectValue::Kind::kRemote &&
+               header.kind != ObjectValue::Kind::kNone) {
       throw DataLoss("an argument of kind {}", static_cast<int>(header.kind));
     }
   }
-  if (!headers.empty()) {
-    std::memcpy(message.data() + headers_at, headers.data(), headers.size() * sizeof(ValueHeader));
+  leases_[head.lease];
+  calls_.push_back({.lease = head.lease, .message = std::move(message)});
+  if (calls_.size() == 1) PassCalls();
+}
+
+// In their order.
+void LentWorker::PassCalls() {
+  while (!calls_.empty()) {
+    WaitingCall& first = calls_.front();
+    if (AwaitArguments(first)) {
+      const std::int64_t now = MonotonicNanoseconds();
+      if (first.since == 0) first.since = now;
+      if (now - first.since <= kArgumentsMax) return;
+    }
+    PassFirst();
   }
-  process_.PassCall(head.lease, std::move(message));
+}
+
+// What it reads stays in memory from now on; it asks for what is not there.
+void LentWorker::PassFirst() {
+  WaitingCall call = std::move(calls_.front());
+  calls_.pop_front();
+  std::vector<ValueHeader> headers = ArgumentsOf(call.message);
+  std::vector<ObjectId>& reads = leases_[call.lease];
+  for (ValueHeader& header : headers) {
+    if (header.kind != ObjectValue::Kind::kRemote) continue;
+    Object* const kept = FindKept(header);
+    header = kept != nullptr ? Lay(*kept) : ValueHeader();
+    if (header.kind != ObjectValue::Kind::kNone) reads.push_back(kept->id);
+  }
+  if (!headers.empty()) {
+    std::memcpy(call.message.data() + MessagePart(sizeof(CallMessage)), headers.data(),
+                headers.size() * sizeof(ValueHeader));
+  }
+  process_.PassCall(call.lease, std::move(call.message));
+}
+
+// True if some are on the disk: they are brought back. Those that are in memory are not kept there
+// meanwhile: two calls that each had a part of what they need might wait for each other's.
+bool LentWorker::AwaitArguments(const WaitingCall& call) {
+  bool awaits = false;
+  for (const ValueHeader& header : ArgumentsOf(call.message)) {
+    if (header.kind != ObjectValue::Kind::kRemote) continue;
+    Object* const kept = FindKept(header);
+    if (kept == nullptr || kept->value.kind != ObjectValue::Kind::kSpilled) continue;
+    const Watch watch{process_.index(), kArgumentRequest};
+    machine_.Unwatch(watch, *kept);
+    awaits |= !machine_.WatchObject(watch, *kept, /*with_value=*/true);
+  }
+  return awaits;
+}
+
+Object* LentWorker::FindKept(const ValueHeader& header) {
+  const Peer* const peer = machine_.FindPeer(owner_);
+  return peer != nullptr ? machine_.FindKept(*peer, header.offset) : nullptr;
 }
 
 void LentWorker::TellValue(std::vector<std::byte> message) {
@@ -79,8 +137,7 @@ void LentWorker::TellValue(std::vector<std::byte> message) {
     reader.TakeBytes(head.value.bytes);
     return process_.Pass(std::move(message));
   }
-  const Peer* const peer = machine_.FindPeer(owner_);
-  Object* const kept = peer != nullptr ? machine_.FindKept(*peer, head.value.offset) : nullptr;
+  Object* const kept = FindKept(head.value);
   if (kept == nullptr) throw DataLoss("value {} does not lie here", head.value.offset);
   const Watch watch{process_.index(), head.request};
   if (machine_.WatchObject(watch, *kept, /*with_value=*/true)) return Show(head, *kept);
@@ -88,11 +145,29 @@ void LentWorker::TellValue(std::vector<std::byte> message) {
 }
 
 void LentWorker::Ready(std::uint64_t request, Object& kept) {
+  if (request == kArgumentRequest) return PassCalls();
   const auto found = restoring_.find(request);
   if (found == restoring_.end()) return;
   const ValueMessage head = found->second;
   restoring_.erase(found);
   Show(head, kept);
+}
+
+void LentWorker::Refuse(std::uint64_t request, const Payload& error) {
+  if (request == kArgumentRequest) {
+    if (!calls_.empty()) PassFirst();
+    return PassCalls();
+  }
+  const auto found = restoring_.find(request);
+  if (found == restoring_.end()) return;
+  ValueMessage message = found->second;
+  restoring_.erase(found);
+  message.value = HeaderOf(ObjectValue::Failed(error));
+  std::vector<std::byte> bytes;
+  Append(bytes, message);
+  bytes.insert(bytes.end(), error.bytes().begin(), error.bytes().end());
+  bytes.resize(MessagePart(bytes.size()));
+  process_.Pass(std::move(bytes));
 }
 
 void LentWorker::Show(const ValueMessage& head, Object& kept) {
@@ -111,8 +186,18 @@ ValueHeader LentWorker::Lay(Object& kept) {
   return HeaderOf(kept.value);
 }
 
+namespace {
+
+auto IsOf(LeaseNumber lease) {
+  return [lease](const auto& call) { return call.lease == lease; };
+}
+
+}  // namespace
+
 void LentWorker::Recall(LeaseNumber lease) {
-  if (!leases_.contains(lease) || !process_.TakeBack(lease)) return;
+  if (!leases_.contains(lease)) return;
+  const bool waits = std::erase_if(calls_, IsOf(lease)) > 0;
+  if (!waits && !process_.TakeBack(lease)) return;
   EndLease(lease);
   box_.Send(owner_, {.kind = NodeLetter::Kind::kReturned, .loan = loan_, .lease = lease});
 }
@@ -130,7 +215,8 @@ void LentWorker::Interrupt(LeaseNumber lease) {
 std::vector<LeaseNumber> LentWorker::Begun() {
   std::vector<LeaseNumber> begun;
   for (auto lease = leases_.rbegin(); lease != leases_.rend(); ++lease) {
-    if (!process_.TakeBack(lease->first)) begun.push_back(lease->first);
+    const bool waits = std::ranges::any_of(calls_, IsOf(lease->first));
+    if (!waits && !process_.TakeBack(lease->first)) begun.push_back(lease->first);
   }
   return begun;
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
 #include <span>
@@ -37,15 +38,26 @@ class LentWorker {
 
   // ---- From the worker: a whole message that is not about this machine alone.
   void Say(ToNode kind, std::span<const std::byte> message);
-  // A value that the owner has told it of is in memory again.
+  // A value that the owner has told it of is in memory again; or there is no room for it.
   void Ready(std::uint64_t request, Object& kept);
+  void Refuse(std::uint64_t request, const Payload& error);
   // The way to it is full of calls that it has not begun.
   void GiveBackCalls();
   // What it has begun and not ended: asked once, at its end.
   std::vector<LeaseNumber> Begun();
 
  private:
+  // One whose arguments are not all in memory yet, or one behind it.
+  struct WaitingCall {
+    LeaseNumber lease = 0;
+    std::vector<std::byte> message;
+    std::int64_t since = 0;  // Nanoseconds; 0: it is not known to wait.
+  };
   void TellCall(std::vector<std::byte> message);
+  void PassCalls();
+  void PassFirst();
+  bool AwaitArguments(const WaitingCall& call);
+  Object* FindKept(const ValueHeader& header);
   void TellValue(std::vector<std::byte> message);
   void Show(const ValueMessage& head, Object& kept);
   // Where it is mapped by the worker and stays; none if it is not in memory.
@@ -64,7 +76,9 @@ class LentWorker {
   const PeerIndex owner_;
   const LoanNumber loan_;
   LetterBox& box_;
-  // Calls that it has, or that wait for room in its ring; and what they read, pinned.
+  std::deque<WaitingCall> calls_;
+  // Calls that it has, or that wait for room in its ring, or are in `calls_`; and what they read,
+  // pinned.
   std::map<LeaseNumber, std::vector<ObjectId>> leases_;
   std::multimap<ObjectId, ObjectId> shown_;          // By the owner's names, pinned; here.
   std::map<std::uint64_t, ValueMessage> restoring_;  // By request: not in memory yet.

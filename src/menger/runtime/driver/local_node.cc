@@ -33,11 +33,6 @@ constexpr std::chrono::seconds kKeeperMax{400};
 constexpr std::chrono::milliseconds kSlice{100};
 constexpr std::chrono::hours kForever{24 * 365};
 
-std::uint64_t StoreBytes(const RuntimeOptions& options) {
-  if (options.store_bytes_max > 0) return options.store_bytes_max;
-  return MemoryLimit() * 3 / 10;
-}
-
 NodeMachineOptions MachineOptions(const RuntimeOptions& options,
                                   const std::optional<LocalNode::Place>& place) {
   using Role = LocalNode::Place::Role;
@@ -50,7 +45,8 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options,
   if (!as_given && machine.resources.Get("cpu") == 0) machine.resources.Set("cpu", machine.workers);
   machine.job = options.job;
   // What is read cannot leave memory, and what calls give needs room there, too.
-  if (!machine.threads) machine.reading_bytes_max = StoreBytes(options) / 10 * 7;
+  if (!machine.threads)
+    machine.reading_bytes_max = ReadingRooms::PartOf(LocalNode::StoreBytes(options));
   if (!place) return machine;
   machine.node = place->own.node;
   machine.epoch = place->own.epoch;
@@ -63,6 +59,11 @@ NodeMachineOptions MachineOptions(const RuntimeOptions& options,
 }
 
 }  // namespace
+
+std::uint64_t LocalNode::StoreBytes(const RuntimeOptions& options) {
+  if (options.store_bytes_max > 0) return options.store_bytes_max;
+  return MemoryLimit() * 3 / 10;
+}
 
 void LocalNode::AddDriverSegment() {
   try {

@@ -83,6 +83,8 @@ class LocalNode final : public Client, private NodeEffects {
     // Adds what is known of the cluster to the node's metrics; likewise.
     std::function<void(MetricsText& text)> add_metrics;
   };
+  // So much its values may take in memory.
+  static std::uint64_t StoreBytes(const RuntimeOptions& options);
   // Made by new, and deletes itself after End.
   explicit LocalNode(const RuntimeOptions& options, std::optional<Place> place = {});
   // Ends all workers; from now on whatever is asked for throws FailedPrecondition. Once.
@@ -114,11 +116,9 @@ class LocalNode final : public Client, private NodeEffects {
   // ---- For the threads that do calls.
 
   // ---- Other nodes. Any thread.
-  // `job`: of a node whose calls' workers run a program of their own, which SetProgram names, or
-  // CannotServe says why it cannot be had; 0: they run what this node's do. `beside`: as
-  // Neighbours::Meet has it.
-  void Meet(const NodeLife& node, const Resources& total, std::uint64_t job = 0,
-            bool beside = false);
+  // What the workers for the calls of one with a job run SetProgram says, or CannotServe why it
+  // cannot be had; for others' calls they run what this node's do. `beside`: as Neighbours::Meet.
+  void Meet(const NodeRecord& node, bool beside = false);
   bool HasMet(const NodeLife& node);
   // Who owns what others have spoken of, and was not met: it is to be met, or HearOfEnd called.
   std::vector<NodeLife> Strangers();

@@ -33,10 +33,10 @@ void LocalNode::TellNeighbours(FunctionRef<void(Neighbours&)> tell) {
   RunMachine();
 }
 
-void LocalNode::Meet(const NodeLife& node, const Resources& total, std::uint64_t job, bool beside) {
+void LocalNode::Meet(const NodeRecord& node, bool beside) {
   TellNeighbours([&](Neighbours& neighbours) {
-    Peer* const peer = neighbours.Meet(node, total, beside);
-    if (peer != nullptr && job != 0) machine_.AwaitProgram(*peer);
+    Peer* const peer = neighbours.Meet(node, beside);
+    if (peer != nullptr && node.job != 0) machine_.AwaitProgram(*peer);
   });
 }
 

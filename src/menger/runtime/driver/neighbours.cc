@@ -28,14 +28,16 @@ bool EndsCall(std::span<const std::byte> message) {
 
 // ---- Who is there.
 
-Peer* Neighbours::Meet(const NodeLife& node, const Resources& total, bool beside) {
-  if (Find(node) != nullptr) return nullptr;
-  Peer& peer = machine_.AddPeer(node.node, node.epoch, total);
+Peer* Neighbours::Meet(const NodeRecord& node, bool beside) {
+  const NodeLife life{node.id, node.epoch};
+  if (Find(life) != nullptr) return nullptr;
+  Peer& peer =
+      machine_.AddPeer(node.id, node.epoch, node.resources, ReadingRooms::PartOf(node.store_bytes));
   // An earlier life of it is over with that.
   std::erase_if(neighbours_,
                 [this](const auto& entry) { return machine_.FindPeer(entry.first) == nullptr; });
   neighbours_.emplace(
-      peer.index, Neighbour{.life = node,
+      peer.index, Neighbour{.life = life,
                             .peer = peer.index,
                             .control = Link(own_.epoch, node.epoch, kNeverResend,
                                             Link::kWindowBytes, kAcknowledgeAfter),

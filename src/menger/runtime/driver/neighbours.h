@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "menger/runtime/control/node_record.h"
 #include "menger/runtime/driver/borrowed_worker.h"
 #include "menger/runtime/driver/letter_box.h"
 #include "menger/runtime/driver/line_printer.h"
@@ -65,7 +66,7 @@ class Neighbours final : private LetterBox {
   // ---- Who is there.
   // Null if it was met before. Nodes `beside` each other live on one machine, as far as their
   // addresses tell.
-  Peer* Meet(const NodeLife& node, const Resources& total, bool beside);
+  Peer* Meet(const NodeRecord& node, bool beside);
   // It is gone, or was before it was met.
   void HearOfEnd(const NodeLife& node, const std::string& why);
   // Null for one that is not there.

@@ -93,6 +93,11 @@ void ProcessWorker::Ready(std::uint64_t request, Object& object) {
   WorkerTalk::Ready(request, object);
 }
 
+void ProcessWorker::Refuse(std::uint64_t request, const Object& object, const Payload& error) {
+  if (loan_ != nullptr) return loan_->Refuse(request, error);
+  WorkerTalk::Refuse(request, object, error);
+}
+
 void ProcessWorker::PassCall(LeaseNumber lease, std::vector<std::byte> message) {
   Enqueue({std::move(message), lease});
 }

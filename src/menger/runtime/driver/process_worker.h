@@ -61,6 +61,7 @@ class ProcessWorker final : public WorkerTalk {
   void End(std::string_view why) override;
   void Dismiss(std::string_view why) override;
   void Ready(std::uint64_t request, Object& object) override;
+  void Refuse(std::uint64_t request, const Object& object, const Payload& error) override;
   bool Drain(NodeMachine& machine) override;
   // Its owner shall look after it (WorkerOwner::Attend): Drain whenever it works, then Settle.
   void Attend();

@@ -31,6 +31,9 @@ std::vector<double> Ramp(int size) {
 double Sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.);
 }
+double SumOfBoth(const std::vector<double>& one, const std::vector<double>& other) {
+  return Sum(one) + Sum(other);
+}
 int Throw(int x) { throw std::out_of_range("no " + std::to_string(x)); }
 int Process() { return static_cast<int>(::getpid()); }
 // Dies the first time.
@@ -140,6 +143,33 @@ void ComeFromTheDiskThere(bool beside) {
 
 TEST(TwoNodesTest, WhatWentToTheDiskThereComesHere) { ComeFromTheDiskThere(false); }
 TEST(TwoNodesTest, WhatWentToTheDiskThereIsShown) { ComeFromTheDiskThere(true); }
+
+// Each pair fits in, and no two pairs do.
+TEST(TwoNodesTest, CallsThatReadWhatWentToTheDiskThereHaveAllOfItAtOnce) {
+  TwoNodes nodes({.workers = 1}, {.far_store_bytes = 8 << 20});
+  Runtime runtime(nodes.near());
+  std::vector<ObjectRef<std::vector<double>>> ramps;
+  for (int i = 0; i < 8; ++i) ramps.push_back(runtime.CallWith<Ramp>(Far(), 400'000));
+  EXPECT_EQ(runtime.Wait(ramps, {.count = 8, .timeout = kPatience}).ready.size(), 8);
+  std::vector<ObjectRef<double>> sums;
+  for (int i = 0; i < 8; ++i) {
+    sums.push_back(runtime.CallWith<SumOfBoth>(Far(), ramps[i], ramps[(i + 3) % 8]));
+  }
+  for (const auto& sum : sums) EXPECT_EQ(runtime.Get(sum, kPatience), 400'000. * 399'999);
+}
+
+TEST(TwoNodesTest, ACallThatReadsMoreThanTheStoreThereHasFails) {
+  TwoNodes nodes({.workers = 1}, {.far_store_bytes = 5 << 20});
+  Runtime runtime(nodes.near());
+  const auto one = runtime.CallWith<Ramp>(Far(), 400'000);
+  const auto other = runtime.CallWith<Ramp>(Far(), 400'000);
+  try {
+    runtime.Get(runtime.CallWith<SumOfBoth>(Far(), one, other), kPatience);
+    FAIL();
+  } catch (const TaskError& error) {
+    EXPECT_EQ(error.kind(), FailureKind::kOutOfMemory) << error.what();
+  }
+}
 
 TEST(TwoNodesTest, WhatIsLargerThanTheStoreHereStaysThereAndIsRefused) {
   TwoNodes nodes({.workers = 1, .store_bytes_max = 8 << 20});

@@ -15,6 +15,15 @@ namespace menger {
 
 inline NodeLife LifeOf(std::uint64_t number) { return {NodeId{Id{.high = 1, .low = number}}, 1}; }
 
+inline NodeRecord RecordOf(std::uint64_t number, Resources resources,
+                           std::uint64_t store_bytes = 0) {
+  const NodeLife life = LifeOf(number);
+  return {.id = life.node,
+          .epoch = life.epoch,
+          .resources = std::move(resources),
+          .store_bytes = store_bytes};
+}
+
 // Two nodes of this process that know each other, with workers of their own and a wire between
 // them. The first has the driver, and "far" only the second. The options are of both, but for the
 // second's store.
@@ -40,8 +49,8 @@ class TwoNodes {
     Resources far;
     far.Set("cpu", 2);
     far.Set("far", 2);
-    near_->Meet(LifeOf(1), far, 0, way.beside);
-    far_->Meet(LifeOf(0), Resources(1, 0), 0, way.beside);
+    near_->Meet(RecordOf(1, far, way.far_store_bytes), way.beside);
+    far_->Meet(RecordOf(0, Resources(1, 0)), way.beside);
   }
   ~TwoNodes() {
     {

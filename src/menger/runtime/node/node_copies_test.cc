@@ -204,6 +204,34 @@ TEST_F(CopiesTest, WhatHasNoRoomWhereItIsReadFailsWhatWaitsForItThereAlone) {
   EXPECT_EQ(State(second.result()), "value");
 }
 
+// Two of them fill what calls may read there.
+TEST_F(CopiesTest, NoMoreIsBroughtToANodeThanItsMemoryHasRoomFor) {
+  Peer& small = machine.AddPeer(NodeId{Id{.high = 1, .low = 20}}, 1, Resources(4, 0), 250);
+  for (int i = 0; i < 3; ++i) Submit({Put(Large(64 + i))});
+  std::vector<Worker*> workers;
+  for (int i = 0; i < 3; ++i) workers.push_back(&Borrow(small));
+  const std::vector<Told> orders = Messages(Kind::kPull);
+  ASSERT_EQ(orders.size(), 2);
+  for (const Told& order : orders) Arrive(order);
+  EXPECT_TRUE(Messages(Kind::kPull).empty());
+  const auto busy = std::ranges::find_if(
+      workers, [](const Worker* worker) { return !worker->outstanding.empty(); });
+  Finish(Begin(**busy));
+  EXPECT_EQ(Messages(Kind::kPull).size(), 1);
+}
+
+TEST_F(CopiesTest, WhoWaitsForRoomAtANodeGoesWhereThereIsSome) {
+  Peer& small = machine.AddPeer(NodeId{Id{.high = 1, .low = 20}}, 1, Resources(4, 0), 150);
+  for (int i = 0; i < 2; ++i) Submit({Put(Large(64 + i))});
+  Borrow(small);
+  Borrow(small);
+  EXPECT_EQ(Messages(Kind::kPull).size(), 1);
+  Borrow(*others[0]);
+  const std::vector<Told> orders = Messages(Kind::kPull);
+  ASSERT_EQ(orders.size(), 1);
+  EXPECT_EQ(orders[0].to, others[0]->index);
+}
+
 TEST_F(CopiesTest, WhatHasNoRoomHereFailsWhoWatchesItAndIsNotAskedForAgain) {
   const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 100));
   Object& object = *machine.objects().Find(value);

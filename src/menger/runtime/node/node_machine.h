@@ -149,8 +149,10 @@ class NodeMachine {
   // like what its own do, with its own time. Another node, in the life `epoch`; an earlier one is
   // over with that. One that could not be reached, and so had died for this node, may be met again
   // in the same life: once this node has died for it, too.
-  Peer& AddPeer(NodeId node, std::uint64_t epoch, Resources total) {
-    return parts_.peers.Add(node, epoch, std::move(total));
+  // Of its memory calls read as much as NodeMachineOptions::reading_bytes_max has it.
+  Peer& AddPeer(NodeId node, std::uint64_t epoch, Resources total,
+                std::uint64_t reading_bytes_max = 0) {
+    return parts_.peers.Add(node, epoch, std::move(total), reading_bytes_max);
   }
   // This node's life among others is over, as `why` says: calls wait for no other node any longer.
   void CutOff(std::string_view why) { parts_.peers.CutOff(why); }

@@ -45,7 +45,7 @@ struct NodeMachineOptions {
   // Of the calls that an actor has done since its last checkpoint, with their arguments: beyond
   // that the next checkpoint comes early.
   std::size_t log_bytes_max = std::size_t{16} << 20;
-  // Of values that the calls of this node's workers read at once; see ReadingRoom. 0: any number.
+  // Of values that the calls of this node's workers read at once; see ReadingRooms. 0: any number.
   std::uint64_t reading_bytes_max = 0;
   // Nanoseconds that a call may be expected to wait here before other nodes are asked for workers.
   double wait_here_max = 2e6;
@@ -78,12 +78,13 @@ struct NodeParts {
         effects(world),
         objects(values, states),
         scheduler(options.resources, options.workers, options.pool_max, objects, states, world,
-                  copies, options.reading_bytes_max),
+                  copies),
         lineage(objects, tasks),
         demand(scheduler, objects, workers.all()),
         waits(*this) {
     if (options.node_patience > 0) scheduler.AwaitNodes();
     if (options.only_borrows) scheduler.OnlyBorrow();
+    scheduler.reading_rooms().Open(0, options.reading_bytes_max);
   }
   NodeParts(const NodeParts&) = delete;
   NodeParts& operator=(const NodeParts&) = delete;

@@ -16,7 +16,8 @@ ObjectId KeptId(const Peer& peer, std::uint64_t kept) {
 
 }  // namespace
 
-Peer& Peers::Add(NodeId node, std::uint64_t epoch, Resources total) {
+Peer& Peers::Add(NodeId node, std::uint64_t epoch, Resources total,
+                 std::uint64_t reading_bytes_max) {
   for (const auto& [index, peer] : peers_) {
     if (peer->node != node) continue;
     Died(*peer, {.kind = FailureKind::kNodeDied,
@@ -31,6 +32,7 @@ Peer& Peers::Add(NodeId node, std::uint64_t epoch, Resources total) {
   peer->process = node_.workers.NewIndex();
   peer->total = std::move(total);
   Peer& result = *peers_.emplace(peer->index, std::move(peer)).first->second;
+  node_.scheduler.reading_rooms().Open(result.index, reading_bytes_max);
   TellScheduler();
   return result;
 }
@@ -243,6 +245,7 @@ void Peers::Died(Peer& peer, const TaskFailure& cause) {
     node_.workers.Retire(*worker, "the node that it was lent to is gone");
   }
   for (const auto& [loan, worker] : dead->borrowed) node_.workers.Died(*worker, cause);
+  node_.scheduler.reading_rooms().Close(dead->index);
   node_.objects.DropProcess(dead->process);
   node_.groups.PeerDied(*dead, cause);
   node_.drains.PeerDied(dead->index);

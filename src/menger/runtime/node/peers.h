@@ -32,7 +32,7 @@ class Peers {
   explicit Peers(NodeParts& node) : node_(node) {}
 
   // ---- As NodeMachine's.
-  Peer& Add(NodeId node, std::uint64_t epoch, Resources total);
+  Peer& Add(NodeId node, std::uint64_t epoch, Resources total, std::uint64_t reading_bytes_max);
   Peer* Find(PeerIndex index);
   const Peer* OfProcess(ProcessIndex process) const;  // Null if it is none's.
   Peer* OfProcess(ProcessIndex process);

@@ -43,8 +43,7 @@ bool NeedsGpus(const Resources& need) {
 }  // namespace
 
 Scheduler::Scheduler(Resources total, int workers, int pool_max, ObjectTable& objects,
-                     States& states, WorkerQueues& queues, ValuePlaces& places,
-                     std::uint64_t reading_bytes_max)
+                     States& states, WorkerQueues& queues, ValuePlaces& places)
     : total_(std::move(total)),
       available_(total_),
       workers_wanted_(workers),
@@ -52,8 +51,7 @@ Scheduler::Scheduler(Resources total, int workers, int pool_max, ObjectTable& ob
       objects_(&objects),
       states_(&states),
       queues_(&queues),
-      places_(&places),
-      reading_room_(reading_bytes_max) {
+      places_(&places) {
   SchedulingClass& usual = NewClass("", Resources(1, 0));
   usual.foreign = !total_.Contains(usual.need);
 }
@@ -209,7 +207,7 @@ bool Scheduler::BeginReading(const Worker& worker, Task& task) {
   if (!std::exchange(task.reading, true)) {
     for (Object* const argument : arguments) objects_->BeginRead(*argument);
   }
-  worker.lender == 0 ? reading_room_.Admit(task) : reading_room_.Leave(task);
+  reading_rooms_.Admit(worker.lender, task);
   bool there = true;
   for (Object* const argument : arguments) {
     if (places_->IsAt(*argument, worker.lender)) continue;
@@ -231,7 +229,7 @@ void Scheduler::StopReading(Task& task) {
   if (!std::exchange(task.reading, false)) return;
   if (std::exchange(task.fetching, false)) Erase(fetching_, &task);
   StopAwaiting(task);
-  reading_room_.Leave(task);
+  reading_rooms_.Leave(task);
   for (std::uint32_t i = 0; i < task.references; ++i) objects_->EndRead(*task.arguments[i]);
 }
 
@@ -252,7 +250,8 @@ std::optional<LeaseNumber> NextLease(const Worker& worker) {
 }  // namespace
 
 bool Scheduler::OfferTo(Worker& worker, Task& task) {
-  if (!MayRead(worker, task) || !BeginReading(worker, task)) return false;
+  if (task.references > 0 && !reading_rooms_.MayEnter(worker.lender, task, now_)) return false;
+  if (!BeginReading(worker, task)) return false;
   const std::optional<LeaseNumber> lease = NextLease(worker);
   task.lease = lease.value_or(0);
   // What the worker reads is written before it can see the call.
@@ -289,6 +288,7 @@ void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
   }
   worker.places.reset(task.lease % kLeasesMax);
   StopReading(task);
+  reading_rooms_.Leave(task);
   worker.full = false;
   worker.progress_at = now_;
   worker.queued_nanoseconds =
@@ -445,6 +445,7 @@ void Scheduler::Empty(Worker& worker, std::vector<Task*>& recalled) {
 void Scheduler::Unblock(Worker& worker) {
   if (!worker.blocked()) return;
   states_->Enter(worker.state, Worker::State::kServing);
+  if (const Task* const call = worker.outstanding.front()) reading_rooms_.StopFetching(*call);
   waits_.erase(std::exchange(worker.waits_as, 0));
   if (worker.lender != 0) return;
   if (worker.serving != nullptr) available_.Subtract(worker.serving->need);

@@ -12,7 +12,7 @@
 
 #include "menger/runtime/node/node_records.h"
 #include "menger/runtime/node/object_table.h"
-#include "menger/runtime/node/reading_room.h"
+#include "menger/runtime/node/reading_rooms.h"
 
 namespace menger {
 
@@ -86,7 +86,7 @@ class Scheduler {
 
   // `pool_max`: so many workers at the most, beside those of actors.
   Scheduler(Resources total, int workers, int pool_max, ObjectTable& objects, States& states,
-            WorkerQueues& queues, ValuePlaces& places, std::uint64_t reading_bytes_max);
+            WorkerQueues& queues, ValuePlaces& places);
 
   const Resources& total() const { return total_; }
   const Resources& available() const { return available_; }
@@ -130,6 +130,7 @@ class Scheduler {
   // arguments are not in memory.
   bool OfferTo(Worker& worker, Task& task);
 
+  ReadingRooms& reading_rooms() { return reading_rooms_; }
   // Those that were to be offered and wait for arguments: whoever comes back to them finds these
   // in memory, or one of them lost. They are still in their queues.
   const std::vector<Task*>& fetching() const { return fetching_; }
@@ -290,9 +291,6 @@ class Scheduler {
   double CostOf(const Worker& worker, const Task* next) const;
   void TakeBack(Worker& worker, std::size_t keep, std::vector<Task*>& recalled);
   void TakeBackAll(Worker& worker, std::vector<Task*>& recalled);
-  // So long a call waits until others read less of this node's memory.
-  static constexpr std::int64_t kHeldBackMost = 5'000'000'000;
-  bool MayRead(const Worker& worker, const Task& task);
   bool BeginReading(const Worker& worker, Task& task);
   bool Reserve(const Resources& need);
   void StartOneMore();
@@ -316,9 +314,7 @@ class Scheduler {
   WorkerQueues* queues_;
   ValuePlaces* places_;
   std::vector<Task*> fetching_;
-  ReadingRoom reading_room_;
-  TaskId held_back_;                  // The call that waits until that has room,
-  std::int64_t held_back_since_ = 0;  // since then; 0: none does.
+  ReadingRooms reading_rooms_;
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;
   std::vector<SchedulingClass*> spare_classes_;  // Of groups that are no more.

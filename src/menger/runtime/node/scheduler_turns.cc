@@ -106,23 +106,6 @@ void Scheduler::CloseDoorBehind() {
   next_entry_ = now_ + entry_interval_;
 }
 
-// ---- Room to read.
-
-// Of this node's memory alone. Who waits for room is not passed by others, so that he gets it; not
-// for ever, for who reads may poll for what this call gives.
-bool Scheduler::MayRead(const Worker& worker, const Task& task) {
-  if (worker.lender != 0) return true;
-  const bool is_held = held_back_since_ != 0 && held_back_ == task.header().task;
-  const bool full = reading_room_.IsFullFor(task, held_back_since_ != 0 && !is_held);
-  if (full && held_back_since_ == 0) {
-    held_back_since_ = now_;
-    held_back_ = task.header().task;
-  }
-  const bool waits = full && now_ - held_back_since_ < kHeldBackMost;
-  if (!waits && (full || is_held)) held_back_since_ = 0;
-  return !waits;
-}
-
 // ---- Claims on what others keep.
 
 void Scheduler::AskAgain(Claim& claim) {
@@ -187,9 +170,7 @@ std::optional<std::int64_t> Scheduler::NextTurn() const {
   const auto at = [&next](std::int64_t time) { next = std::min(next.value_or(time), time); };
   if (stacked_ > 0 && (HasIdleWorker() || blocked_ > 0)) at(now_ + 1'000'000);
   if (no_nearer_at_ != 0) at(no_nearer_at_);
-  // Whoever was held back may have been cancelled since.
-  const std::int64_t admitted_at = held_back_since_ + kHeldBackMost;
-  if (held_back_since_ != 0 && admitted_at > now_) at(admitted_at);
+  if (const auto entry = reading_rooms_.NextEntry(now_)) at(*entry);
   if (next_entry_ != 0 && ready_ > 0) at(std::max(next_entry_, now_));
   for (const SchedulingClass* const claimed : claims_) {
     for (const Claim* const claim : {&claimed->calls, &claimed->actors}) {

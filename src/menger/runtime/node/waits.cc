@@ -18,12 +18,21 @@ void Waits::Block(Worker& worker, std::span<Object* const> objects, bool timed) 
   if (!worker.blocked()) BeginBlock(worker, *call);
   worker.timed |= timed;
   for (const Object* const object : objects) worker.awaited.push_back(object->id);
+  NoteFetches(worker, *call, objects);
   circles_.WaitBegins();
   for (const Object* const object : objects) {
     if (object->state == Object::State::kPending && object->producer != nullptr) {
       node_.demand.Want(*object->producer, worker.waits_as);
     }
   }
+}
+
+// Where it needs nothing but them it goes on.
+void Waits::NoteFetches(const Worker& worker, const Task& call, std::span<Object* const> objects) {
+  const bool all_are_ready = std::ranges::all_of(
+      objects, [](const Object* object) { return object->state == Object::State::kReady; });
+  ReadingRooms& rooms = node_.scheduler.reading_rooms();
+  all_are_ready ? rooms.Fetch(worker.lender, call, objects) : rooms.StopFetching(call);
 }
 
 void Waits::BeginBlock(Worker& worker, Task& call) {

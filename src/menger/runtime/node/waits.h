@@ -23,6 +23,7 @@ class Waits {
 
  private:
   void BeginBlock(Worker& worker, Task& call);
+  void NoteFetches(const Worker& worker, const Task& call, std::span<Object* const> objects);
   std::string WaitersOf(const Task& task) const;
 
   NodeParts& node_;

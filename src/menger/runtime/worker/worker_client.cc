@@ -193,7 +193,13 @@ void WorkerClient::Do(const Claimed& claimed) {
   const auto bytes = reader.TakeBytes(call.references * sizeof(ValueHeader));
   if (!headers.empty()) std::memcpy(headers.data(), bytes.data(), bytes.size());
   const TaskSpec& spec = TaskSpec::View(reader.TakeBytes(call.spec_bytes));
-  const std::vector<PinnedBytes> missing = FetchMissing(spec, headers);
+  const Fetched missing = FetchMissing(spec, headers);
+  if (missing.failed) {
+    const std::int64_t now = MonotonicNanoseconds();
+    CallOutcome outcome{.failed = true,
+                        .failure = DecodeFailure(Payload::Copy(missing.values.front().bytes()))};
+    return Report(call, std::move(outcome), now, now);
+  }
   CallInputs inputs(reader.TakeBytes(call.record_bytes), [&](std::span<const std::byte> told) {
     Send(
         MessagePart(sizeof(RecordMessage)) + MessagePart(told.size()),
@@ -211,7 +217,7 @@ void WorkerClient::Do(const Claimed& claimed) {
     if (value.kind == ObjectValue::Kind::kShared) {
       values.push_back(segments_->Read({value.segment, value.offset, value.bytes}));
     } else if (value.kind == ObjectValue::Kind::kNone) {
-      values.push_back(missing[next_missing++].bytes());
+      values.push_back(missing.values[next_missing++].bytes());
     } else {
       values.push_back(reader.TakeBytes(value.bytes));
     }
@@ -254,9 +260,9 @@ std::uint64_t WorkerClient::ThisLease() const {
   return lending_.call();
 }
 
-// The arguments that did not fit the message. They are there: the call would not run otherwise.
-std::vector<PinnedBytes> WorkerClient::FetchMissing(const TaskSpec& spec,
-                                                    std::span<const ValueHeader> headers) {
+// The arguments that did not fit the message, or are on the disk of this node. They are somewhere:
+// the call would not run otherwise; but there may be no room for all.
+Fetched WorkerClient::FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers) {
   std::vector<ObjectHandle> missing;
   std::size_t reference = 0;
   for (const SpecArgument& argument : spec.arguments()) {
@@ -266,7 +272,7 @@ std::vector<PinnedBytes> WorkerClient::FetchMissing(const TaskSpec& spec,
     }
   }
   if (missing.empty()) return {};
-  return Get(missing, Deadline::After(kAnswer)).values;
+  return Get(missing, Deadline::After(kAnswer));
 }
 
 void WorkerClient::Report(const CallMessage& call, CallOutcome outcome, std::int64_t began_at,

@@ -126,7 +126,7 @@ class WorkerClient final : public Client, private ResultStore {
   void Send(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill, Urgency urgency);
   void SendParts(std::size_t bytes, FunctionRef<void(MessageWriter&)> fill);
   std::span<std::byte> Reserve(std::size_t bytes);
-  std::vector<PinnedBytes> FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers);
+  Fetched FetchMissing(const TaskSpec& spec, std::span<const ValueHeader> headers);
   void RaiseFlag();
   void TellNode();
   void TellNodeAll();

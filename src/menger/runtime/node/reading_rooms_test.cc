@@ -1,4 +1,4 @@
-#include "menger/runtime/node/reading_room.h"
+#include "menger/runtime/node/reading_rooms.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 // Values have 100 bytes.
-class ReadingRoomTest : public testing::Test {
+class ReadingRoomsTest : public testing::Test {
  protected:
-  ReadingRoomTest() {
+  ReadingRoomsTest() {
     world_.machine.SetTime(kSecond);
     world_.machine.StartWorkers();
   }
@@ -44,7 +44,7 @@ class ReadingRoomTest : public testing::Test {
   std::int64_t now_ = kSecond;
 };
 
-TEST_F(ReadingRoomTest, NoMoreIsReadAtOnceThanThereIsRoomFor) {
+TEST_F(ReadingRoomsTest, NoMoreIsReadAtOnceThanThereIsRoomFor) {
   for (int i = 0; i < 4; ++i) world_.Submit({Put()});
   EXPECT_EQ(Given(), 2);
   for (int left = 3; left > 0; --left) {
@@ -53,13 +53,13 @@ TEST_F(ReadingRoomTest, NoMoreIsReadAtOnceThanThereIsRoomFor) {
   }
 }
 
-TEST_F(ReadingRoomTest, AValueThatManyReadCountsOnce) {
+TEST_F(ReadingRoomsTest, AValueThatManyReadCountsOnce) {
   const ObjectId value = Put();
   for (int i = 0; i < 4; ++i) world_.Submit({value});
   EXPECT_EQ(Given(), 4);
 }
 
-TEST_F(ReadingRoomTest, OneMayReadMoreThanThereIsRoomFor) {
+TEST_F(ReadingRoomsTest, OneMayReadMoreThanThereIsRoomFor) {
   world_.Submit({Put(), Put(), Put(), Put()});
   EXPECT_EQ(Given(), 1);
   world_.Submit({Put()});
@@ -70,7 +70,7 @@ TEST_F(ReadingRoomTest, OneMayReadMoreThanThereIsRoomFor) {
 }
 
 // It may wait for just that.
-TEST_F(ReadingRoomTest, WhoWaitsKeepsNobodyOut) {
+TEST_F(ReadingRoomsTest, WhoWaitsKeepsNobodyOut) {
   world_.Submit({Put(), Put()});
   const World::Running first = world_.Begin();
   const World::Call inner = world_.Submit({Put()});
@@ -81,7 +81,7 @@ TEST_F(ReadingRoomTest, WhoWaitsKeepsNobodyOut) {
   EXPECT_EQ(Given(), 2);
 }
 
-TEST_F(ReadingRoomTest, WhoNeedsMuchIsNotPassedByThoseWhoNeedLittle) {
+TEST_F(ReadingRoomsTest, WhoNeedsMuchIsNotPassedByThoseWhoNeedLittle) {
   World::CallWishes other;
   other.scheduling = "cpu=0.5";
   world_.Submit({Put()});
@@ -94,7 +94,7 @@ TEST_F(ReadingRoomTest, WhoNeedsMuchIsNotPassedByThoseWhoNeedLittle) {
   EXPECT_EQ(world_.Begin().task, large.task);
 }
 
-TEST_F(ReadingRoomTest, WhoIsCancelledMeanwhileKeepsNobodyOut) {
+TEST_F(ReadingRoomsTest, WhoIsCancelledMeanwhileKeepsNobodyOut) {
   world_.Submit({Put(), Put()});
   const World::Call held = world_.Submit({Put()});
   EXPECT_EQ(Given(), 1);
@@ -107,7 +107,32 @@ TEST_F(ReadingRoomTest, WhoIsCancelledMeanwhileKeepsNobodyOut) {
   EXPECT_EQ(Given(), 2);
 }
 
-TEST_F(ReadingRoomTest, NobodyIsKeptOutForEver) {
+// Its call is done once they are there.
+TEST_F(ReadingRoomsTest, WhoFetchesValuesKeepsOthersOut) {
+  world_.Submit();
+  const World::Running first = world_.Begin();
+  std::vector<Object*> fetched;
+  for (int i = 0; i < 2; ++i) fetched.push_back(world_.machine.objects().Find(Put()));
+  world_.machine.Block(*first.worker, fetched);
+  world_.Submit({Put()});
+  EXPECT_EQ(Given(), 1);
+  world_.machine.Unblock(*first.worker);
+  world_.machine.Run();
+  EXPECT_EQ(Given(), 2);
+}
+
+TEST_F(ReadingRoomsTest, WhoFetchesValuesForACallThatIsLostKeepsNobodyOut) {
+  world_.Submit();
+  const World::Running first = world_.Begin();
+  std::vector<Object*> fetched;
+  for (int i = 0; i < 2; ++i) fetched.push_back(world_.machine.objects().Find(Put()));
+  world_.machine.Block(*first.worker, fetched);
+  world_.Submit({Put()});
+  world_.Finish(first);
+  EXPECT_EQ(Given(), 1);
+}
+
+TEST_F(ReadingRoomsTest, NobodyIsKeptOutForEver) {
   world_.Submit({Put(), Put()});
   world_.Submit({Put()});
   Pass(kSecond);
