@@ -1,6 +1,7 @@
 """Where tasks and actors run, as ray.util.scheduling_strategies."""
 
 import re
+import reprlib
 
 from menger.runtime import members
 from menger.runtime.placement import Anywhere, Placement
@@ -30,11 +31,11 @@ class NodeAffinitySchedulingStrategy(Anywhere):
             return {}
         if owner.place.address:
             if not isinstance(self.node_id, str) or not re.fullmatch("[0-9a-f]{32}", self.node_id):
-                raise ValueError(f"node_id is {self.node_id!r}; it must be the NodeID of one of nodes(), 32 hexadecimal digits")
+                raise ValueError(f"node_id is {reprlib.repr(self.node_id)}; it must be the NodeID of one of nodes(), 32 hexadecimal digits")
             return members.asking_for(self.node_id)
         if self.node_id == owner.place.node:
             return {}
-        raise ValueError(f"node_id is {self.node_id!r}; the only node is '{owner.place.node}', and soft=False asks for no other")
+        raise ValueError(f"node_id is {reprlib.repr(self.node_id)}; the only node is '{owner.place.node}', and soft=False asks for no other")
 
     def preferred(self, owner):
         return members.asking_for(self.node_id) if self.soft and owner.place.address else {}

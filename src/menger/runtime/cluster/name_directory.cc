@@ -346,9 +346,14 @@ std::vector<std::string> NamesIn(ControlStore& store,
   std::vector<std::string> names;
   for (const StoreRecord& record : ScanAll(store, StoreTable::kNames, prefix, deadline)) {
     const std::optional<NamedActor> holder = DecodeNamedActor(record.value);
-    const bool counts =
+    const bool is_held =
         !record.expired || (holder && is_member({holder->object.node, holder->object.epoch}));
-    if (counts) names.push_back(record.key.substr(prefix.size()));
+    // Another keeper will have the actor, and the name.
+    const auto is_awaited = [&] {
+      const StoreOperation get = StoreOperation::Get(StoreTable::kActors, ToString(holder->actor));
+      return DecodeKeptOwner(RunBatch(store, {get}, deadline).front().record.value).has_value();
+    };
+    if (is_held || (holder && is_awaited())) names.push_back(record.key.substr(prefix.size()));
   }
   return names;
 }

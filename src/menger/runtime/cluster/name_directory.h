@@ -135,7 +135,8 @@ class NameDirectory {
   Thread thread_;
 };
 
-// Those that somebody has, of whom `is_member` says whether he is there. Throws what the store does
+// Those that somebody has, of whom `is_member` says whether he is there, or will have again, since
+// his actor outlives him. Throws what the store does
 // not answer with.
 std::vector<std::string> NamesIn(ControlStore& store,
                                  const std::function<bool(const NodeLife& life)>& is_member,

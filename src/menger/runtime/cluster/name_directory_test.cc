@@ -313,6 +313,16 @@ TEST_F(KeptNameTest, IsHisWhoSucceedsTheOwner) {
   EXPECT_EQ(one.answers[1].first.kind, Kind::kClaim);
 }
 
+TEST_F(KeptNameTest, IsOneOfThoseThatThereAre) {
+  const auto names = [this] {
+    return NamesIn(
+        store_, [](const NodeLife&) { return false; }, testing_stores::Soon());
+  };
+  EXPECT_EQ(names(), std::vector<std::string>{"a @b"});
+  testing_stores::Do(store_, StoreOperation::Delete(StoreTable::kActors, key_));
+  EXPECT_TRUE(names().empty());
+}
+
 // What was asked later of the same name is done later, too.
 TEST_F(KeptNameTest, QuestionsKeepTheirOrderMeanwhile) {
   Program one(store_, Lease("one"));

@@ -189,12 +189,18 @@ TEST(ProgramFetchTest, WhatADriverThatIsGoneHadIsWhereNodesKeepIt) {
   gone.reset();
   FetchingNode node;
   const CacheFolder kept(node.folder / "kept");
-  const auto fetch = [&](const std::vector<std::string>& addresses) {
-    return node.fetcher.FetchFiles(node.streams, addresses, manifest, kept, SoonEnough());
+  const auto fetch = [&](const ProgramManifest& wanted, const std::vector<std::string>& addresses) {
+    return node.fetcher.FetchFiles(node.streams, addresses, wanted, kept, SoonEnough());
   };
-  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { fetch({one.address()}); }),
+  // Who was not reached may have it.
+  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { fetch(manifest, {nowhere, one.address()}); }),
               HasSubstr(manifest.files[1].path));
-  const KeptProgram program = fetch({nowhere, one.address(), other.address()});
+  EXPECT_EQ(fetch(manifest, {one.address()}).manifest.files.size(), 1);
+  ProgramManifest needed = manifest;
+  needed.files[1].role = ProgramFile::Role::kExecutable;
+  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { fetch(needed, {one.address()}); }),
+              HasSubstr(manifest.files[1].path));
+  const KeptProgram program = fetch(manifest, {nowhere, one.address(), other.address()});
   for (const ProgramFile& file : manifest.files) {
     EXPECT_TRUE(HasContent(program.paths.at(file.content.hash), file.content)) << file.path;
   }

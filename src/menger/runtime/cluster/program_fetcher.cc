@@ -162,6 +162,16 @@ ReadyProgram ProgramFetcher::Fetch(PeerStreams& streams, const std::string& addr
   return ready;
 }
 
+namespace {
+
+// Of the working folder the actors may never need it.
+void DoWithout(const ProgramFile& file, const Error& why) {
+  if (file.role != ProgramFile::Role::kFolderFile) throw Error(why);
+  LogWarning("detached actors of the program do without a file of its folder: {}", why.what());
+}
+
+}  // namespace
+
 KeptProgram ProgramFetcher::FetchFiles(PeerStreams& streams, const std::string& address,
                                        const CacheFolder& folder, const Deadline& deadline) {
   KeptProgram kept;
@@ -171,14 +181,7 @@ KeptProgram ProgramFetcher::FetchFiles(PeerStreams& streams, const std::string& 
     const FileDescriptor lock = folder.Lock(deadline);
     for (const ProgramFile& file : std::exchange(kept.manifest.files, {})) {
       const std::optional<Error> why = FetchFile(driver, file, folder, deadline, kept);
-      if (!why) {
-        kept.manifest.files.push_back(file);
-      } else if (file.role == ProgramFile::Role::kFolderFile) {
-        LogWarning("detached actors of the program do without a file of its folder: {}",
-                   why->what());
-      } else {
-        throw Error(*why);
-      }
+      why ? DoWithout(file, *why) : kept.manifest.files.push_back(file);
     }
   });
   return kept;
@@ -190,7 +193,7 @@ KeptProgram ProgramFetcher::FetchFiles(PeerStreams& streams,
                                        const Deadline& deadline) {
   KeptProgram kept{.manifest = manifest};
   const FileDescriptor lock = folder.Lock(deadline);
-  std::string why = fmt::format("{} were asked", addresses.size());
+  std::optional<Error> unreached;
   const auto is_missing = [&kept](const ProgramFile& file) {
     return !kept.paths.contains(file.content.hash);
   };
@@ -204,12 +207,19 @@ KeptProgram ProgramFetcher::FetchFiles(PeerStreams& streams,
       });
     } catch (const Error& error) {
       if (deadline.expired()) throw;
-      why = error.what();  // It may be gone: another may have what it had.
+      unreached = error;  // It may be gone: another may have what it had.
     }
   }
-  const auto missing = std::ranges::find_if(manifest.files, is_missing);
-  if (missing == manifest.files.end()) return kept;
-  throw NotFound("no node has the program's file '{}' any longer ({})", missing->path, why);
+  std::erase_if(kept.manifest.files, [&](const ProgramFile& file) {
+    if (!is_missing(file)) return false;
+    if (unreached) {
+      throw NotFound("no node that was reached has the program's file '{}' ({})", file.path,
+                     unreached->what());
+    }
+    DoWithout(file, NotFound("none of {} nodes has '{}' any longer", addresses.size(), file.path));
+    return true;
+  });
+  return kept;
 }
 
 std::optional<Error> ProgramFetcher::FetchFile(Conversation& from, const ProgramFile& file,

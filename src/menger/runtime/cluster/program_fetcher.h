@@ -47,7 +47,8 @@ class ProgramFetcher final : public PeerStreamOwner {
   KeptProgram FetchFiles(PeerStreams& streams, const std::string& address,
                          const CacheFolder& folder, const Deadline& deadline);
   // The same, from what the nodes at these addresses keep, which are asked one after the other, of
-  // a program whose driver is gone. Throws NotFound with a file that none of them has.
+  // a program whose driver is gone. It leaves out what none of them has of the working folder.
+  // Throws NotFound with another file that none has, or that who was not reached may have.
   KeptProgram FetchFiles(PeerStreams& streams, const std::vector<std::string>& addresses,
                          const ProgramManifest& manifest, const CacheFolder& folder,
                          const Deadline& deadline);

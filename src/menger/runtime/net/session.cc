@@ -97,7 +97,7 @@ void Session::GoOnGreeting() {
                               self.writing_ = false;
                               if (self.phase_ != Phase::kGreeting) return;
                               if (error) {
-                                self.Fail(Gone(error));
+                                self.Fail(self.GoneEarly(error));
                               } else {
                                 self.GoOnGreeting();
                               }
@@ -123,11 +123,8 @@ void Session::ReadGreeting() {
 void Session::TakeGreeting(std::error_code error, std::size_t bytes) {
   if (phase_ == Phase::kLeaving) return Discard();
   if (phase_ != Phase::kGreeting) return;
-  if (error == asio::error::eof) {
-    return Fail(Unavailable("the other end left before it had said who it is{}",
-                            options_.tls.given() ? "" : "; perhaps because it wants TLS"));
-  }
-  if (error) return Fail(Gone(error));
+  if (error) return Fail(GoneEarly(error));
+  heard_anything_ = true;
   heard_bytes_ += bytes;
   if (heard_bytes_ < heard_.size()) return ReadGreeting();
   try {
@@ -136,6 +133,16 @@ void Session::TakeGreeting(std::error_code error, std::size_t bytes) {
     return Leave(why);
   }
   GoOnGreeting();
+}
+
+Error Session::GoneEarly(std::error_code error) const {
+  // A process that has ended, or somebody who looks who listens.
+  if (peer_.accepted && !heard_anything_) {
+    return Cancelled("the other end left without having said anything");
+  }
+  if (error != asio::error::eof) return Gone(error);
+  return Unavailable("the other end left before it had said who it is{}",
+                     options_.tls.given() ? "" : "; perhaps because it wants TLS");
 }
 
 void Session::GiveUp() {

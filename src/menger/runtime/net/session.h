@@ -70,6 +70,7 @@ class Session final : public PeerStream, public std::enable_shared_from_this<Ses
   void GoOnGreeting();
   void ReadGreeting();
   void TakeGreeting(std::error_code error, std::size_t bytes);
+  Error GoneEarly(std::error_code error) const;
   void GiveUp();
   void Fail(const Error& why);
   void Leave(const Error& why);
@@ -100,6 +101,7 @@ class Session final : public PeerStream, public std::enable_shared_from_this<Ses
   std::vector<std::byte> said_;  // Of the greeting, while it is written.
   std::vector<std::byte> heard_;
   std::size_t heard_bytes_ = 0;
+  bool heard_anything_ = false;
   std::size_t discarded_ = 0;
   bool reading_ = false;
   bool writing_ = false;  // Of the greeting.

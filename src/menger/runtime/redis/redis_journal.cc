@@ -78,13 +78,19 @@ void RedisJournal::Open(const Visitor& replay) {
         tables_->Release({.head = holder->head});
         continue;
       }
+      if (holder->time.count() < 0) {
+        throw FailedPrecondition(
+            "key 'menger:head' of the control store at {} is {}, which has no time to live: no "
+            "head has written that; delete the key",
+            options_.address.Describe(), QuoteBytes(holder->head));
+      }
       if (deadline.expired()) {
         throw FailedPrecondition("the control store at {} has a head already, which goes on: {}",
-                                 options_.address.Describe(), holder->head);
+                                 options_.address.Describe(), QuoteBytes(holder->head));
       }
       if (!std::exchange(told, true)) {
         LogInfo("the control store at {} was another head's ({}), whose lease ends in {} ms",
-                options_.address.Describe(), holder->head, holder->time.count());
+                options_.address.Describe(), QuoteBytes(holder->head), holder->time.count());
       }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnavailable || deadline.expired()) throw;

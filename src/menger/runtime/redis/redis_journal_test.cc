@@ -111,7 +111,7 @@ TEST(RedisJournalTest, AHeadThatGoesOnIsNotSucceeded) {
       .address = server.address(), .head = "the second", .open_max = milliseconds(100)};
   EXPECT_THAT(WhyThrown(ErrorCode::kFailedPrecondition,
                         [&] { const EmbeddedStore second({.journal = KeepInRedis(options)}); }),
-              HasSubstr("has a head already, which goes on: the first"));
+              HasSubstr("has a head already, which goes on: \"the first\""));
 }
 
 TEST(RedisJournalTest, AHeadThatIsNotHeardOfIsSucceeded) {
@@ -119,6 +119,14 @@ TEST(RedisJournalTest, AHeadThatIsNotHeardOfIsSucceeded) {
   server.Ask({"SET", "menger:head", "who was killed", "PX", "300"});
   EmbeddedStore store(Kept(server.address()));
   EXPECT_TRUE(Do(store, StoreOperation::Put(kTable, "a", "1")).done());
+}
+
+TEST(RedisJournalTest, WhatNoHeadHasWrittenAsItsNameIsQuoted) {
+  const RedisServer server;
+  server.Ask({"SET", "menger:head", "\n\x1b[2Jrubbish"});
+  EXPECT_THAT(WhyThrown(ErrorCode::kFailedPrecondition,
+                        [&] { const EmbeddedStore store(Kept(server.address())); }),
+              HasSubstr(R"(is "\n\x1b[2Jrubbish", which has no time to live)"));
 }
 
 TEST(RedisJournalTest, AHeadThatWasSucceededSaysNothingAnyMore) {
@@ -261,10 +269,10 @@ TEST(RedisJournalTest, AReplicaIsNoPrimary) {
 
 TEST(RedisJournalTest, WhatIsNoRecordIsNamed) {
   const RedisServer server;
-  server.Ask({"HSET", "menger:nodes", "some key", "what an operator wrote"});
+  server.Ask({"HSET", "menger:nodes", "some\nkey", "1 what an operator wrote"});
   EXPECT_THAT(
       WhyThrown(ErrorCode::kDataLoss, [&] { const EmbeddedStore store(Kept(server.address())); }),
-      HasSubstr("'some key' is no record"));
+      HasSubstr(R"(field "some\nkey" of 'menger:nodes')"));
 }
 
 TEST(RedisJournalTest, AStoreOfAnotherFormatIsLeftAlone) {
@@ -272,7 +280,7 @@ TEST(RedisJournalTest, AStoreOfAnotherFormatIsLeftAlone) {
   server.Ask({"HSET", "menger:about", "format", "7"});
   EXPECT_THAT(WhyThrown(ErrorCode::kFailedPrecondition,
                         [&] { const EmbeddedStore store(Kept(server.address())); }),
-              HasSubstr("format 7"));
+              HasSubstr("format \"7\""));
 }
 
 }  // namespace

@@ -96,20 +96,23 @@ std::vector<std::string> AllKeys() {
   return keys;
 }
 
-// Of the text up to the next blank, which are cut off.
-std::uint64_t TakeNumber(std::string_view& text, std::string_view key) {
+// Of the text up to the next blank, which are cut off; nothing if there is none.
+std::optional<std::uint64_t> TakeNumber(std::string_view& text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const auto digits = static_cast<std::size_t>(end - text.data());
-  if (error != std::errc() || digits == text.size() || text[digits] != ' ') {
-    throw DataLoss("what the Redis has of '{}' is no record of a control store: '{:.40}'", key,
-                   text);
-  }
+  if (error != std::errc() || digits == text.size() || text[digits] != ' ') return std::nullopt;
   text.remove_prefix(digits + 1);
   return number;
 }
 
 }  // namespace
+
+std::string QuoteBytes(std::string_view bytes) {
+  constexpr std::size_t kQuotedMax = 80;
+  const bool whole = bytes.size() <= kQuotedMax;
+  return fmt::format("{:?}{}", bytes.substr(0, kQuotedMax), whole ? "" : "...");
+}
 
 RedisChange::RedisChange(const StoreChange& change) : table(change.table), key(change.key) {
   if (change.kind != StoreChange::Kind::kPut) return;
@@ -147,8 +150,9 @@ std::optional<RedisTables::Holder> RedisTables::Claim(RedisClaim& claim) {
   }
   if (said == "format") {
     throw FailedPrecondition(
-        "the Redis at {} has a control store of format {}; this program has {}", server(),
-        reply.list.at(1).text, kFormat);
+        "the Redis at {} has a control store of format {} (field 'format' of '{}'); this program "
+        "has {}",
+        server(), QuoteBytes(reply.list.at(1).text), kAbout, kFormat);
   }
   std::string_view fail_overs = reply.list.at(1).text;
   std::from_chars(fail_overs.data(), fail_overs.data() + fail_overs.size(), claim.fail_overs);
@@ -178,8 +182,16 @@ void RedisTables::Visit(const StoreJournal::Visitor& visit) {
       for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
         std::string_view value = fields[i + 1].text;
         StoreChange change{.table = static_cast<StoreTable>(table), .key = fields[i].text};
-        change.version = TakeNumber(value, change.key);
-        change.lease = TakeNumber(value, change.key);
+        const auto version = TakeNumber(value);
+        const auto lease = TakeNumber(value);
+        if (!version || !lease) {
+          throw DataLoss(
+              "field {} of '{}' in the Redis at {} is no record of a control store: {}; a head "
+              "starts without it (HDEL)",
+              QuoteBytes(fields[i].text), name, server(), QuoteBytes(fields[i + 1].text));
+        }
+        change.version = *version;
+        change.lease = *lease;
         change.value = value;
         visit(change);
       }

@@ -14,6 +14,9 @@
 
 namespace menger {
 
+// What somebody has put there, for a message: in quotes, escaped, and not all of it if it is long.
+std::string QuoteBytes(std::string_view bytes);
+
 // One key of a table as it is in Redis.
 struct RedisChange {
   StoreTable table = StoreTable::kNodes;
@@ -49,7 +52,7 @@ class RedisTables {
   // another version of this program.
   struct Holder {
     std::string head;
-    std::chrono::milliseconds time{0};
+    std::chrono::milliseconds time{0};  // Less than none: for ever, as no head writes it.
   };
   std::optional<Holder> Claim(RedisClaim& claim);
 
