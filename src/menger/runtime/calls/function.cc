@@ -1,5 +1,6 @@
 #include "menger/runtime/calls/function.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <xxhash.h>
@@ -78,6 +79,15 @@ bool IsOfOneFile(std::string_view mangled) {
          mangled.find("ZL") != std::string_view::npos;
 }
 
+// The library that an address lies in stays when somebody closes it. A program stays anyway, and is
+// not found by its name.
+void KeepOpen(const void* address) {
+  Dl_info info{};
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return;
+  void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  if (library != nullptr) dlclose(library);
+}
+
 }  // namespace
 
 std::uint64_t ClassIdentity(const ActorType& actor) {
@@ -102,6 +112,7 @@ Function::Function(void (*run)(CallFrame&), const char* compiler_name,
       // The address of this object, not of `run`: a linker may fold functions of equal code.
       id_(Identify(this)),
       next_(newest_function.load(std::memory_order_relaxed)) {
+  if (next_ == nullptr || next_->id().module != id_.module) KeepOpen(this);
   while (!newest_function.compare_exchange_weak(next_, this, std::memory_order_release,
                                                 std::memory_order_relaxed)) {
   }

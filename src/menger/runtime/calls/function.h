@@ -87,7 +87,7 @@ std::uint64_t ClassIdentity(const ActorType& actor);
 
 // A callable that calls may name: a function, a lambda without captures, a method or a constructor.
 // There is one for each that the program's text calls; it enters itself in the process's list
-// before main, or when its library is opened, and stays: libraries with callables are never closed.
+// before main, or when its library is opened, and stays: so does the library, if it is closed.
 class Function {
  public:
   Function(void (*run)(CallFrame&), const char* compiler_name, const ActorType* actor) noexcept;

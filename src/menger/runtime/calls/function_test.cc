@@ -138,6 +138,8 @@ TEST(FunctionTest, AnOpenedLibraryAddsItsCallables) {
   EXPECT_EQ(half.name(), "Half");
   EXPECT_NE(half.id().module, FunctionOf<FunctionCall<&Same>>().id().module);
   EXPECT_EQ(&table.Find(half.id()), &half);  // A table that is older than the library.
+  dlclose(library);
+  EXPECT_EQ(FunctionTable().Find(half.id()).name(), "Half");
 }
 
 }  // namespace
