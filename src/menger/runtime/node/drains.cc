@@ -40,7 +40,9 @@ void Drains::Leaves(Peer& peer) {
   std::vector<Worker*> borrowed;
   for (const auto& [loan, worker] : peer.borrowed) borrowed.push_back(worker);
   for (Worker* const worker : borrowed) {
-    if (worker->actor != nullptr) {
+    if (worker->rests) {
+      node_.peers.EndResting(*worker, "its node leaves");
+    } else if (worker->actor != nullptr) {
       node_.actors.AskToMove(*worker);
     } else if (worker->serving->group == nullptr) {
       node_.scheduler.AskBack(*worker);

@@ -77,13 +77,20 @@ std::uint32_t Guests::FindRoom(const SchedulingClass& need, std::uint32_t count)
   return room;
 }
 
-void Guests::TakeIn(Worker& worker, bool clean) {
+void Guests::TakeIn(Worker& worker) {
   Peer* const peer = OfProgram(worker.program);
   const bool spent = worker.gpus;
   node_.scheduler.Vacate(worker);
-  if (peer == nullptr || !clean || spent) return End(worker, "it was lent to another node");
+  if (peer == nullptr || spent) return End(worker, "it was lent to another node");
   worker.progress_at = node_.now;
   peer->guests.push_back(&worker);
+}
+
+// Where it could not be lent again it ends, of which its borrower hears (Peers::EndLoan).
+void Guests::Rest(Worker& worker) {
+  if (node_.drains.begun()) return End(worker, "its node leaves");
+  worker.rests = true;
+  TakeIn(worker);
 }
 
 void Guests::Forget(const Worker& worker) {

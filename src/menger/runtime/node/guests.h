@@ -26,8 +26,9 @@ class Guests {
   // Whether so many wait that could do calls of the class, if there were room; else they are
   // started. Of a node whose calls this one's workers do: always.
   bool AreReadyFor(Peer& peer, const SchedulingClass& need, std::size_t count);
-  // Back from a loan. `clean`: nothing in it refers to an object of the borrower's.
-  void TakeIn(Worker& worker, bool clean);
+  // Back from a loan: to be lent to the same borrower again; Rest: as the same loan.
+  void TakeIn(Worker& worker);
+  void Rest(Worker& worker);
   void Forget(const Worker& worker);  // It is gone.
   void PeerDied(Peer& peer);
   void EndSpare();

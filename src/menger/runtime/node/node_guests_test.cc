@@ -58,14 +58,51 @@ TEST(NodeGuestsTest, IdleOnesMakeWayForThoseThatAreWanted) {
   EXPECT_EQ(world.ended.size(), 1);
 }
 
-TEST(NodeGuestsTest, OneThatStillRefersToSomethingEnds) {
+TEST(NodeGuestsTest, OneThatStillRefersToSomethingRestsAndGoesOn) {
+  LendingWorld world;
+  world.machine.SetProgram(*world.drivers[0], 1);
+  world.Want(0, 1);
+  world.StartAll(1);
+  const LoanNumber loan = world.Lent(0).front();
+  world.GiveBack(0, loan, /*clean=*/false);
+  EXPECT_EQ(world.machine.scheduler().available().Get("cpu"), 2);
+  world.GiveBack(0, loan, /*clean=*/false);  // He has nothing to give.
+  world.Want(0, 1);
+  EXPECT_EQ(world.Lent(0), std::vector<LoanNumber>{loan});
+  EXPECT_EQ(world.machine.scheduler().available().Get("cpu"), 1);
+  EXPECT_TRUE(world.ended.empty());
+}
+
+TEST(NodeGuestsTest, OneThatRestsEndsWithItsBorrower) {
   LendingWorld world;
   world.machine.SetProgram(*world.drivers[0], 1);
   world.Want(0, 1);
   world.StartAll(1);
   world.GiveBack(0, world.Lent(0).front(), /*clean=*/false);
+  world.machine.PeerDied(*world.drivers[0], {.kind = FailureKind::kNodeDied, .text = "it is gone"});
+  world.machine.Run();
   EXPECT_EQ(world.ended.size(), 1);
-  EXPECT_EQ(world.machine.scheduler().available().Get("cpu"), 2);
+  EXPECT_EQ(world.machine.workers(), 0);
+}
+
+TEST(NodeGuestsTest, OfOneThatRestedAndMadeWayItsBorrowerHears) {
+  LendingWorld world;
+  world.machine.SetProgram(*world.drivers[0], 1);
+  world.machine.SetProgram(*world.drivers[1], 2);
+  world.Want(0, 2);
+  world.StartAll(1);
+  const std::vector<LoanNumber> loans = world.Lent(0);
+  for (const LoanNumber loan : loans) world.GiveBack(0, loan, /*clean=*/false);
+  world.Want(1, 2);
+  world.StartAll(2);
+  for (const LoanNumber loan : world.Lent(1)) world.GiveBack(1, loan, /*clean=*/false);
+  world.machine.Run();
+  EXPECT_EQ(world.ended.size(), 2);
+  std::vector<LoanNumber> lost;
+  for (const PeerMessage& message : world.told[world.drivers[0]->index]) {
+    if (message.kind == Kind::kLost) lost.push_back(message.loan);
+  }
+  EXPECT_EQ(lost, loans);
 }
 
 TEST(NodeGuestsTest, ADriverThatIsGoneTakesHisWorkersWithHim) {

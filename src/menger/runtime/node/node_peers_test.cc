@@ -208,6 +208,36 @@ TEST(NodePeersTest, AValueIsReadWhereItLiesByAWorkerThere) {
   EXPECT_EQ(drops[0].kept, 5);
 }
 
+// It has something of this node's, which would be lost with it.
+TEST(NodePeersTest, AWorkerThatRefersToSomethingIsGivenBackAndHadAgain) {
+  PeerWorld world(0);
+  const Call call = world.Submit();
+  Worker& worker = world.Borrow(1);
+  const WorkerIndex index = worker.index;
+  world.Finish(world.Begin(worker));
+  world.machine.objects().AddReferrer(index, *world.machine.objects().Find(call.result()));
+  world.Forget(call.result());
+  world.machine.SetTime(1'000'000'000);
+  world.machine.Run();
+  const std::vector<PeerMessage> back = world.Told(Kind::kGiveBack);
+  ASSERT_EQ(back.size(), 1);
+  EXPECT_FALSE(back[0].clean);
+  EXPECT_FALSE(world.machine.next_deadline().has_value());
+  EXPECT_EQ(world.State(call.result()), "value");
+  world.Submit();
+  EXPECT_TRUE(world.queues[index].empty());
+  EXPECT_EQ(world.Borrow(1).index, index);
+  EXPECT_EQ(world.queues[index].size(), 1);
+  world.Finish(world.Begin(worker));
+  world.machine.SetTime(2'000'000'000);
+  world.machine.Run();
+  EXPECT_EQ(world.Told(Kind::kGiveBack).size(), 1);
+  world.Receive({.kind = Kind::kLost, .loan = 1, .cause = {.text = "it was not needed"}});
+  world.machine.Run();
+  EXPECT_EQ(world.machine.objects().Find(call.result()), nullptr);
+  EXPECT_EQ(world.machine.workers(), 0);
+}
+
 TEST(NodePeersTest, ALentWorkerOccupiesItsResourcesUnlessItsCallWaits) {
   PeerWorld world(1);
   const auto free = [&] { return world.machine.scheduler().available().Get("cpu"); };

@@ -245,6 +245,9 @@ struct Worker {
   std::uint64_t tried = 0;  // and the round in which it was to get one that could not yet go.
   bool asked_back = false;
   bool stays = false;  // Lent for an actor: it comes back to nobody.
+  // Given back though it refers to objects of its borrower's: it occupies nothing, and goes on as
+  // it is when it is lent to him again. One that is borrowed is in no class.
+  bool rests = false;
   bool saved = false;  // Its actor was, to be made again elsewhere.
 
   bool blocked() const { return state == State::kBlocked; }

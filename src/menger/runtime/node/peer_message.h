@@ -30,7 +30,8 @@ struct PeerMessage {
     kLend,    // Here is one of them.
     kAskBack,  // The lender needs it itself.
     kKeep,     // The borrower has an actor live in it: it will not be given back, only ended.
-    // The borrower does not need it any longer; `clean`: nothing in it refers to an object of his.
+    // The borrower does not need it now; `clean`: nothing in it refers to an object of his. Else it
+    // is his still (Worker::rests): kLend follows by the same number, or kLost.
     kGiveBack,
     // The borrower wishes its end, as `text` says; `clean`: its process may end of itself first.
     kEnd,

@@ -97,9 +97,11 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
     case PeerMessage::Kind::kAskBack:
     case PeerMessage::Kind::kLost:
       if (Worker* const worker = FindBorrowed(peer, message.loan)) {
-        if (message.kind == PeerMessage::Kind::kLost)
-          return node_.workers.Died(*worker, message.cause, &message.begun);
-        if (!worker->dedicated) node_.scheduler.AskBack(*worker);
+        if (message.kind == PeerMessage::Kind::kLost) {
+          return worker->rests ? IsBack(*worker, message.cause.text)
+                               : node_.workers.Died(*worker, message.cause, &message.begun);
+        }
+        if (!worker->dedicated && !worker->rests) node_.scheduler.AskBack(*worker);
       }
       return;
     case PeerMessage::Kind::kDrop:
@@ -144,6 +146,7 @@ void Peers::Drop(Peer& peer, std::uint64_t kept) {
 }
 
 void Peers::ReceiveOfLent(Worker& worker, const PeerMessage& message) {
+  if (worker.rests && message.kind != PeerMessage::Kind::kEnd) return;  // He had given it back.
   std::vector<Task*> none;
   switch (message.kind) {
     case PeerMessage::Kind::kGiveBack:
@@ -215,7 +218,9 @@ Object* Peers::FindKept(const Peer& peer, std::uint64_t kept) const {
 bool Peers::HasBorrowed() const {
   return std::ranges::any_of(peers_, [](const auto& entry) {
     return std::ranges::any_of(entry.second->borrowed,
-                               [](const auto& loan) { return !loan.second->dedicated; });
+                               [](const auto& loan) {
+                                 return !loan.second->dedicated && !loan.second->rests;
+                               });
   });
 }
 
@@ -241,6 +246,7 @@ void Peers::Died(Peer& peer, const TaskFailure& cause) {
   TellScheduler();
   node_.guests.PeerDied(*dead);
   for (const auto& [loan, worker] : dead->lent) {
+    if (worker->gone()) continue;
     node_.effects.EndWorker(*worker, "the node that it was lent to is gone");
     node_.workers.Retire(*worker, "the node that it was lent to is gone");
   }

@@ -53,6 +53,8 @@ class Peers {
   void Serve();                         // Asks for workers, lends, and gives back.
   void Tell(PeerIndex to, const PeerMessage& message);
   void DropAt(PeerIndex node, std::uint64_t name);  // It lies there, and nobody needs it.
+  // One that this node has given back, and that will not be lent to it again.
+  void EndResting(Worker& worker, std::string_view why);
   // A loan is over because its worker is.
   void EndLoan(Worker& worker, const TaskFailure& cause);
   bool HasBorrowed() const;  // Workers that are to be given back once there is no use for them.
@@ -83,6 +85,7 @@ class Peers {
   static bool MayServe(const Peer& peer, const SchedulingClass& scheduling);
   void GiveBackIdle(Peer& peer);
   void GiveBack(Worker& worker);
+  void IsBack(Worker& worker, std::string_view why);
   void Keep(const Peer& peer, std::uint64_t name, ObjectValue value);
   void PullFor(Peer& owner, const PeerMessage& message);
   void LendToAll();

@@ -15,14 +15,21 @@ constexpr std::int64_t kLoanIdleNanoseconds = 5'000'000;
 
 void Peers::Borrow(Peer& peer, const PeerMessage& message) {
   node_.drains.Lent(peer.index);
+  Worker* const rested = FindBorrowed(peer, message.loan);
   SchedulingClass* const scheduling = FindClass(message.scheduling);
   if (scheduling == nullptr) {  // Its group is no more, or what could run it.
-    return Tell(peer.index,
-                {.kind = PeerMessage::Kind::kGiveBack, .clean = true, .loan = message.loan});
+    return Tell(peer.index, {.kind = PeerMessage::Kind::kGiveBack,
+                             .clean = rested == nullptr,
+                             .loan = message.loan});
   }
   std::uint32_t& asked = peer.asked[scheduling->text];
   if (asked > 0) --asked;
   if (asked == 0) Scheduler::SetFull(*scheduling, peer.index, false);
+  if (rested != nullptr) {
+    rested->rests = false;
+    rested->progress_at = node_.now;
+    return node_.scheduler.AddBorrowed(*rested, *scheduling);
+  }
   auto worker = std::make_unique<Worker>();
   worker->index = node_.workers.NewIndex();
   worker->loan = message.loan;
@@ -115,7 +122,7 @@ bool Peers::MayServe(const Peer& peer, const SchedulingClass& scheduling) {
 void Peers::GiveBackIdle(Peer& peer) {
   std::vector<Worker*> idle;
   for (const auto& [loan, worker] : peer.borrowed) {
-    if (worker->dedicated || worker->blocked() || worker->awaits != nullptr ||
+    if (worker->dedicated || worker->rests || worker->blocked() || worker->awaits != nullptr ||
         !worker->outstanding.empty()) {
       continue;
     }
@@ -129,10 +136,21 @@ void Peers::GiveBackIdle(Peer& peer) {
 
 void Peers::GiveBack(Worker& worker) {
   const bool clean = !node_.objects.IsUsedBy(worker.index);
-  const LoanNumber loan = worker.loan;
-  node_.workers.Retire(worker, "it was given back");
+  Tell(worker.lender, {.kind = PeerMessage::Kind::kGiveBack, .clean = clean, .loan = worker.loan});
+  if (clean) return IsBack(worker, "it was given back");
+  node_.scheduler.RemoveBorrowed(worker);
+  worker.rests = true;
+  worker.asked_back = false;
+}
+
+void Peers::IsBack(Worker& worker, std::string_view why) {
+  node_.workers.Retire(worker, why);
   node_.streams.CloseOf(worker.index);
-  Tell(worker.lender, {.kind = PeerMessage::Kind::kGiveBack, .clean = clean, .loan = loan});
+}
+
+void Peers::EndResting(Worker& worker, std::string_view why) {
+  node_.workers.End(worker, why);
+  IsBack(worker, why);
 }
 
 void Peers::GiveBackOf(const Group& group) {

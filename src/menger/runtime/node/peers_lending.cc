@@ -17,15 +17,18 @@ constexpr std::size_t kLentMax = 512;  // Of all peers.
 constexpr std::int64_t kShareAfter = 20'000'000;
 constexpr std::int64_t kTurn = 500'000'000;
 
-// Workers that may come back.
+// What it occupies may come back.
+bool IsShared(const Worker& worker) { return !worker.stays && !worker.rests; }
+
 std::size_t SharedWith(const Peer& peer) {
   return static_cast<std::size_t>(
-      std::ranges::count_if(peer.lent, [](const auto& loan) { return !loan.second->stays; }));
+      std::ranges::count_if(peer.lent, [](const auto& loan) { return IsShared(*loan.second); }));
 }
 
 std::size_t KeptBy(const Peer& peer) {  // Of these, those that were not asked back.
-  return static_cast<std::size_t>(std::ranges::count_if(
-      peer.lent, [](const auto& loan) { return !loan.second->stays && !loan.second->asked_back; }));
+  return static_cast<std::size_t>(std::ranges::count_if(peer.lent, [](const auto& loan) {
+    return IsShared(*loan.second) && !loan.second->asked_back;
+  }));
 }
 
 }  // namespace
@@ -71,14 +74,16 @@ bool Peers::LendTo(Peer& peer) {
 }
 
 void Peers::Lent(Peer& peer, Worker& worker, const std::string& scheduling) {
-  worker.loan = ++last_loan_;
-  worker.borrower = peer.index;
+  if (!std::exchange(worker.rests, false)) {
+    worker.loan = ++last_loan_;
+    worker.borrower = peer.index;
+    peer.lent.emplace(worker.loan, &worker);
+    node_.effects.Lent(worker, peer);
+  }
   worker.lent_at = node_.now;
-  peer.lent.emplace(worker.loan, &worker);
   peer.lets_go = false;
   peer.lent_at = node_.now;
   peer.short_since = 0;
-  node_.effects.Lent(worker, peer);
   Tell(peer.index,
        {.kind = PeerMessage::Kind::kLend, .loan = worker.loan, .scheduling = scheduling});
 }
@@ -157,7 +162,7 @@ bool Peers::CanComeBack(const Resources& need) const {
   Resources shared = node_.scheduler.available();
   for (const auto& [index, peer] : peers_) {
     for (const auto& [loan, worker] : peer->lent) {
-      if (!worker->stays && !worker->blocked()) shared.Add(worker->serving->need);
+      if (IsShared(*worker) && !worker->blocked()) shared.Add(worker->serving->need);
     }
   }
   return shared.Contains(need);
@@ -167,7 +172,7 @@ bool Peers::CanComeBack(const Resources& need) const {
 Worker* Peers::ToShare(const Peer& rich, const Peer& poor, const Resources& need) const {
   Worker* longest = nullptr;
   for (const auto& [loan, worker] : rich.lent) {
-    const bool helps = !worker->stays && !worker->blocked() && !worker->asked_back &&
+    const bool helps = IsShared(*worker) && !worker->blocked() && !worker->asked_back &&
                        worker->serving->need.OverlapsLack(need, node_.scheduler.available());
     if (helps && (longest == nullptr || worker->lent_at < longest->lent_at)) longest = worker;
   }
@@ -206,7 +211,7 @@ void Peers::AskBackForOwn() {
   for (const auto& [index, peer] : peers_) {
     for (const auto& [loan, worker] : peer->lent) {
       if (count == 0) return;
-      if (worker->stays) continue;
+      if (!IsShared(*worker)) continue;
       --count;
       AskBack(*worker);
     }
@@ -214,13 +219,18 @@ void Peers::AskBackForOwn() {
 }
 
 void Peers::TakeIn(Worker& worker, bool clean) {
+  worker.asked_back = false;
+  if (!clean && worker.program != kOwnProgram) return node_.guests.Rest(worker);
+  if (!clean) {
+    node_.effects.EndWorker(worker, "it was lent to another node");
+    return node_.workers.Retire(worker, "it was lent to another node");
+  }
   if (Peer* const peer = Find(worker.borrower)) peer->lent.erase(worker.loan);
   worker.loan = 0;
   worker.borrower = 0;
-  worker.asked_back = false;
-  if (worker.program != kOwnProgram) return node_.guests.TakeIn(worker, clean);
+  if (worker.program != kOwnProgram) return node_.guests.TakeIn(worker);
   node_.scheduler.TakeIn(worker);
-  if (clean && !node_.scheduler.HasTooMany()) return;
+  if (!node_.scheduler.HasTooMany()) return;
   node_.effects.EndWorker(worker, "it was lent to another node");
   node_.workers.Retire(worker, "it was lent to another node");
 }

@@ -123,12 +123,7 @@ void Scheduler::AddWorker(Worker& worker) {
 
 void Scheduler::RemoveWorker(Worker& worker) {
   if (worker.blocked()) waits_.erase(worker.waits_as);
-  if (worker.lender != 0) {
-    if (worker.awaits != nullptr) StopReading(*worker.awaits);
-    Erase(worker.serving->workers, &worker);
-    worker.serving = nullptr;
-    return;
-  }
+  if (worker.lender != 0) return RemoveBorrowed(worker);
   // What it holds is lent already while it is blocked.
   if (worker.serving != nullptr) {
     if (!worker.dedicated) {

@@ -165,6 +165,7 @@ class Scheduler {
   }
   // Another node's, for calls of the class, until RemoveWorker: its resources are not this node's.
   void AddBorrowed(Worker& worker, SchedulingClass& scheduling);
+  void RemoveBorrowed(Worker& worker);
   // How many of the class's calls can begin here, as it is expected, before one has waited for so
   // long.
   static double BegunHereWithin(double nanoseconds, const SchedulingClass& scheduling);

@@ -59,6 +59,12 @@ void Scheduler::AddBorrowed(Worker& worker, SchedulingClass& scheduling) {
   scheduling.workers.push_back(&worker);
 }
 
+void Scheduler::RemoveBorrowed(Worker& worker) {
+  if (worker.awaits != nullptr) StopReading(*worker.awaits);
+  if (worker.serving != nullptr) std::erase(worker.serving->workers, &worker);
+  worker.serving = nullptr;
+}
+
 double Scheduler::BegunHereWithin(double nanoseconds, const SchedulingClass& scheduling) {
   if (scheduling.foreign) return 0;
   const auto own = std::ranges::count(scheduling.workers, PeerIndex{0}, &Worker::lender);

@@ -48,7 +48,7 @@ bool Workers::IsBusy(ProcessIndex besides) const {
   return std::any_of(all_.begin(), all_.end(), [besides](const auto& entry) {
     const Worker& worker = *entry.second;
     return entry.first != besides && !worker.gone() && !worker.blocked() &&
-           (worker.borrower != 0 || !worker.outstanding.empty());
+           ((worker.borrower != 0 && !worker.rests) || !worker.outstanding.empty());
   });
 }
 
