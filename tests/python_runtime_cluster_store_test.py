@@ -218,7 +218,7 @@ print(ray.get([once.say.remote(), never.say.remote()]))
                 command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env={**os.environ, "TMPDIR": folder}
             )
         self.assertNotEqual(second.returncode, 0)
-        self.assertIn("has a head already, which goes on: process", second.stderr)
+        self.assertIn("has a head already, which goes on: \"process", second.stderr)
 
 
 class AddressTest(unittest.TestCase):

@@ -193,7 +193,10 @@ TEST(ProgramFetchTest, WhatADriverThatIsGoneHadIsWhereNodesKeepIt) {
     return node.fetcher.FetchFiles(node.streams, addresses, wanted, kept, SoonEnough());
   };
   // Who was not reached may have it.
-  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { fetch(manifest, {nowhere, one.address()}); }),
+  EXPECT_THAT(ErrorText(ErrorCode::kNotFound,
+                        [&] {
+                          fetch(manifest, {nowhere, one.address()});
+                        }),
               HasSubstr(manifest.files[1].path));
   EXPECT_EQ(fetch(manifest, {one.address()}).manifest.files.size(), 1);
   ProgramManifest needed = manifest;

@@ -66,8 +66,8 @@ class PeerStreamOwner {
   // InvalidArgument for what came that is no frame.
   virtual void Ended(PeerStream& stream, const Error& why) = 0;
   // Nothing became of a connection, to `address` or from there; instead of Opened. NotFound: the
-  // machine there says that nobody listens. Cancelled: this end has closed it, or the other has left
-  // it without a word.
+  // machine there says that nobody listens. Cancelled: this end has closed it, or the other has
+  // left it without a word.
   virtual void Failed(const std::string& address, const Error& why) = 0;
 };
 

@@ -217,10 +217,9 @@ Object* Peers::FindKept(const Peer& peer, std::uint64_t kept) const {
 
 bool Peers::HasBorrowed() const {
   return std::ranges::any_of(peers_, [](const auto& entry) {
-    return std::ranges::any_of(entry.second->borrowed,
-                               [](const auto& loan) {
-                                 return !loan.second->dedicated && !loan.second->rests;
-                               });
+    return std::ranges::any_of(entry.second->borrowed, [](const auto& loan) {
+      return !loan.second->dedicated && !loan.second->rests;
+    });
   });
 }
 

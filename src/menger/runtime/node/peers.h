@@ -60,8 +60,10 @@ class Peers {
   bool HasBorrowed() const;  // Workers that are to be given back once there is no use for them.
   // What waits for what it prefers, and no node has any longer, goes where it can.
   void SendElsewhere();
-  // When Serve has to look again, since somebody may have more than his share; none: need not.
+  // When Serve has to look again, since somebody may have more than his share, or more are to be
+  // asked; none: need not.
   std::optional<std::int64_t> NextShare() const;
+  std::optional<std::int64_t> next_ask() const { return next_ask_; }
   // A borrowed worker that has nothing to do, for an actor, whose end is its own; null if there is
   // none.
   Worker* Dedicate(SchedulingClass& need);
@@ -75,7 +77,14 @@ class Peers {
   void FailForeign(SchedulingClass& scheduling);
   void FailForeignActors();
   void CountHomeless();
-  void AskFor(Peer& peer);
+  // peers_asking.cc
+  std::size_t WaitingElsewhere(const SchedulingClass& scheduling) const;
+  void AskForWorkers();
+  void Ask(SchedulingClass& scheduling, std::size_t waiting);
+  void SortForAsking(const SchedulingClass& scheduling, std::vector<Peer*>& peers) const;
+  void AskFor(Peer& peer, const SchedulingClass& scheduling, std::size_t waiting);
+  void StopAsking(Peer& peer, SchedulingClass& scheduling);
+  void TellWanted(const Peer& peer, const SchedulingClass& scheduling, std::uint32_t count);
   bool IsMissing(SchedulingClass& scheduling);
   bool IsHopeless(SchedulingClass& scheduling);
   std::int64_t PatienceFor(const SchedulingClass& scheduling) const;
@@ -83,6 +92,7 @@ class Peers {
   std::string WhyNobody(const SchedulingClass& scheduling) const;
   std::string WhyNot(const std::string& only, const SchedulingClass& scheduling) const;
   static bool MayServe(const Peer& peer, const SchedulingClass& scheduling);
+  bool IsWaitedFor(const SchedulingClass& scheduling) const;
   void GiveBackIdle(Peer& peer);
   void GiveBack(Worker& worker);
   void IsBack(Worker& worker, std::string_view why);
@@ -108,6 +118,10 @@ class Peers {
 
   NodeParts& node_;
   std::map<const SchedulingClass*, std::size_t> homeless_;  // Actors that would live elsewhere.
+  // Classes for which workers are asked for, since when.
+  std::map<const SchedulingClass*, std::int64_t> asking_;
+  std::uint64_t askings_ = 0;  // So many began.
+  std::optional<std::int64_t> next_ask_;
   std::map<PeerIndex, std::unique_ptr<Peer>> peers_;
   PeerIndex last_peer_ = 0;
   std::string cut_off_;  // Why no further node will come; "": some may.

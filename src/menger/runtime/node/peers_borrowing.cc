@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <utility>
 
 #include "menger/runtime/node/node_parts.h"
 
-// The part of Peers that asks other nodes for workers, and gives them back.
+// The part of Peers that has workers of other nodes, and gives them back.
 namespace menger {
 namespace {
 
@@ -18,13 +16,15 @@ void Peers::Borrow(Peer& peer, const PeerMessage& message) {
   Worker* const rested = FindBorrowed(peer, message.loan);
   SchedulingClass* const scheduling = FindClass(message.scheduling);
   if (scheduling == nullptr) {  // Its group is no more, or what could run it.
-    return Tell(peer.index, {.kind = PeerMessage::Kind::kGiveBack,
-                             .clean = rested == nullptr,
-                             .loan = message.loan});
+    return Tell(
+        peer.index,
+        {.kind = PeerMessage::Kind::kGiveBack, .clean = rested == nullptr, .loan = message.loan});
   }
-  std::uint32_t& asked = peer.asked[scheduling->text];
-  if (asked > 0) --asked;
-  if (asked == 0) Scheduler::SetFull(*scheduling, peer.index, false);
+  const auto asked = peer.asked.find(scheduling->text);
+  if (asked != peer.asked.end() && asked->second > 0) --asked->second;
+  if (asked == peer.asked.end() || asked->second == 0) {
+    Scheduler::SetFull(*scheduling, peer.index, false);
+  }
   if (rested != nullptr) {
     rested->rests = false;
     rested->progress_at = node_.now;
@@ -69,56 +69,19 @@ void Peers::Serve() {
   node_.values.SpreadNews();
   for (const auto& [index, peer] : peers_) {
     node_.foreign.Meet(*peer);
-    AskFor(*peer);
     GiveBackIdle(*peer);
-    node_.drains.Serve(*peer);
   }
+  AskForWorkers();
+  for (const auto& [index, peer] : peers_) node_.drains.Serve(*peer);
   LendToAll();
   AskBackForOwn();
 }
 
-// Actors that there is no room for here.
-void Peers::CountHomeless() {
-  homeless_.clear();
-  for (const Actor* const actor : node_.actors.waiting()) {
-    const SchedulingClass& scheduling = *actor->construction->scheduling;
-    const bool homeless = actor->worker == nullptr && actor->state != Actor::State::kDead &&
-                          !node_.scheduler.HasRoomFor(scheduling);
-    if (homeless) ++homeless_[&scheduling];
-  }
+bool Peers::IsWaitedFor(const SchedulingClass& scheduling) const {
+  return scheduling.ready_count > 0 || homeless_.contains(&scheduling);
 }
 
-void Peers::AskFor(Peer& peer) {
-  for (const auto& scheduling : node_.scheduler.classes()) {
-    if (scheduling->ready_count == 0 && homeless_.empty() && peer.asked.empty()) continue;
-    const double here = Scheduler::BegunHereWithin(node_.options.wait_here_max, *scheduling);
-    const double calls = static_cast<double>(scheduling->ready_count) - here;
-    const auto homeless = homeless_.find(scheduling.get());
-    const std::size_t waiting = static_cast<std::size_t>(std::max(std::ceil(calls), 0.0)) +
-                                (homeless != homeless_.end() ? homeless->second : 0);
-    const bool wants = waiting > 0 && MayServe(peer, *scheduling);
-    if (!wants && peer.asked.empty()) continue;
-    std::uint32_t& asked = peer.asked[scheduling->text];
-    // In powers of two, and not less before there is nothing: what changes all the time is not
-    // told.
-    const std::size_t count = wants ? std::bit_ceil(std::min<std::size_t>(waiting, kWantedMax)) : 0;
-    if (count == asked || (count > 0 && count < asked)) continue;
-    if (count == 0) Scheduler::SetFull(*scheduling, peer.index, false);
-    asked = static_cast<std::uint32_t>(count);
-    Tell(peer.index,
-         {.kind = PeerMessage::Kind::kWant,
-          .count = asked,
-          .scheduling = scheduling->group != nullptr ? Groups::NameFor(*scheduling, peer)
-                                                     : scheduling->text});
-  }
-}
-
-bool Peers::MayServe(const Peer& peer, const SchedulingClass& scheduling) {
-  if (!peer.cannot_serve.empty()) return false;
-  return scheduling.group != nullptr ? Groups::IsAt(scheduling, peer)
-                                     : !peer.leaves && peer.total.Contains(scheduling.need);
-}
-
+// After a while; at once where others wait, which may need what it occupies.
 void Peers::GiveBackIdle(Peer& peer) {
   std::vector<Worker*> idle;
   for (const auto& [loan, worker] : peer.borrowed) {
@@ -126,8 +89,11 @@ void Peers::GiveBackIdle(Peer& peer) {
         !worker->outstanding.empty()) {
       continue;
     }
-    const bool unused = worker->serving->ready_count == 0 && !homeless_.contains(worker->serving) &&
-                        node_.now - worker->progress_at >= kLoanIdleNanoseconds;
+    const bool unused = !IsWaitedFor(*worker->serving) &&
+                        (node_.now - worker->progress_at >= kLoanIdleNanoseconds ||
+                         std::ranges::any_of(node_.scheduler.classes(), [this](const auto& other) {
+                           return IsWaitedFor(*other);
+                         }));
     if (unused || worker->asked_back) idle.push_back(worker);
   }
   for (Worker* const worker : idle) GiveBack(*worker);

@@ -109,7 +109,7 @@ std::optional<std::uint64_t> TakeNumber(std::string_view& text) {
 }  // namespace
 
 std::string QuoteBytes(std::string_view bytes) {
-  constexpr std::size_t kQuotedMax = 80;
+  constexpr std::size_t kQuotedMax = 200;
   const bool whole = bytes.size() <= kQuotedMax;
   return fmt::format("{:?}{}", bytes.substr(0, kQuotedMax), whole ? "" : "...");
 }

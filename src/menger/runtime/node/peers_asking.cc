@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <tuple>
+
+#include "menger/runtime/node/node_parts.h"
+
+// The part of Peers that asks other nodes for workers: at first no more of them than could do twice
+// what waits. First come those where workers that this node has given back rest, which go on at
+// once, then those where the arguments lie, then the others in turn. The longer calls wait, the
+// more are asked: what a node has free, only it knows.
+namespace menger {
+namespace {
+
+constexpr std::int64_t kWiden = 1'000'000;  // Nanoseconds: after each of these twice as many,
+constexpr std::int64_t kWidenedMost = 16;   // and after so many of them all.
+constexpr int kLookedAt = 16;               // Calls, for where their arguments lie.
+
+// So many calls of the class it could do at once, if it did nothing else; at least one.
+std::size_t PlacesFor(const SchedulingClass& scheduling, const Peer& peer) {
+  double places = 1000;
+  for (const Resources::Named& amount : scheduling.need.amounts()) {
+    const double each = scheduling.need.Get(amount.name);
+    places = std::min(places, peer.total.Get(amount.name) / each);
+  }
+  return static_cast<std::size_t>(std::max(places, 1.0));
+}
+
+std::size_t Resting(const Peer& peer) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(peer.borrowed, [](const auto& loan) { return loan.second->rests; }));
+}
+
+}  // namespace
+
+// Actors that there is no room for here.
+void Peers::CountHomeless() {
+  homeless_.clear();
+  for (const Actor* const actor : node_.actors.waiting()) {
+    const SchedulingClass& scheduling = *actor->construction->scheduling;
+    const bool homeless = actor->worker == nullptr && actor->state != Actor::State::kDead &&
+                          !node_.scheduler.HasRoomFor(scheduling);
+    if (homeless) ++homeless_[&scheduling];
+  }
+}
+
+std::size_t Peers::WaitingElsewhere(const SchedulingClass& scheduling) const {
+  const double here = Scheduler::BegunHereWithin(node_.options.wait_here_max, scheduling);
+  const double calls = static_cast<double>(scheduling.ready_count) - here;
+  const auto homeless = homeless_.find(&scheduling);
+  return static_cast<std::size_t>(std::max(std::ceil(calls), 0.0)) +
+         (homeless != homeless_.end() ? homeless->second : 0);
+}
+
+void Peers::AskForWorkers() {
+  next_ask_.reset();
+  for (const auto& scheduling : node_.scheduler.classes()) {
+    if (scheduling->ready_count == 0 && homeless_.empty() && asking_.empty()) continue;
+    const std::size_t waiting = WaitingElsewhere(*scheduling);
+    if (waiting > 0) {
+      Ask(*scheduling, waiting);
+    } else if (asking_.erase(scheduling.get()) > 0) {
+      for (const auto& [index, peer] : peers_) StopAsking(*peer, *scheduling);
+    }
+  }
+}
+
+void Peers::Ask(SchedulingClass& scheduling, std::size_t waiting) {
+  const auto [asking, is_new] = asking_.emplace(&scheduling, node_.now);
+  if (is_new) ++askings_;
+  const std::int64_t widened = std::min((node_.now - asking->second) / kWiden, kWidenedMost);
+  const bool all = scheduling.spread || scheduling.group != nullptr || widened == kWidenedMost;
+  const std::size_t wanted = 2 * waiting << widened;
+  std::size_t places = 0;
+  const auto ask = [&](Peer& peer) {
+    AskFor(peer, scheduling, waiting);
+    places += PlacesFor(scheduling, peer) + Resting(peer);
+  };
+  std::vector<Peer*> others;
+  for (const auto& [index, peer] : peers_) {
+    if (!MayServe(*peer, scheduling)) {
+      StopAsking(*peer, scheduling);
+    } else if (peer->asked.contains(scheduling.text)) {
+      ask(*peer);
+    } else {
+      others.push_back(peer.get());
+    }
+  }
+  if (others.empty()) return;
+  SortForAsking(scheduling, others);
+  for (Peer* const peer : others) {
+    if (!all && places >= wanted) {
+      const std::int64_t next = asking->second + (widened + 1) * kWiden;
+      next_ask_ = std::min(next_ask_.value_or(next), next);
+      return;
+    }
+    ask(*peer);
+  }
+}
+
+void Peers::SortForAsking(const SchedulingClass& scheduling, std::vector<Peer*>& peers) const {
+  std::vector<const Object*> arguments;
+  int looked_at = 0;
+  for (const auto& [turn, tasks] : scheduling.ready) {
+    for (const Task* task = tasks.front(); task != nullptr; task = task->next) {
+      if (++looked_at > kLookedAt) break;
+      for (std::uint32_t i = 0; i < task->references; ++i) arguments.push_back(task->arguments[i]);
+    }
+  }
+  const auto rank = [&](const Peer* peer) {
+    const bool has_any = std::ranges::any_of(arguments, [&](const Object* argument) {
+      return node_.copies.NameAt(*argument, peer->index) != 0;
+    });
+    const std::uint64_t turn = (peer->index + askings_) % (last_peer_ + 1);
+    return std::tuple(Resting(*peer) == 0, !has_any, turn);
+  };
+  std::ranges::sort(peers, {}, rank);
+}
+
+void Peers::AskFor(Peer& peer, const SchedulingClass& scheduling, std::size_t waiting) {
+  // In powers of two, and not less before there is nothing: what changes all the time is not told.
+  const auto count =
+      static_cast<std::uint32_t>(std::bit_ceil(std::min<std::size_t>(waiting, kWantedMax)));
+  std::uint32_t& asked = peer.asked[scheduling.text];
+  if (count <= asked) return;
+  asked = count;
+  TellWanted(peer, scheduling, count);
+}
+
+void Peers::StopAsking(Peer& peer, SchedulingClass& scheduling) {
+  const auto asked = peer.asked.find(scheduling.text);
+  if (asked == peer.asked.end()) return;
+  const bool is_open = asked->second > 0;
+  peer.asked.erase(asked);
+  Scheduler::SetFull(scheduling, peer.index, false);
+  if (is_open) TellWanted(peer, scheduling, 0);
+}
+
+void Peers::TellWanted(const Peer& peer, const SchedulingClass& scheduling, std::uint32_t count) {
+  Tell(peer.index, {.kind = PeerMessage::Kind::kWant,
+                    .count = count,
+                    .scheduling = scheduling.group != nullptr ? Groups::NameFor(scheduling, peer)
+                                                              : scheduling.text});
+}
+
+bool Peers::MayServe(const Peer& peer, const SchedulingClass& scheduling) {
+  if (!peer.cannot_serve.empty()) return false;
+  return scheduling.group != nullptr ? Groups::IsAt(scheduling, peer)
+                                     : !peer.leaves && peer.total.Contains(scheduling.need);
+}
+
+}  // namespace menger
