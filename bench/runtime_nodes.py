@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The runtime on several nodes of this machine, beside Ray's cluster, a bare socket and iperf3, in the same run.
 
-    bench/runtime_nodes.py [--parts latency calls bytes broadcast locality rows] [--rows TEXT...] [--seconds S] [--without-ray]
+    bench/runtime_nodes.py [--parts latency pauses calls bytes broadcast locality rows] [--rows TEXT...] [--seconds S] [--without-ray]
 
 Nodes are `menger node` processes on loopback, without TLS, each at an address of its own; the driver brings no CPUs, and is at the
 head's. `latency`: a call to a worker that sleeps, on
-another node, beside an echo of a bare socket and such a call on one machine. `calls`: empty ones over 1 to 8 nodes. `bytes`: values
+another node, beside an echo of a bare socket and such a call on one machine. `pauses`: a call from Python every few milliseconds,
+when the worker has gone back to its node; beside Ray. `calls`: empty ones over 1 to 8 nodes. `bytes`: values
 that another node has or wants, beside iperf3 (Debian's package) if it is there. `broadcast`: 100 MB to 64 workers of 8 nodes.
 `locality`: what it wins that calls go to where their arguments lie. `rows`: `ray microbenchmark` on two nodes of one CPU.
 """
@@ -110,6 +111,25 @@ def latency(options):
           for row in rows])  # fmt: skip
 
 
+def pauses(options):
+    def show_time(row):
+        return f"{row['median_us']} ({row['p90_us']})" if row else "-"
+
+    table = []
+    for nodes in (2, 8):
+        for pause_ms in (2, 20, 200):
+            arguments = ["--nodes", nodes, "--pause-ms", pause_ms, "--calls", max(20, round(4000 / pause_ms * options.seconds))]
+            with Cluster(nodes, cpus=1):
+                script = [sys.executable, measure.PEERS / "pauses.py", "--package", "menger.runtime", *arguments]
+                mine = measure.run(script, limit_s=300).results[0]
+            ray = {}
+            if nodes == 2 and not options.without_ray:
+                ray = measure.peer("ray", "pauses.py", arguments, 300).results[0]
+            table.append([nodes, pause_ms, show_time(mine), show_time(ray),
+                          measure.ratio(ray.get("median_us"), mine["median_us"])])  # fmt: skip
+    show(["nodes of 1 CPU", "a call every so many ms", "Menger, us: p50 (p90)", "Ray", "Ray / Menger"], table)
+
+
 def calls(options):
     rows = [ours("calls", options, nodes, cpus=1)[0] for nodes in (1, 2, 4, 8)]
     show(["nodes of 1 CPU", "empty calls a second"], [[row["nodes"], measure.rate(row)] for row in rows])
@@ -171,7 +191,7 @@ def rows(options):
     show(["a second", "Menger", "Ray", "Menger / Ray", "other"], table)
 
 
-PARTS = {"latency": latency, "calls": calls, "bytes": gigabytes, "broadcast": broadcast, "locality": locality, "rows": rows}
+PARTS = {"latency": latency, "pauses": pauses, "calls": calls, "bytes": gigabytes, "broadcast": broadcast, "locality": locality, "rows": rows}
 
 
 def main():
