@@ -70,8 +70,8 @@ Worker* Guests::Lend(Peer& peer, SchedulingClass& need, std::uint32_t count) {
   return nullptr;
 }
 
-std::uint32_t Guests::FindRoom(const SchedulingClass& need, std::uint32_t count) const {
-  Resources free = node_.scheduler.available();
+std::uint32_t Guests::FindRoom(const SchedulingClass& need, std::uint32_t count) {
+  Resources free = node_.scheduler.FreeOfIdle();
   std::uint32_t room = 0;
   for (; room < count && free.Contains(need.need); ++room) free.Subtract(need.need);
   return room;

@@ -37,7 +37,7 @@ class Guests {
   Peer* OfProgram(ProgramIndex program);
   void End(Worker& worker, std::string_view why);
   Worker* IdleForLongest() const;
-  std::uint32_t FindRoom(const SchedulingClass& need, std::uint32_t count) const;
+  std::uint32_t FindRoom(const SchedulingClass& need, std::uint32_t count);
 
   NodeParts& node_;
 };

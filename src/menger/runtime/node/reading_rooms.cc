@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "menger/runtime/node/scheduler.h"
+
 namespace menger {
 namespace {
 
@@ -61,12 +63,19 @@ bool ReadingRooms::IsFullFor(PeerIndex node, const Room& room, const Task& task,
 }
 
 bool ReadingRooms::SomebodyGoesOn(PeerIndex node) const {
-  return std::ranges::any_of(visits_, [node](const auto& entry) {
+  return std::ranges::any_of(visits_, [this, node](const auto& entry) {
     const auto& [task, visit] = entry;
     if (visit.node != node) return false;
     const bool works = task->worker != nullptr && !task->worker->blocked();
-    return works || task->fetching || !visit.fetches.empty();
+    return works || AwaitsValues(node, *task) || !visit.fetches.empty();
   });
+}
+
+// An actor's call that has all may be one that comes after the one that waits for room.
+bool ReadingRooms::AwaitsValues(PeerIndex node, const Task& task) const {
+  if (!task.fetching || task.actor == nullptr) return task.fetching;
+  return std::ranges::any_of(
+      ReadBy(task), [this, node](const Object* object) { return !places_->IsAt(*object, node); });
 }
 
 std::optional<std::int64_t> ReadingRooms::NextEntry(std::int64_t now) const {

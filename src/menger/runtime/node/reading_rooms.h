@@ -11,6 +11,8 @@
 
 namespace menger {
 
+class ValuePlaces;
+
 // How much of each node's memory calls read there: what they read may not leave it, and what they
 // give needs room there, too. So no further call is given to a worker while more than a part of its
 // node's memory would be read, unless all who read there wait for something, which may be that
@@ -20,6 +22,8 @@ namespace menger {
 // Of other nodes only what this node's calls read there is known.
 class ReadingRooms {
  public:
+  explicit ReadingRooms(const ValuePlaces& places) : places_(&places) {}
+
   // Of so much memory calls read a part at the most. (Ray's max_task_args_memory_fraction.)
   static std::uint64_t PartOf(std::uint64_t bytes) { return bytes / 10 * 7; }
 
@@ -64,10 +68,12 @@ class ReadingRooms {
 
   bool IsFullFor(PeerIndex node, const Room& room, const Task& task, bool others_first) const;
   bool SomebodyGoesOn(PeerIndex node) const;
+  bool AwaitsValues(PeerIndex node, const Task& task) const;
   static void Add(Room& room, std::span<Object* const> values, Values& added);
   static void Remove(Room& room, Values& values);
   void Empty(Visit& visit);
 
+  const ValuePlaces* places_;
   std::map<PeerIndex, Room> rooms_;
   std::unordered_map<const Task*, Visit> visits_;  // Of those that read larger values.
 };

@@ -246,7 +246,11 @@ std::optional<LeaseNumber> NextLease(const Worker& worker) {
 
 bool Scheduler::OfferTo(Worker& worker, Task& task) {
   if (task.references > 0 && !reading_rooms_.MayEnter(worker.lender, task, now_)) return false;
-  if (!BeginReading(worker, task)) return false;
+  if (task.awaited_by != &worker) StopAwaiting(task);  // Its arguments come here instead.
+  if (!BeginReading(worker, task)) {
+    if (worker.lender != 0 && !worker.dedicated) Await(worker, task);
+    return false;
+  }
   const std::optional<LeaseNumber> lease = NextLease(worker);
   task.lease = lease.value_or(0);
   // What the worker reads is written before it can see the call.

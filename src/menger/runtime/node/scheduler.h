@@ -267,6 +267,7 @@ class Scheduler {
   void CheckElsewhere(const Resources& need, bool was_elsewhere) const;
   SchedulingClass& CheckKnown(SchedulingClass& known) const;
   bool Serve(SchedulingClass& scheduling);
+  bool ServeFetched(Worker& worker, const SchedulingClass& scheduling);
   Worker* WorkerFor(SchedulingClass& scheduling);
   Worker* LeastBusy(const SchedulingClass& scheduling, const Task* next) const;
   Worker* InTurn(SchedulingClass& scheduling, const Task* next) const;
@@ -315,7 +316,7 @@ class Scheduler {
   WorkerQueues* queues_;
   ValuePlaces* places_;
   std::vector<Task*> fetching_;
-  ReadingRooms reading_rooms_;
+  ReadingRooms reading_rooms_{*places_};
   std::vector<std::unique_ptr<SchedulingClass>> classes_;
   std::unordered_map<std::string, SchedulingClass*> class_by_text_;
   std::vector<SchedulingClass*> spare_classes_;  // Of groups that are no more.

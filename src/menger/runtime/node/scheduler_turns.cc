@@ -212,7 +212,6 @@ bool Scheduler::Serve(SchedulingClass& scheduling) {
     Dequeue(*task);
     if (!OfferTo(*worker, *task)) {
       Insert(*task, Place::kFirst);
-      if (task->fetching && worker->lender != 0) Await(*worker, *task);
       break;
     }
     ++offered;
@@ -222,8 +221,32 @@ bool Scheduler::Serve(SchedulingClass& scheduling) {
     HadTurn(scheduling.calls);
     queues_->Announce(*worker);
   }
-  if (offered > 0 || worker->lender == 0) return offered > 0;
+  if (offered > 0) return true;
+  if (worker->lender == 0) return ServeFetched(*worker, scheduling);
   worker->tried = round_;  // Others may get something.
+  return true;
+}
+
+// Who waits for room to read may have come before one whose arguments have been brought, and fill
+// it.
+bool Scheduler::ServeFetched(Worker& worker, const SchedulingClass& scheduling) {
+  const auto fetched = std::ranges::find_if(fetching_, [&](const Task* task) {
+    const std::span<Object* const> arguments(task->arguments.data(), task->references);
+    return task->scheduling == &scheduling && task->actor == nullptr && !IsAwaited(*task) &&
+           MayEnter(*task) && std::ranges::all_of(arguments, [this](const Object* one) {
+             return places_->IsAt(*one, 0);
+           });
+  });
+  if (fetched == fetching_.end()) return false;
+  Task& task = **fetched;
+  const bool unwanted = IsCrowded() && task.wanted == 0;
+  Dequeue(task);
+  if (!OfferTo(worker, task)) {
+    Insert(task, Place::kFirst);
+    return false;
+  }
+  if (unwanted) CloseDoorBehind();
+  queues_->Announce(worker);
   return true;
 }
 

@@ -41,6 +41,8 @@ void SimulatedCluster::MakePlans() {
     common_.spread = OneIn(2);
     common_.strategies = OneIn(2);
     common_.meets = OneIn(2);
+    common_.guests = OneIn(2);
+    common_.keepsakes = common_.guests && OneIn(2);
     node_deaths_ = OneIn(2) ? 1 + Draw(2) : 0;
     drains_ = OneIn(2) ? 1 + Draw(2) : 0;
     // A node that has never heard of a GPU, or of seats, says so.
@@ -74,6 +76,7 @@ NodePlan SimulatedCluster::MakeNodePlan(int number) {
   plan.driver_steps = 10 + Draw(50) / static_cast<int>(nodes_.size());
   plan.room = OneIn(2) ? 1 + static_cast<std::size_t>(Draw(3)) : 100;
   plan.wait_here_max = 5e4 * Draw(3);  // Calls take twice as long.
+  plan.reading_bytes_max = OneIn(3) ? 150 : 0;
   plan.deaths = plan.threads ? 0 : Draw(4);
   plan.cancels = OneIn(3) ? 1 + Draw(4) : 0;
   plan.losses = OneIn(3) ? 1 + Draw(common_.meets ? 20 : 6) : 0;
@@ -121,6 +124,15 @@ void SimulatedCluster::LetLeave() {
 }
 
 void SimulatedCluster::Run() {
+  RunUntilQuiet();
+  for (const auto& node : nodes_) {
+    if (node != nullptr) node->EndGuests();
+  }
+  RunUntilQuiet();
+  CheckNothingLeft();
+}
+
+void SimulatedCluster::RunUntilQuiet() {
   int idle_ticks = 0;
   bool driving = true;
   const int last_ticks = nodes_.size() > 1 ? kLastTicks : 2;
@@ -140,6 +152,9 @@ void SimulatedCluster::Run() {
     if (++idle_ticks > kTicksMax) FailStuck();
     if (LetTimePass()) idle_ticks = 0;
   }
+}
+
+void SimulatedCluster::CheckNothingLeft() {
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;
     node->CheckNothingLeft();

@@ -55,6 +55,8 @@ class SimulatedCluster {
   void LetLeave();         // Nodes that drain, and may.
   bool Drain(int number);  // False if that node does already, or no other would be left.
   bool DoSomething();      // False if nobody can do anything.
+  void RunUntilQuiet();
+  void CheckNothingLeft();
   void Deliver(std::size_t index);
   void Disturb();  // Perhaps: the network, and what the nodes know each other by.
   bool Parted(int one, int other) const;

@@ -17,6 +17,7 @@ NodeMachineOptions Options(int number, std::uint64_t epoch, const NodePlan& plan
           .threads = plan.threads,
           .node = SimulatedNode::IdOf(number),
           .epoch = epoch,
+          .reading_bytes_max = plan.reading_bytes_max,
           .wait_here_max = plan.wait_here_max};
 }
 
@@ -169,7 +170,8 @@ int SimulatedNode::Choices() {
     if (worker->CanStep()) choices_.emplace_back(worker.get(), 2);
   }
   return static_cast<int>(choices_.size()) + (starting_ > 0 ? 1 : 0) +
-         (plan_.driver_steps > 0 ? 1 : 0);
+         (plan_.driver_steps > 0 ? 1 : 0) + static_cast<int>(starting_guests_.size()) +
+         (programs_.empty() ? 0 : 1);
 }
 
 void SimulatedNode::Do(int choice) {
@@ -187,21 +189,60 @@ void SimulatedNode::Do(int choice) {
     if (OneIn(10) && worker->CanTimeOut()) worker->TimeOut();
   } else if (starting_ > 0 && choice == static_cast<int>(choices_.size())) {
     --starting_;
-    if (workers_.size() >= kWorkersMax) throw Internal("{} workers were started", kWorkersMax);
-    Worker& worker = machine_.AddWorker(machine_.NewWorkerIndex());
-    workers_.emplace(worker.index,
-                     std::make_unique<SimulatedWorker>(static_cast<Surroundings&>(*this), worker,
-                                                       plan_.threads ? &states_ : nullptr));
+    AddProcess(machine_.AddWorker(machine_.NewWorkerIndex()));
   } else {
-    --plan_.driver_steps;
-    DriverStep();
+    choice -= static_cast<int>(choices_.size()) + (starting_ > 0 ? 1 : 0);
+    if (choice < static_cast<int>(starting_guests_.size())) {
+      StartGuestAt(static_cast<std::size_t>(choice));
+    } else if (choice == static_cast<int>(starting_guests_.size()) && !programs_.empty()) {
+      BringProgram();
+    } else {
+      --plan_.driver_steps;
+      DriverStep();
+    }
+  }
+}
+
+void SimulatedNode::AddProcess(Worker& worker) {
+  if (workers_.size() >= kWorkersMax) throw Internal("{} workers were started", kWorkersMax);
+  workers_.emplace(worker.index,
+                   std::make_unique<SimulatedWorker>(static_cast<Surroundings&>(*this), worker,
+                                                     plan_.threads ? &states_ : nullptr));
+}
+
+// ---- Workers that run other nodes' programs.
+
+void SimulatedNode::StartGuestAt(std::size_t index) {
+  const ProgramIndex program = starting_guests_[index];
+  starting_guests_.erase(starting_guests_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (plan_.deaths > 0 && OneIn(15)) return machine_.GuestFailed(program, "");
+  Worker* const guest = machine_.AddGuest(machine_.NewWorkerIndex(), program);
+  if (guest == nullptr) return;  // Its borrower is gone.
+  ++counts_.guests;
+  AddProcess(*guest);
+}
+
+void SimulatedNode::BringProgram() {
+  const auto [peer, program] = programs_.back();
+  programs_.pop_back();
+  if (Peer* const there = machine_.FindPeer(peer)) machine_.SetProgram(*there, program);
+}
+
+void SimulatedNode::EndGuests() {
+  for (const auto& [index, worker] : workers_) {
+    const Worker* const record = machine_.FindWorker(index);
+    if (record != nullptr && record->program != kOwnProgram) worker->Die();
   }
 }
 
 bool SimulatedNode::DropSomething() {
   const bool waits =
       std::any_of(held_.begin(), held_.end(), [](const Held& held) { return held.watched; });
-  if (waits || held_.empty()) return false;
+  if (waits) return false;
+  if (held_.empty()) {
+    return std::ranges::any_of(workers_,
+                               [](const auto& entry) { return entry.second->DropKeepsake(); });
+  }
   Drop(held_.size() - 1);
   return true;
 }

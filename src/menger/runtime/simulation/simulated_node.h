@@ -37,6 +37,8 @@ struct CommonPlan {
   bool spread = false;      // Placement groups have two bundles, on two nodes if they can.
   bool meets = false;       // Drivers give one another what they refer to.
   bool orderly = false;     // No node ends before it has drained.
+  bool guests = false;      // Each node's calls run a program of its own.
+  bool keepsakes = false;   // Some calls leave a reference in the process.
   bool errors = false;      // Calls may fail because workers die, and the like.
 };
 
@@ -52,6 +54,7 @@ struct NodePlan {
   int losses = 0;
   std::size_t room = 0;  // Of a worker's queue.
   double wait_here_max = 0;
+  std::uint64_t reading_bytes_max = 0;
 };
 
 // For those who doubt that anything happens.
@@ -66,6 +69,8 @@ struct SimulationCounts {
   std::uint64_t asked = 0;    // other nodes that were asked for bundles,
   std::uint64_t removed = 0;  // and those that were removed while calls were in them.
   std::uint64_t loans = 0;
+  std::uint64_t guests = 0;      // Workers that were started for them,
+  std::uint64_t rests = 0;       // and loans that rested.
   std::uint64_t away = 0;        // Of these for actors,
   std::uint64_t inside = 0;      // likewise: for calls in placement groups.
   std::uint64_t remote = 0;      // What lent workers have said,
@@ -109,6 +114,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   bool DropSomething();  // False if there is nothing, or the driver waits.
   void Settle(std::int64_t now);
   void RunMachine() { machine_.Run(); }
+  void EndGuests();
   void Drain();
   bool HasActorsOfOthers();
   bool drains() const { return drains_; }
@@ -148,6 +154,7 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   bool Recall(Worker& worker, const Task& task) override;
   void Announce(Worker&) override {}
   void StartWorker() override { ++starting_; }
+  void StartGuest(ProgramIndex program) override { starting_guests_.push_back(program); }
   void Pull(const PullOrder& order) override;
   void Ready(const Watch& watch, Object& object) override;
   void Free(const ObjectValue& value) override;
@@ -169,6 +176,9 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void Publish(const ObjectValue& value) override;
   void Complete(SpecHeader& header) override;
   std::string_view NeedsOf(const SpecHeader& header) override;
+  bool LeavesKeepsake(const SpecHeader& header) override {
+    return common_.keepsakes && header.kind == CallKind::kFunction && header.task.low % 3 == 0;
+  }
   void CheckCall(const TaskSpec& spec) override { checker_.Called(spec); }
   void CheckPut(ObjectId id, std::uint64_t fold) override { checker_.WasPut(id, fold); }
   void CheckMethod(const SpecHeader& header, const ActorState& state) override {
@@ -207,6 +217,9 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   void TakeThanks(PeerIndex taker, ObjectId id);
 
   // ---- The schedule.
+  void AddProcess(Worker& worker);
+  void StartGuestAt(std::size_t index);
+  void BringProgram();
   void Kill(SimulatedWorker& worker);
   void Bury();
   void EndReleased();
@@ -247,6 +260,9 @@ class SimulatedNode final : private NodeEffects, private Surroundings {
   std::map<WorkerIndex, std::unique_ptr<SimulatedWorker>> workers_;
   std::vector<std::pair<SimulatedWorker*, int>> choices_;
   int starting_ = 0;
+  std::vector<ProgramIndex> starting_guests_;
+  std::vector<std::pair<PeerIndex, ProgramIndex>> programs_;  // On their way here.
+  ProgramIndex last_program_ = kOwnProgram;
   ActorStates states_;  // Of threads.
   std::vector<ActorId> released_;
 

@@ -22,7 +22,12 @@ void SimulatedNode::Meet(const SimulatedNode& other) {
   if (const auto before = neighbours_.find(other.number()); before != neighbours_.end()) {
     HearOfDeath(other.number(), before->second.epoch);
   }
-  Peer& peer = machine_.AddPeer(IdOf(other.number()), other.epoch(), ResourcesOf(other.plan()));
+  Peer& peer = machine_.AddPeer(IdOf(other.number()), other.epoch(), ResourcesOf(other.plan()),
+                                other.plan().reading_bytes_max);
+  if (common_.guests) {
+    machine_.AwaitProgram(peer);
+    programs_.emplace_back(peer.index, ++last_program_);
+  }
   neighbours_.emplace(
       other.number(),
       Neighbour{.epoch = other.epoch(),
@@ -95,6 +100,7 @@ void SimulatedNode::Send(PeerIndex to, Letter letter) {
 void SimulatedNode::TellPeer(const Peer& peer, const PeerMessage& message) {
   if (message.kind == PeerMessage::Kind::kKeep) ++counts_.away;
   if (message.kind == PeerMessage::Kind::kReserve) ++counts_.asked;
+  if (message.kind == PeerMessage::Kind::kGiveBack && !message.clean) ++counts_.rests;
   const bool lends = message.kind == PeerMessage::Kind::kLend;
   if (lends && message.scheduling.starts_with('@')) ++counts_.inside;
   if (message.kind == PeerMessage::Kind::kCall) ++counts_.called;

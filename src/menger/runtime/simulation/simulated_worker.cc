@@ -346,8 +346,20 @@ void SimulatedWorker::Forget(ObjectId id) {
   });
 }
 
+bool SimulatedWorker::DropKeepsake() {
+  if (!alive_ || !keepsake_) return false;
+  Forget(*keepsake_);
+  keepsake_.reset();
+  return true;
+}
+
 void SimulatedWorker::Finish() {
   const SpecHeader& header = call_->entry.spec().header();
+  if (!call_->content.given.empty() && surroundings_.LeavesKeepsake(header)) {
+    DropKeepsake();
+    keepsake_ = call_->content.given.front().object;
+    Adopt(*keepsake_);
+  }
   Value value{.fold = Mix(call_->fold)};
   if (call_->script.result_reference >= 0) {
     value.references.push_back(call_->slots[call_->script.result_reference]);

@@ -49,6 +49,8 @@ class Surroundings {
   // The rest of a header: how often the call is run again, and so on.
   virtual void Complete(SpecHeader& header) = 0;
   virtual std::string_view NeedsOf(const SpecHeader& header) = 0;
+  // Whether what that call was given stays in its process.
+  virtual bool LeavesKeepsake(const SpecHeader& header) = 0;
 
   virtual void CheckCall(const TaskSpec& spec) = 0;  // Arrives at the node.
   virtual void CheckPut(ObjectId id, std::uint64_t fold) = 0;
@@ -109,6 +111,8 @@ class SimulatedWorker {
   void DeliverNews();  // The oldest, to the machine of whoever has lent the worker.
   bool HasAnswer() const { return !to_worker_.empty(); }
   void DeliverAnswer();
+  // What a call has left in the process, which refers to it still; false if none has.
+  bool DropKeepsake();
   void Die() { alive_ = false; }
   bool alive() const { return alive_; }
   bool busy() const { return call_ != nullptr || !queue_.empty(); }
@@ -164,6 +168,7 @@ class SimulatedWorker {
   bool alive_ = true;
   std::deque<Entry> queue_;
   std::unique_ptr<Call> call_;
+  std::optional<ObjectId> keepsake_;
   std::uint64_t requests_ = 0;
   std::deque<News> to_node_;
   std::deque<Answer> to_worker_;

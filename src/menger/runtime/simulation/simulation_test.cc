@@ -39,6 +39,8 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
     sum.groups += cluster.counts().groups;
     sum.removed += cluster.counts().removed;
     sum.loans += cluster.counts().loans;
+    sum.guests += cluster.counts().guests;
+    sum.rests += cluster.counts().rests;
     sum.away += cluster.counts().away;
     sum.asked += cluster.counts().asked;
     sum.inside += cluster.counts().inside;
@@ -69,16 +71,17 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
       sum.node.rebuilt, sum.node.replayed, sum.node.checkpoints);
   fmt::print(
       "{} placement groups, {} of them removed, {} nodes asked for bundles, {} loans of workers, "
-      "{} of them for actors, {} in groups, {} bundles placed anew, {} messages of theirs, {} "
+      "{} guests, {} rests, {} of them for actors, {} in groups, {} bundles placed anew, {} "
+      "messages of theirs, {} "
       "values fetched, {} from "
       "third nodes, {} nodes died, {} of them fenced, {} drained with {} actors moved, {} packets "
       "lost, {} pairs parted, {} of them took each other for dead, {} "
       "fail-overs; {} references given to other drivers, {} calls of others' actors, {} values of "
       "theirs brought\n",
-      sum.groups, sum.removed, sum.asked, sum.loans, sum.away, sum.inside, sum.node.bundles_moved,
-      sum.remote, sum.fetched, sum.spread, sum.node_deaths, sum.fenced, sum.drained,
-      sum.node.actors_moved, sum.packets, sum.partings, sum.rifts, sum.fail_overs, sum.given,
-      sum.called, sum.brought);
+      sum.groups, sum.removed, sum.asked, sum.loans, sum.guests, sum.rests, sum.away, sum.inside,
+      sum.node.bundles_moved, sum.remote, sum.fetched, sum.spread, sum.node_deaths, sum.fenced,
+      sum.drained, sum.node.actors_moved, sum.packets, sum.partings, sum.rifts, sum.fail_overs,
+      sum.given, sum.called, sum.brought);
   EXPECT_EQ(StateDifferences(sum.states, /*all=*/count >= kEverything), "");
   if (count == 1) return;
   // Each thing that can happen does.
@@ -89,6 +92,8 @@ void RunSeeds(std::uint64_t first, std::uint64_t count) {
   EXPECT_GT(sum.groups, 0);
   EXPECT_GT(sum.removed, 0);
   EXPECT_GT(sum.loans, 0);
+  EXPECT_GT(sum.guests, 0);
+  EXPECT_GT(sum.rests, 0);
   EXPECT_GT(sum.away, 0);
   EXPECT_GT(sum.asked, 0);
   EXPECT_GT(sum.inside, 0);
