@@ -139,6 +139,7 @@ void LocalNode::End() {
   team_->Stop();
   line_printer_.reset();
   actors_.Clear();
+  GiveBackAllMemory();
   Release();
 }
 

@@ -301,6 +301,7 @@ class LocalNode final : public Client, private NodeEffects {
                         const NodeStatus& status) const;
   void KeepControlState(std::int64_t now);
   void GiveBackMemory(std::int64_t now);
+  void GiveBackAllMemory();
   void AddDriverSegment();
   Spiller::Options SpillerOptions();
   void StartAnswering();

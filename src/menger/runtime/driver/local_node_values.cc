@@ -355,4 +355,17 @@ void LocalNode::GiveBackMemory(std::int64_t now) {
   }
 }
 
+// At the end. Whoever still refers to a value cannot have it any longer; what is pinned stays.
+void LocalNode::GiveBackAllMemory() {
+  const std::lock_guard lock(node_mutex_);
+  ObjectTable& objects = machine_.objects();
+  while (Object* const object = objects.LeastRecentlyRead()) {
+    ObjectValue gone;
+    gone.kind = ObjectValue::Kind::kSpilled;
+    const ObjectValue value = objects.Move(*object, std::move(gone));
+    if (!value.extent.is_shown()) store_.Free(value.extent);
+  }
+  store_.GiveBackAll();
+}
+
 }  // namespace menger

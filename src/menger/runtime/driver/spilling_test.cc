@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +101,33 @@ TEST_F(SpillingTest, TenTimesTheStoreComesBackAsItWas) {
   EXPECT_LE(use.resident_bytes, 8 * kMiB);
   values.clear();
   EXPECT_EQ(BytesUsedInTheEnd(runtime), 0);
+}
+
+// Of this process's segments: what the system has given for them.
+std::uint64_t ValueBytesOfThisProcess() {
+  std::uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code none;
+    const std::string target = std::filesystem::read_symlink(entry.path(), none);
+    struct stat status = {};
+    if (!target.starts_with("/memfd:menger-values")) continue;
+    if (stat(entry.path().c_str(), &status) == 0) bytes += status.st_blocks * 512ULL;
+  }
+  return bytes;
+}
+
+TEST_F(SpillingTest, AReferenceThatOutlivesTheRuntimeKeepsNoMemory) {
+  ObjectRef<Words> outlives;
+  Fetched pinned;
+  {
+    Runtime runtime(Options(64 * kMiB));
+    outlives = runtime.Put(Value(1, 16 * kMiB));
+    const auto read = runtime.Put(Value(2, kMiB));
+    pinned = runtime.client().Get({&read.handle(), 1}, Deadline::After(kPatience));
+    EXPECT_GT(ValueBytesOfThisProcess(), 17 * kMiB);
+  }
+  EXPECT_LT(ValueBytesOfThisProcess(), 2 * kMiB);
+  EXPECT_GT(ValueBytesOfThisProcess(), kMiB - 1);
 }
 
 // Two arguments need the whole store but one value: neither may push the other out.

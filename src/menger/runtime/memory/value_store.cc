@@ -80,6 +80,12 @@ bool ValueStore::GiveBack(std::uint64_t bytes) {
   return unused_ > 0;
 }
 
+void ValueStore::GiveBackAll() {
+  for (std::uint32_t segment = 0; segment < segments_.size(); ++segment) DropGrants(segment);
+  while (warm_ > 0 && TrimMost(warm_) > 0) {
+  }
+}
+
 std::uint64_t ValueStore::bytes_granted() const {
   std::uint64_t sum = 0;
   for (const Segment& segment : segments_) {

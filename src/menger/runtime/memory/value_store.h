@@ -76,6 +76,8 @@ class ValueStore {
   void LookForUnused();
   // Gives back so many bytes of that at most; true if there are more.
   bool GiveBack(std::uint64_t bytes);
+  // Gives back all that is free: nothing more comes.
+  void GiveBackAll();
 
   std::uint64_t bytes_used() const { return used_; }
   std::uint64_t bytes_resident() const { return used_ + warm_; }  // In use, or free with memory.
