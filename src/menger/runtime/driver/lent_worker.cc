@@ -19,9 +19,9 @@ void Append(std::vector<std::byte>& out, const T& part) {
 
 std::vector<ValueHeader> ArgumentsOf(const std::vector<std::byte>& message) {
   MessageReader reader(message);
-  std::vector<ValueHeader> headers(reader.Take<CallMessage>().references);
-  const std::span<const std::byte> written =
-      reader.TakeBytes(std::uint64_t{headers.size()} * sizeof(ValueHeader));
+  const std::uint64_t count = reader.Take<CallMessage>().references;
+  const std::span<const std::byte> written = reader.TakeBytes(count * sizeof(ValueHeader));
+  std::vector<ValueHeader> headers(count);
   if (!headers.empty()) std::memcpy(headers.data(), written.data(), written.size());
   return headers;
 }

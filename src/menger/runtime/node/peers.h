@@ -81,6 +81,8 @@ class Peers {
   std::size_t WaitingElsewhere(const SchedulingClass& scheduling) const;
   void AskForWorkers();
   void Ask(SchedulingClass& scheduling, std::size_t waiting);
+  void AskOthers(const SchedulingClass& scheduling, std::size_t waiting, std::int64_t since,
+                 std::vector<Peer*> others);
   void SortForAsking(const SchedulingClass& scheduling, std::vector<Peer*>& peers) const;
   void AskFor(Peer& peer, const SchedulingClass& scheduling, std::size_t waiting);
   void StopAsking(Peer& peer, SchedulingClass& scheduling);
@@ -93,6 +95,7 @@ class Peers {
   std::string WhyNot(const std::string& only, const SchedulingClass& scheduling) const;
   static bool MayServe(const Peer& peer, const SchedulingClass& scheduling);
   bool IsWaitedFor(const SchedulingClass& scheduling) const;
+  bool IsInTheWay(const Peer& peer, const Worker& worker) const;
   void GiveBackIdle(Peer& peer);
   void GiveBack(Worker& worker);
   void IsBack(Worker& worker, std::string_view why);

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "menger/runtime/node/node_parts.h"
 
@@ -68,33 +69,40 @@ void Peers::AskForWorkers() {
 void Peers::Ask(SchedulingClass& scheduling, std::size_t waiting) {
   const auto [asking, is_new] = asking_.emplace(&scheduling, node_.now);
   if (is_new) ++askings_;
-  const std::int64_t widened = std::min((node_.now - asking->second) / kWiden, kWidenedMost);
-  const bool all = scheduling.spread || scheduling.group != nullptr || widened == kWidenedMost;
-  const std::size_t wanted = 2 * waiting << widened;
-  std::size_t places = 0;
-  const auto ask = [&](Peer& peer) {
-    AskFor(peer, scheduling, waiting);
-    places += PlacesFor(scheduling, peer) + Resting(peer);
-  };
   std::vector<Peer*> others;
   for (const auto& [index, peer] : peers_) {
     if (!MayServe(*peer, scheduling)) {
       StopAsking(*peer, scheduling);
     } else if (peer->asked.contains(scheduling.text)) {
-      ask(*peer);
+      AskFor(*peer, scheduling, waiting);
     } else {
       others.push_back(peer.get());
     }
   }
-  if (others.empty()) return;
+  if (!others.empty()) AskOthers(scheduling, waiting, asking->second, std::move(others));
+}
+
+void Peers::AskOthers(const SchedulingClass& scheduling, std::size_t waiting, std::int64_t since,
+                      std::vector<Peer*> others) {
+  const std::int64_t widened = std::min((node_.now - since) / kWiden, kWidenedMost);
+  const bool all = scheduling.spread || scheduling.group != nullptr || widened == kWidenedMost;
+  const std::size_t wanted = 2 * waiting << widened;
+  const auto places_of = [&](const Peer& peer) {
+    return PlacesFor(scheduling, peer) + Resting(peer);
+  };
+  std::size_t places = 0;
+  for (const auto& [index, peer] : peers_) {
+    if (peer->asked.contains(scheduling.text)) places += places_of(*peer);
+  }
   SortForAsking(scheduling, others);
   for (Peer* const peer : others) {
     if (!all && places >= wanted) {
-      const std::int64_t next = asking->second + (widened + 1) * kWiden;
+      const std::int64_t next = since + (widened + 1) * kWiden;
       next_ask_ = std::min(next_ask_.value_or(next), next);
       return;
     }
-    ask(*peer);
+    AskFor(*peer, scheduling, waiting);
+    places += places_of(*peer);
   }
 }
 

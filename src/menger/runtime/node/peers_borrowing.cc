@@ -81,7 +81,15 @@ bool Peers::IsWaitedFor(const SchedulingClass& scheduling) const {
   return scheduling.ready_count > 0 || homeless_.contains(&scheduling);
 }
 
-// After a while; at once where others wait, which may need what it occupies.
+// Calls that the peer could do wait for what the worker occupies.
+bool Peers::IsInTheWay(const Peer& peer, const Worker& worker) const {
+  return std::ranges::any_of(node_.scheduler.classes(), [&](const auto& other) {
+    return IsWaitedFor(*other) && other->need.Overlaps(worker.serving->need) &&
+           MayServe(peer, *other);
+  });
+}
+
+// After a while; at once if it is in the way.
 void Peers::GiveBackIdle(Peer& peer) {
   std::vector<Worker*> idle;
   for (const auto& [loan, worker] : peer.borrowed) {
@@ -89,11 +97,9 @@ void Peers::GiveBackIdle(Peer& peer) {
         !worker->outstanding.empty()) {
       continue;
     }
-    const bool unused = !IsWaitedFor(*worker->serving) &&
-                        (node_.now - worker->progress_at >= kLoanIdleNanoseconds ||
-                         std::ranges::any_of(node_.scheduler.classes(), [this](const auto& other) {
-                           return IsWaitedFor(*other);
-                         }));
+    const bool unused =
+        !IsWaitedFor(*worker->serving) &&
+        (node_.now - worker->progress_at >= kLoanIdleNanoseconds || IsInTheWay(peer, *worker));
     if (unused || worker->asked_back) idle.push_back(worker);
   }
   for (Worker* const worker : idle) GiveBack(*worker);
