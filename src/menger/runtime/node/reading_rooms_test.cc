@@ -34,6 +34,15 @@ class ReadingRoomsTest : public testing::Test {
     }
     return given;
   }
+  // A call that reads nothing, and then wants two values.
+  World::Running BeginFetching() {
+    world_.Submit();
+    const World::Running running = world_.Begin();
+    std::vector<Object*> fetched;
+    for (int i = 0; i < 2; ++i) fetched.push_back(world_.machine.objects().Find(Put()));
+    world_.machine.Block(*running.worker, fetched);
+    return running;
+  }
   void Pass(std::int64_t nanoseconds) {
     world_.machine.SetTime(now_ += nanoseconds);
     world_.machine.Run();
@@ -109,11 +118,7 @@ TEST_F(ReadingRoomsTest, WhoIsCancelledMeanwhileKeepsNobodyOut) {
 
 // Its call is done once they are there.
 TEST_F(ReadingRoomsTest, WhoFetchesValuesKeepsOthersOut) {
-  world_.Submit();
-  const World::Running first = world_.Begin();
-  std::vector<Object*> fetched;
-  for (int i = 0; i < 2; ++i) fetched.push_back(world_.machine.objects().Find(Put()));
-  world_.machine.Block(*first.worker, fetched);
+  const World::Running first = BeginFetching();
   world_.Submit({Put()});
   EXPECT_EQ(Given(), 1);
   world_.machine.Unblock(*first.worker);
@@ -122,11 +127,7 @@ TEST_F(ReadingRoomsTest, WhoFetchesValuesKeepsOthersOut) {
 }
 
 TEST_F(ReadingRoomsTest, WhoFetchesValuesForACallThatIsLostKeepsNobodyOut) {
-  world_.Submit();
-  const World::Running first = world_.Begin();
-  std::vector<Object*> fetched;
-  for (int i = 0; i < 2; ++i) fetched.push_back(world_.machine.objects().Find(Put()));
-  world_.machine.Block(*first.worker, fetched);
+  const World::Running first = BeginFetching();
   world_.Submit({Put()});
   world_.Finish(first);
   EXPECT_EQ(Given(), 1);
