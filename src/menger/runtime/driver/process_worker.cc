@@ -37,7 +37,7 @@ bool ProcessWorker::Try(const Step& step) {
 bool ProcessWorker::Offer(const Task& task) {
   if (ended_) return false;
   if (!waiting_.empty()) return NoRoomFor(1);
-  loan_.reset();
+  if (loan_ != nullptr) Lend(nullptr);
   std::vector<const ObjectValue*> values(task.references);
   std::size_t bytes = CallBytes(*task.spec, values, task.records);
   for (std::size_t i = 0; i < task.references; ++i) {
@@ -78,7 +78,14 @@ bool ProcessWorker::Recall(const Task& task) {
 
 // ---- While it is lent.
 
-void ProcessWorker::Lend(std::unique_ptr<LentWorker> loan) { loan_ = std::move(loan); }
+// Whoever has it from now on numbers his calls from 1: what was cancelled before is none of them.
+void ProcessWorker::Lend(std::unique_ptr<LentWorker> loan) {
+  loan_ = std::move(loan);
+  if (!std::exchange(interrupted_, false)) return;
+  for (std::uint64_t lease = 0; lease < WorkerChannel::kLeasePlaces; ++lease) {
+    channel_.interrupted(lease).store(0, std::memory_order_release);
+  }
+}
 
 bool ProcessWorker::IsForAnother(ToNode kind, std::span<const std::byte> message) {
   const bool here = kind == ToNode::kHello || kind == ToNode::kAllocate ||
@@ -112,6 +119,7 @@ bool ProcessWorker::TakeBack(LeaseNumber lease) {
 }
 
 void ProcessWorker::InterruptCall(LeaseNumber lease) {
+  interrupted_ = true;
   channel_.interrupted(lease).store(lease, std::memory_order_release);
   Announce();  // It may wait.
 }

@@ -71,7 +71,7 @@ class ProcessWorker final : public WorkerTalk {
   // Gives memory back that the way to an idle worker took in busier times.
   void Rest();
   // Another node has it from now on: what it says is for that one, until it is offered a call of
-  // this node's again.
+  // this node's again. Null: that is so.
   void Lend(std::unique_ptr<LentWorker> loan);
   LentWorker* loan() { return loan_.get(); }
 
@@ -119,6 +119,7 @@ class ProcessWorker final : public WorkerTalk {
   std::deque<Waiting> waiting_;
   std::size_t refused_ = 0;  // Bytes of a call that found no room; 0: the last one did.
   std::unique_ptr<LentWorker> loan_;
+  bool interrupted_ = false;  // Some call, since Lend.
   bool announce_ = false;
   bool attended_ = false;  // The owner knows.
   bool ended_ = false;

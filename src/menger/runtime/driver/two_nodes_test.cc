@@ -50,6 +50,7 @@ int UntilCancelled(Runtime& runtime) {
   for (int i = 0; i < 60'000 && !runtime.IsCancelled(); ++i) Slowly(1);
   return 1;
 }
+bool IsCancelled(Runtime& runtime) { return runtime.IsCancelled(); }
 void Count(Emitter<std::vector<double>>& emit, int count) {
   for (int i = 0; i < count; ++i) emit(std::vector<double>(20'000, i));
 }
@@ -248,6 +249,23 @@ TEST(TwoNodesTest, CallsThereAreCancelled) {
   runtime.Cancel(waiting);
   EXPECT_THROW(runtime.Get(waiting, kPatience), TaskError);
   EXPECT_EQ(runtime.Get(runtime.CallWith<Square>(Far(), 3), kPatience), 9);
+}
+
+// The next loan's calls are numbered as that one's were.
+TEST(TwoNodesTest, ACancelledCallIsNoneOfTheNextLoans) {
+  TwoNodes nodes;
+  Runtime runtime(nodes.near());
+  for (int round = 0; round < 5; ++round) {
+    const auto waiting = runtime.CallWith<UntilCancelled>(Far());
+    Slowly(20);
+    runtime.Cancel(waiting);
+    EXPECT_THROW(runtime.Get(waiting, kPatience), TaskError);
+    Slowly(30);  // It goes home.
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_FALSE(runtime.Get(runtime.CallWith<IsCancelled>(Far()), kPatience)) << round;
+    }
+    Slowly(30);
+  }
 }
 
 TEST(TwoNodesTest, StreamsComeFromThere) {
