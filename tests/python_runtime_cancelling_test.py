@@ -37,6 +37,19 @@ def sleep(seconds, path=None):
     return seconds
 
 
+class SlowToLoad:
+    def __init__(self, path):
+        self.path = path
+
+    def __setstate__(self, state):
+        self.path = state["path"]
+        pathlib.Path(self.path).write_text("loads")
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            time.sleep(0.01)
+        pathlib.Path(self.path).write_text("loaded")
+
+
 @ray.remote
 class Sleeper:
     def __init__(self):
@@ -181,6 +194,27 @@ class Cancelling(unittest.TestCase):
             while told.read_text() != "interrupted" and time.monotonic() < end:
                 time.sleep(0.02)
             self.assertEqual(told.read_text(), "interrupted")
+
+    # It may import modules, which later calls of the process would find half imported.
+    def test_what_a_call_is_given_is_loaded_to_the_end(self):
+        @ray.remote
+        def use(_slow):
+            end = time.monotonic() + PATIENCE_S
+            while time.monotonic() < end:
+                time.sleep(0.01)
+
+        with tempfile.TemporaryDirectory() as folder:
+            told = pathlib.Path(folder, "told")
+            reference = use.remote(SlowToLoad(told))
+            end = time.monotonic() + PATIENCE_S
+            while not told.exists() and time.monotonic() < end:
+                time.sleep(0.02)
+            ray.cancel(reference)
+            with self.assertRaises(ray.exceptions.TaskCancelledError):
+                get(reference)
+            while told.read_text() != "loaded" and time.monotonic() < end:
+                time.sleep(0.02)
+            self.assertEqual(told.read_text(), "loaded")
 
     def test_what_waits_for_another_is_interrupted_once(self):
         @ray.remote

@@ -89,7 +89,6 @@ class Worker:
         try:
             if main:
                 self._calls += 1
-                self._running = True
             try:
                 self._do(call, frame, kind, actor, table, count, results, shared, main)
             finally:
@@ -133,6 +132,8 @@ class Worker:
             if kind == library.CONSTRUCT:
                 self._set_actor(call, target, told)
             arguments, keywords = frames.arguments(flat, shared)
+            if main:  # Only now: a module that is half imported would be so for later calls.
+                self._running = True
             if kind == library.CONSTRUCT:
                 value = self._keep(frame, self._construct(target, arguments, keywords, told))
             elif "surroundings" in told:
