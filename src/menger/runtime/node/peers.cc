@@ -98,7 +98,7 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
     case PeerMessage::Kind::kLost:
       if (Worker* const worker = FindBorrowed(peer, message.loan)) {
         if (message.kind == PeerMessage::Kind::kLost) {
-          return worker->rests ? IsBack(*worker, message.cause.text)
+          return worker->rests ? node_.workers.Retire(*worker, message.cause.text)
                                : node_.workers.Died(*worker, message.cause, &message.begun);
         }
         if (!worker->dedicated && !worker->rests) node_.scheduler.AskBack(*worker);

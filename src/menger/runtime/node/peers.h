@@ -98,7 +98,6 @@ class Peers {
   bool IsInTheWay(const Peer& peer, const Worker& worker) const;
   void GiveBackIdle(Peer& peer);
   void GiveBack(Worker& worker);
-  void IsBack(Worker& worker, std::string_view why);
   void Keep(const Peer& peer, std::uint64_t name, ObjectValue value);
   void PullFor(Peer& owner, const PeerMessage& message);
   void LendToAll();

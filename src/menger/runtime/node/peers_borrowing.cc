@@ -109,20 +109,15 @@ void Peers::GiveBackIdle(Peer& peer) {
 void Peers::GiveBack(Worker& worker) {
   const bool clean = !node_.objects.IsUsedBy(worker.index);
   Tell(worker.lender, {.kind = PeerMessage::Kind::kGiveBack, .clean = clean, .loan = worker.loan});
-  if (clean) return IsBack(worker, "it was given back");
+  if (clean) return node_.workers.Retire(worker, "it was given back");
   node_.scheduler.RemoveBorrowed(worker);
   worker.rests = true;
   worker.asked_back = false;
 }
 
-void Peers::IsBack(Worker& worker, std::string_view why) {
-  node_.workers.Retire(worker, why);
-  node_.streams.CloseOf(worker.index);
-}
-
 void Peers::EndResting(Worker& worker, std::string_view why) {
   node_.workers.End(worker, why);
-  IsBack(worker, why);
+  node_.workers.Retire(worker, why);
 }
 
 void Peers::GiveBackOf(const Group& group) {

@@ -147,7 +147,6 @@ void Workers::EndSpare() {
   const auto end = [this](Worker& worker, std::string_view why) {
     node_.effects.EndWorker(worker, why);
     Retire(worker, why);
-    node_.streams.CloseOf(worker.index);
   };
   node_.guests.EndSpare();
   while (Worker* const spent = node_.scheduler.TakeSpent()) {
@@ -160,9 +159,11 @@ void Workers::EndSpare() {
 void Workers::ForgetGone() {
   if (retired_.empty()) return;
   for (const WorkerIndex index : std::exchange(retired_, {})) {
+    node_.streams.CloseOf(index);
     node_.objects.DropProcess(index);
     all_.erase(index);
   }
+  node_.values.SpreadNews();
 }
 
 void Workers::StartFailed(std::string_view cause) {
