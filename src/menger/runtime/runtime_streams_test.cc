@@ -268,5 +268,24 @@ TEST_F(StreamDeathsTest, AReaderDiesAndReadsAgain) {
   EXPECT_TRUE(mark.Appears());
 }
 
+// Has a stream until its process ends, without a word.
+class Reader {
+ public:
+  int Begin(Runtime& runtime, const std::string& mark) {
+    static auto* const streams = new std::vector<ObjectStream<int>>();
+    streams->push_back(runtime.Stream<CountForever>(mark));
+    return runtime.Get(*streams->back().Next());
+  }
+};
+
+TEST_F(StreamDeathsTest, AReaderThatNobodyNeedsEndsWhatItReads) {
+  const Mark mark("unneeded");
+  {
+    const ActorRef<Reader> reader = runtime.CreateActor<Reader>({});
+    EXPECT_EQ(runtime.Get(reader.Call<&Reader::Begin>(mark.path())), 0);
+  }
+  EXPECT_TRUE(mark.Appears());
+}
+
 }  // namespace
 }  // namespace menger
