@@ -157,6 +157,12 @@ std::shared_ptr<const void> Neighbours::Keep(Object& object) {
   return going_.emplace_back(std::make_shared<Object*>(&object));
 }
 
+// What has room and is on its way here may go to the disk once it has come.
+bool Neighbours::holds_values() const {
+  const auto fills = [](const Coming& coming) { return coming.extent.has_value(); };
+  return !going_.empty() || shown_.shows_any() || std::ranges::any_of(coming_, fills);
+}
+
 void Neighbours::ForgetSent() {
   std::erase_if(going_, [this](const std::shared_ptr<Object*>& one) {
     if (one.use_count() > 1) return false;  // A link or a stream has it.
