@@ -344,16 +344,23 @@ std::vector<std::string> NamesIn(ControlStore& store,
                                  const Deadline& deadline) {
   const std::string prefix = KeyOfActor("");
   std::vector<std::string> names;
+  std::vector<std::string> others;
+  std::vector<StoreOperation> whose;
   for (const StoreRecord& record : ScanAll(store, StoreTable::kNames, prefix, deadline)) {
     const std::optional<NamedActor> holder = DecodeNamedActor(record.value);
     const bool is_held =
         !record.expired || (holder && is_member({holder->object.node, holder->object.epoch}));
-    // Another keeper will have the actor, and the name.
-    const auto is_awaited = [&] {
-      const StoreOperation get = StoreOperation::Get(StoreTable::kActors, ToString(holder->actor));
-      return DecodeKeptOwner(RunBatch(store, {get}, deadline).front().record.value).has_value();
-    };
-    if (is_held || (holder && is_awaited())) names.push_back(record.key.substr(prefix.size()));
+    if (!is_held && !holder) continue;
+    (is_held ? names : others).push_back(record.key.substr(prefix.size()));
+    if (!is_held) {
+      whose.push_back(StoreOperation::Get(StoreTable::kActors, ToString(holder->actor)));
+    }
+  }
+  if (others.empty()) return names;
+  // Another keeper will have the actor, and the name.
+  const std::vector<StoreResult> owners = RunBatch(store, whose, deadline);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    if (DecodeKeptOwner(owners[i].record.value)) names.push_back(others[i]);
   }
   return names;
 }

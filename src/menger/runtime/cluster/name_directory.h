@@ -136,8 +136,7 @@ class NameDirectory {
 };
 
 // Those that somebody has, of whom `is_member` says whether he is there, or will have again, since
-// his actor outlives him. Throws what the store does
-// not answer with.
+// the actor outlives its owner. Throws what the store does not answer with.
 std::vector<std::string> NamesIn(ControlStore& store,
                                  const std::function<bool(const NodeLife& life)>& is_member,
                                  const Deadline& deadline);

@@ -17,15 +17,6 @@ void Append(std::vector<std::byte>& out, const T& part) {
   std::memcpy(out.data() + at, &part, sizeof(part));
 }
 
-std::vector<ValueHeader> ArgumentsOf(const std::vector<std::byte>& message) {
-  MessageReader reader(message);
-  const std::uint64_t count = reader.Take<CallMessage>().references;
-  const std::span<const std::byte> written = reader.TakeBytes(count * sizeof(ValueHeader));
-  std::vector<ValueHeader> headers(count);
-  if (!headers.empty()) std::memcpy(headers.data(), written.data(), written.size());
-  return headers;
-}
-
 // None of the worker's own has that number.
 constexpr std::uint64_t kArgumentRequest = ~std::uint64_t{0};
 // So long a call waits until all that it reads is in memory at once: nanoseconds.
@@ -58,8 +49,10 @@ void LentWorker::Tell(std::vector<std::byte> message) {
 void LentWorker::TellCall(std::vector<std::byte> message) {
   MessageReader reader(message);
   const auto head = reader.Take<CallMessage>();
-  const std::vector<ValueHeader> headers = ArgumentsOf(message);
-  reader.TakeBytes(headers.size() * sizeof(ValueHeader));
+  const std::span<const std::byte> written =
+      reader.TakeBytes(std::uint64_t{head.references} * sizeof(ValueHeader));
+  std::vector<ValueHeader> headers(head.references);
+  if (!headers.empty()) std::memcpy(headers.data(), written.data(), written.size());
   TaskSpec::Validate(reader.TakeBytes(head.spec_bytes), CallKind::kLoad);
   reader.TakeBytes(head.record_bytes);
   for (const ValueHeader& header : headers) {
@@ -71,7 +64,8 @@ void LentWorker::TellCall(std::vector<std::byte> message) {
     }
   }
   leases_[head.lease];
-  calls_.push_back({.lease = head.lease, .message = std::move(message)});
+  calls_.push_back(
+      {.lease = head.lease, .message = std::move(message), .arguments = std::move(headers)});
   if (calls_.size() == 1) PassCalls();
 }
 
@@ -92,7 +86,7 @@ void LentWorker::PassCalls() {
 void LentWorker::PassFirst() {
   WaitingCall call = std::move(calls_.front());
   calls_.pop_front();
-  std::vector<ValueHeader> headers = ArgumentsOf(call.message);
+  std::vector<ValueHeader>& headers = call.arguments;
   std::vector<ObjectId>& reads = leases_[call.lease];
   for (ValueHeader& header : headers) {
     if (header.kind != ObjectValue::Kind::kRemote) continue;
@@ -111,7 +105,7 @@ void LentWorker::PassFirst() {
 // meanwhile: two calls that each had a part of what they need might wait for each other's.
 bool LentWorker::AwaitArguments(const WaitingCall& call) {
   bool awaits = false;
-  for (const ValueHeader& header : ArgumentsOf(call.message)) {
+  for (const ValueHeader& header : call.arguments) {
     if (header.kind != ObjectValue::Kind::kRemote) continue;
     Object* const kept = FindKept(header);
     if (kept == nullptr || kept->value.kind != ObjectValue::Kind::kSpilled) continue;

@@ -51,7 +51,8 @@ class LentWorker {
   struct WaitingCall {
     LeaseNumber lease = 0;
     std::vector<std::byte> message;
-    std::int64_t since = 0;  // Nanoseconds; 0: it is not known to wait.
+    std::vector<ValueHeader> arguments;  // By reference.
+    std::int64_t since = 0;              // Nanoseconds; 0: it is not known to wait.
   };
   void TellCall(std::vector<std::byte> message);
   void PassCalls();

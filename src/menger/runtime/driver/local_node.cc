@@ -80,7 +80,7 @@ Spiller::Options LocalNode::SpillerOptions() {
   Spiller::Options options{.folder = options_.spill_folder,
                            .bytes_max = options_.spill_bytes_max,
                            .segment = kDriverSegment};
-  options.comes_free = [this] { return neighbours_ != nullptr && neighbours_->holds_values(); };
+  options.comes_free = [this] { return neighbours_ != nullptr && neighbours_->frees_room(); };
   options.need_room = [this](std::uint64_t bytes) {
     if (neighbours_ != nullptr) neighbours_->ShowLess(bytes);
   };

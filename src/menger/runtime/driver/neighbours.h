@@ -108,7 +108,8 @@ class Neighbours final : private LetterBox {
   bool Work(std::int64_t now);
   // Values that are being sent or shown stay where they lie. Those that were need not any longer.
   void ForgetSent();
-  bool holds_values() const;
+  // Soon: values are sent, shown, or on their way into what they were given.
+  bool frees_room() const;
   void ShowLess(std::uint64_t bytes) { shown_.ShowLess(bytes); }
   // Whether others see what this node has freed: they keep its memory.
   bool KeepFreed(const SharedExtent& extent) { return shown_.KeepFreed(extent); }

@@ -158,7 +158,7 @@ std::shared_ptr<const void> Neighbours::Keep(Object& object) {
 }
 
 // What has room and is on its way here may go to the disk once it has come.
-bool Neighbours::holds_values() const {
+bool Neighbours::frees_room() const {
   const auto fills = [](const Coming& coming) { return coming.extent.has_value(); };
   return !going_.empty() || shown_.shows_any() || std::ranges::any_of(coming_, fills);
 }

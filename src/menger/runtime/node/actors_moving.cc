@@ -57,7 +57,6 @@ void Actors::Move(Actor& actor) {
   worker.actor = nullptr;
   node_.workers.End(worker, kMoved);
   node_.workers.Retire(worker, kMoved);
-  node_.streams.CloseOf(worker.index);
   MakeAgain(actor);
   node_.objects.Release(stands_for);
 }

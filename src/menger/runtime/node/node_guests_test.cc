@@ -12,6 +12,15 @@ using Kind = PeerMessage::Kind;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
+// The second's program is there, too.
+std::vector<LoanNumber> LendAllToTheFirst(LendingWorld& world) {
+  world.machine.SetProgram(*world.drivers[0], 1);
+  world.machine.SetProgram(*world.drivers[1], 2);
+  world.Want(0, 2);
+  world.StartAll(1);
+  return world.Lent(0);
+}
+
 TEST(NodeGuestsTest, WorkersAreLentOnceTheProgramIsThereAndNoMoreThanThereIsRoomFor) {
   LendingWorld world;
   world.Want(0, 8);
@@ -26,11 +35,7 @@ TEST(NodeGuestsTest, WorkersAreLentOnceTheProgramIsThereAndNoMoreThanThereIsRoom
 
 TEST(NodeGuestsTest, WhatOneDriverGivesBackIsForAnotherOnlyAsRoom) {
   LendingWorld world;
-  world.machine.SetProgram(*world.drivers[0], 1);
-  world.machine.SetProgram(*world.drivers[1], 2);
-  world.Want(0, 2);
-  world.StartAll(1);
-  const std::vector<LoanNumber> loans = world.Lent(0);
+  const std::vector<LoanNumber> loans = LendAllToTheFirst(world);
   world.Want(1, 2);
   EXPECT_EQ(world.starting[2], 0);
   for (const LoanNumber loan : loans) world.GiveBack(0, loan);
@@ -87,11 +92,7 @@ TEST(NodeGuestsTest, OneThatRestsEndsWithItsBorrower) {
 
 TEST(NodeGuestsTest, OfOneThatRestedAndMadeWayItsBorrowerHears) {
   LendingWorld world;
-  world.machine.SetProgram(*world.drivers[0], 1);
-  world.machine.SetProgram(*world.drivers[1], 2);
-  world.Want(0, 2);
-  world.StartAll(1);
-  const std::vector<LoanNumber> loans = world.Lent(0);
+  const std::vector<LoanNumber> loans = LendAllToTheFirst(world);
   for (const LoanNumber loan : loans) world.GiveBack(0, loan, /*clean=*/false);
   world.Want(1, 2);
   world.StartAll(2);

@@ -221,10 +221,10 @@ bool Scheduler::BeginReading(const Worker& worker, Task& task) {
 }
 
 void Scheduler::StopReading(Task& task) {
+  reading_rooms_.Leave(task);  // It may have fetched values and read none.
   if (!std::exchange(task.reading, false)) return;
   if (std::exchange(task.fetching, false)) Erase(fetching_, &task);
   StopAwaiting(task);
-  reading_rooms_.Leave(task);
   for (std::uint32_t i = 0; i < task.references; ++i) objects_->EndRead(*task.arguments[i]);
 }
 
@@ -287,7 +287,6 @@ void Scheduler::Done(Worker& worker, Task& task, double nanoseconds) {
   }
   worker.places.reset(task.lease % kLeasesMax);
   StopReading(task);
-  reading_rooms_.Leave(task);
   worker.full = false;
   worker.progress_at = now_;
   worker.queued_nanoseconds =

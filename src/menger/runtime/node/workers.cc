@@ -94,7 +94,6 @@ void Workers::Died(Worker& worker, const TaskFailure& cause,
     node_.actors.WorkerLost(*worker.actor, cause);
     node_.objects.Release(*stands_for);
   }
-  node_.streams.CloseOf(worker.index);
   node_.values.SpreadNews();
 }
 
