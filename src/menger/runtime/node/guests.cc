@@ -40,6 +40,10 @@ void Guests::StartFailed(ProgramIndex program, std::string_view cause) {
 
 namespace {
 
+// So many processes begin side by side at least: more than a node has CPUs would take as long, and
+// what the first ones do meanwhile the others need not.
+constexpr std::uint32_t kStartsMin = 4;
+
 // A process that has had GPUs, or has not, cannot be had for the opposite.
 auto IsFor(const SchedulingClass& need) {
   return [&need](const Worker* one) { return !need.gpus || !one->used; };
@@ -64,7 +68,9 @@ Worker* Guests::Lend(Peer& peer, SchedulingClass& need, std::uint32_t count) {
     return lent;
   }
   const std::uint32_t room = guest == peer.guests.end() ? FindRoom(need, count) : 0;
-  for (; peer.guests_starting < room; ++peer.guests_starting) {
+  const auto cpus = static_cast<std::uint32_t>(node_.scheduler.total().Get("cpu"));
+  const std::uint32_t most = std::min(room, std::max(cpus, kStartsMin));
+  for (; peer.guests_starting < most; ++peer.guests_starting) {
     node_.effects.StartGuest(*peer.program);
   }
   return nullptr;
