@@ -80,12 +80,17 @@ std::string CheckAmount(const std::string& text) {
 }
 
 std::string CheckStoreBytes(const std::string& text) {
-  constexpr double kLeast = 1e6;  // Or there is no room for any larger value.
+  constexpr double kLeast = 1e6;       // Or there is no room for any larger value.
+  constexpr std::size_t kDigits = 18;  // More are no number that is one.
   std::string wrong = CheckAmount(text);
-  if (wrong.empty() && std::stod(text) < kLeast) {
-    wrong = fmt::format("'{}' is too little: {:.0f} bytes at least", text, kLeast);
+  if (!wrong.empty()) return wrong;
+  if (text.find_first_not_of("0123456789") != std::string::npos || text.size() > kDigits) {
+    return fmt::format("'{}' is no number of bytes, as 8000000000 is one", text);
   }
-  return wrong;
+  if (std::stod(text) < kLeast) {
+    return fmt::format("'{}' is too little: {:.0f} bytes at least", text, kLeast);
+  }
+  return "";
 }
 
 // As of a variable that is not set.

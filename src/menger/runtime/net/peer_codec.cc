@@ -111,7 +111,7 @@ void WriteLetter(WireWriter& writer, const PeerMessage& message) {
 }
 
 void ReadLetter(WireReader& reader, PeerMessage& message) {
-  message.kind = reader.TakeEnumerator(PeerMessage::Kind::kFull, "kind");
+  message.kind = reader.TakeEnumerator(PeerMessage::Kind::kSharers, "kind");
   message.clean = reader.TakeFlag("clean");
   message.count = reader.Take<std::uint32_t>("count");
   message.loan = reader.Take<std::uint64_t>("loan");

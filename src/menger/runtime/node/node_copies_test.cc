@@ -220,6 +220,16 @@ TEST_F(CopiesTest, NoMoreIsBroughtToANodeThanItsMemoryHasRoomFor) {
   EXPECT_EQ(Messages(Kind::kPull).size(), 1);
 }
 
+TEST_F(CopiesTest, OfAMemoryThatIsSharedOnlyAPartIsFilled) {
+  Peer& small = machine.AddPeer(NodeId{Id{.high = 1, .low = 20}}, 1, Resources(4, 0), 250);
+  Receive(small, {.kind = Kind::kSharers, .count = 2});
+  for (int i = 0; i < 2; ++i) Submit({Put(Large(64 + i))});
+  for (int i = 0; i < 2; ++i) Borrow(small);
+  EXPECT_EQ(Messages(Kind::kPull).size(), 1);
+  Receive(small, {.kind = Kind::kSharers, .count = 1});
+  EXPECT_EQ(Messages(Kind::kPull).size(), 1);
+}
+
 TEST_F(CopiesTest, WhoWaitsForRoomAtANodeGoesWhereThereIsSome) {
   Peer& small = machine.AddPeer(NodeId{Id{.high = 1, .low = 20}}, 1, Resources(4, 0), 150);
   for (int i = 0; i < 2; ++i) Submit({Put(Large(64 + i))});

@@ -35,6 +35,7 @@ std::optional<std::int64_t> NodeMachine::next_deadline() const {
   at(parts_.groups.PatienceEnds());
   at(parts_.peers.NextShare());
   at(parts_.peers.next_ask());
+  at(parts_.peers.next_sharers());
   if (parts_.peers.HasBorrowed()) at(parts_.now + 1'000'000);  // To be given back when it is idle.
   return next;
 }

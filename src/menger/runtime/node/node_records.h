@@ -286,8 +286,9 @@ struct Peer {
   bool lets_go = false;
   // This node's that it has, and its own that this node has.
   std::map<LoanNumber, Worker*> lent;
-  std::int64_t lent_at = 0;      // The last of them.
-  std::int64_t short_since = 0;  // It wants more than there was for it; 0: it does not.
+  std::int64_t lent_at = 0;        // The last of them.
+  std::uint32_t told_sharers = 1;  // Of this node's memory; as it knows.
+  std::int64_t short_since = 0;    // It wants more than there was for it; 0: it does not.
   std::map<LoanNumber, Worker*> borrowed;
 };
 

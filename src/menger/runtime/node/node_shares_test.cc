@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "menger/runtime/testing/lending_world.h"
@@ -122,6 +124,34 @@ TEST(NodeSharesTest, WhatIsFreeGoesToWhoHasTheFewest) {
   world.machine.Run();
   EXPECT_EQ(world.Lent(0).size(), 2);
   EXPECT_EQ(world.Lent(1).size(), 2);
+}
+
+std::vector<std::uint32_t> SharersToldTo(LendingWorld& world, int driver) {
+  std::vector<std::uint32_t> counts;
+  for (const PeerMessage& message : std::exchange(world.told[world.drivers[driver]->index], {})) {
+    if (message.kind == PeerMessage::Kind::kSharers) counts.push_back(message.count);
+  }
+  return counts;
+}
+
+TEST(NodeSharesTest, WhoReadHereHearHowManyTheyAre) {
+  using Counts = std::vector<std::uint32_t>;
+  LendingWorld world;
+  world.machine.SetTime(kBegin);
+  for (int i = 0; i < 2; ++i) world.machine.SetProgram(*world.drivers[i], i + 1);
+  world.Want(0, 1);
+  world.StartAll(1);
+  EXPECT_EQ(SharersToldTo(world, 0), Counts{});
+  world.Want(1, 1);
+  world.StartAll(2);
+  EXPECT_EQ(SharersToldTo(world, 0), Counts{2});
+  world.machine.SetTime(kBegin + 500 * kMillisecond);
+  world.GiveBack(1, world.drivers[1]->lent.begin()->first);
+  EXPECT_EQ(SharersToldTo(world, 0), Counts{});  // He may come again at once.
+  EXPECT_EQ(world.machine.next_deadline(), kBegin + 1000 * kMillisecond);
+  world.machine.SetTime(kBegin + 1000 * kMillisecond);
+  world.machine.Run();
+  EXPECT_EQ(SharersToldTo(world, 0), Counts{1});
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ struct PeerMessage {
     // those whose calls nodes do in turn: it will lend them when it has, and need not be waited
     // for.
     kFull,
+    kSharers,  // Calls of `count` nodes read in the sender's memory, the receiver's among them.
   };
   Kind kind = Kind::kWant;
   bool clean = false;

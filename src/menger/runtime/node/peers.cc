@@ -88,6 +88,8 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
     }
     case PeerMessage::Kind::kFull:
       return IsFull(peer, message);
+    case PeerMessage::Kind::kSharers:
+      return node_.scheduler.reading_rooms().Share(peer.index, message.count);
     case PeerMessage::Kind::kCannot:
       peer.cannot_serve = message.text;
       peer.asked.clear();

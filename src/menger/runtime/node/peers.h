@@ -60,10 +60,11 @@ class Peers {
   bool HasBorrowed() const;  // Workers that are to be given back once there is no use for them.
   // What waits for what it prefers, and no node has any longer, goes where it can.
   void SendElsewhere();
-  // When Serve has to look again, since somebody may have more than his share, or more are to be
-  // asked; none: need not.
+  // When Serve has to look again, since somebody may have more than his share, more are to be
+  // asked, or fewer share this node's memory; none: need not.
   std::optional<std::int64_t> NextShare() const;
   std::optional<std::int64_t> next_ask() const { return next_ask_; }
+  std::optional<std::int64_t> next_sharers() const { return next_sharers_; }
   // A borrowed worker that has nothing to do, for an actor, whose end is its own; null if there is
   // none.
   Worker* Dedicate(SchedulingClass& need);
@@ -107,6 +108,7 @@ class Peers {
   SchedulingClass* FindWanted(const Peer& peer, const std::string& scheduling);
   void SayFull(Peer& peer, const std::string& scheduling);
   void ShareWith(Peer& poor);
+  void TellSharers();
   bool IsOwed(const Resources& need) const;
   std::size_t Coming() const;  // Workers that were asked back.
   const Peer* Richest(const Peer& poor) const;
@@ -124,6 +126,7 @@ class Peers {
   std::map<const SchedulingClass*, std::int64_t> asking_;
   std::uint64_t askings_ = 0;  // So many began.
   std::optional<std::int64_t> next_ask_;
+  std::optional<std::int64_t> next_sharers_;
   std::map<PeerIndex, std::unique_ptr<Peer>> peers_;
   PeerIndex last_peer_ = 0;
   std::string cut_off_;  // Why no further node will come; "": some may.

@@ -75,6 +75,7 @@ void Peers::Serve() {
   for (const auto& [index, peer] : peers_) node_.drains.Serve(*peer);
   LendToAll();
   AskBackForOwn();
+  TellSharers();
 }
 
 bool Peers::IsWaitedFor(const SchedulingClass& scheduling) const {

@@ -17,6 +17,9 @@ constexpr std::size_t kLentMax = 512;  // Of all peers.
 constexpr std::int64_t kShareAfter = 20'000'000;
 constexpr std::int64_t kTurn = 500'000'000;
 
+// So long who borrows now and then is taken for one who does: others are not told each time.
+constexpr std::int64_t kSharesFor = 1'000'000'000;
+
 // What it occupies may come back.
 bool IsShared(const Worker& worker) { return !worker.stays && !worker.rests; }
 
@@ -190,6 +193,27 @@ std::optional<std::int64_t> Peers::NextShare() const {
     if (others_have) return node_.now + kShareAfter;
   }
   return std::nullopt;
+}
+
+// ---- Memory.
+
+// Whose calls may read here hear how many they are.
+void Peers::TellSharers() {
+  next_sharers_.reset();
+  std::vector<Peer*> sharers;
+  for (const auto& [index, peer] : peers_) {
+    const bool works =
+        std::ranges::any_of(peer->lent, [](const auto& loan) { return !loan.second->rests; });
+    const std::int64_t until = peer->lent_at + kSharesFor;
+    if (!works && (peer->lent_at == 0 || until <= node_.now)) continue;
+    if (!works) next_sharers_ = std::min(next_sharers_.value_or(until), until);
+    sharers.push_back(peer.get());
+  }
+  const auto count = static_cast<std::uint32_t>(sharers.size());
+  for (Peer* const sharer : sharers) {
+    if (std::exchange(sharer->told_sharers, count) == count) continue;
+    Tell(sharer->index, {.kind = PeerMessage::Kind::kSharers, .count = count});
+  }
 }
 
 // ---- The way back.

@@ -31,6 +31,10 @@ void ReadingRooms::Close(PeerIndex node) {
   rooms_.erase(node);
 }
 
+void ReadingRooms::Share(PeerIndex node, std::uint32_t sharers) {
+  rooms_.at(node).sharers = std::max<std::uint32_t>(sharers, 1);
+}
+
 // ---- Who may enter.
 
 bool ReadingRooms::MayEnter(PeerIndex node, const Task& task, std::int64_t now) {
@@ -56,7 +60,8 @@ bool ReadingRooms::IsFullFor(PeerIndex node, const Room& room, const Task& task,
   for (const Object* const object : ReadBy(task)) {
     if (!room.read.contains(object)) more += BytesOf(*object);
   }
-  if (more == 0 || (!others_first && room.bytes + more <= room.bytes_max)) return false;
+  if (more == 0 || (!others_first && room.bytes + more <= room.bytes_max / room.sharers))
+    return false;
   const auto visit = visits_.find(&task);
   const bool is_in = visit != visits_.end() && visit->second.node == node;
   return !is_in && SomebodyGoesOn(node);

@@ -19,7 +19,7 @@ class ValuePlaces;
 // call. Who waits for room is not passed by others that read anything, so that he gets it; and
 // waits for 5 s at the most, for who reads may poll for what this call gives.
 //
-// Of other nodes only what this node's calls read there is known.
+// Of other nodes only what this node's calls read there is known, and how many nodes' calls do.
 class ReadingRooms {
  public:
   explicit ReadingRooms(const ValuePlaces& places) : places_(&places) {}
@@ -30,6 +30,8 @@ class ReadingRooms {
   // Beyond so many bytes the room of that node is full; 0: it never is. 0 is this node.
   void Open(PeerIndex node, std::uint64_t bytes_max) { rooms_[node].bytes_max = bytes_max; }
   void Close(PeerIndex node);  // It is gone, with all who read there.
+  // So many nodes' calls read there, and each has an equal part of the room.
+  void Share(PeerIndex node, std::uint32_t sharers);
 
   // Whether the call may read its arguments there, `now`. If not, it waits from now on.
   bool MayEnter(PeerIndex node, const Task& task, std::int64_t now);
@@ -54,6 +56,7 @@ class ReadingRooms {
   };
   struct Room {
     std::uint64_t bytes_max = 0;
+    std::uint32_t sharers = 1;
     std::uint64_t bytes = 0;
     std::unordered_map<const Object*, Read> read;
     TaskId waiting;                  // The call that waits until there is room,
