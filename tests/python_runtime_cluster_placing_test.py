@@ -8,7 +8,7 @@ import unittest
 from python_runtime import PATIENCE_S, check_library, get, ray
 from python_runtime_nodes import Nodes, await_nodes
 
-from menger.runtime.util import placement_group, remove_placement_group
+from menger.runtime.util import placement_group, placement_group_table, remove_placement_group
 from menger.runtime.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 NODES = []
@@ -132,6 +132,13 @@ class Affinity(unittest.TestCase):
             get(ray.remote(Actor).options(**hard).remote().where.remote())
 
 
+def await_state(group, state):
+    end = time.monotonic() + PATIENCE_S
+    while (now := placement_group_table(group)["state"]) != state:
+        assert time.monotonic() < end, now
+        time.sleep(0.05)
+
+
 class Groups(unittest.TestCase):
     def test_a_group_outlives_a_node_that_has_some_of_it(self):
         cluster = NODES[0]
@@ -143,6 +150,9 @@ class Groups(unittest.TestCase):
         inside = {"scheduling_strategy": PlacementGroupSchedulingStrategy(group, 0), "num_cpus": 1}
         actor = ray.remote(Actor).options(**inside, max_restarts=1, max_task_retries=-1).remote()
         before = names[get(actor.where.remote())]
+        entry = placement_group_table(group)
+        self.assertEqual((entry["state"], names[entry["bundles_to_node_id"][0]]), ("CREATED", before))
+        self.assertNotEqual(names[entry["bundles_to_node_id"][1]], before)
         dying = cluster.processes.pop(-2 if before == "one" else -1)
         dying.kill()
         after = names[get(actor.where.remote())]
@@ -150,10 +160,16 @@ class Groups(unittest.TestCase):
         ray.kill(actor)
         self.assertEqual(names[get(ray.remote(where).options(**inside).remote())], after)
         self.assertTrue(group.wait(PATIENCE_S))
+        self.assertEqual(names[placement_group_table(group)["bundles_to_node_id"][0]], after)
+        last = cluster.processes.pop()
+        last.kill()
+        await_state(group, "RESCHEDULING")
+        self.assertEqual(placement_group_table(group)["bundles_to_node_id"][0], "")
         remove_placement_group(group)
-        cluster.end(slice(-1, None))
-        dying.wait(PATIENCE_S)
-        dying.stdout.close()
+        await_state(group, "REMOVED")
+        for node in (dying, last):
+            node.wait(PATIENCE_S)
+            node.stdout.close()
 
 
 if __name__ == "__main__":

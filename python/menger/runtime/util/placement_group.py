@@ -4,7 +4,7 @@ import array
 import time
 import warnings
 
-from menger.runtime import current, exceptions, feasibility, members, options, remoting, runtime_context
+from menger.runtime import current, exceptions, feasibility, identities, members, options, remoting, runtime_context
 from menger.runtime.identities import Identity
 from menger.runtime.placement import Placement
 
@@ -143,26 +143,39 @@ def capture():
 
 def placement_group_table(placement_group=None):
     """What there is to know of a group, or by their ids of all that this process has made."""
+    known = _known()
     if placement_group is not None:
-        return _entry(placement_group)
-    return {group.id.hex(): _entry(group) for group in list(current.session().groups.values())}
+        return _entry(placement_group, known)
+    return {group.id.hex(): _entry(group, known) for group in list(current.session().groups.values())}
 
 
-def _entry(group):
-    state, place = _state(group), current.session().place
-    node = "" if place.address else place.node  # Which of a cluster's nodes have them is not told.
+def _known():
+    """What the program's own process says of groups, by their ids; nothing on another machine."""
+    owner = current.session()
+    if owner.driver is None:
+        return {}
+    return {identities.of_text(each["id"]): each for each in owner.ask("status")["groups"]}
+
+
+def _entry(group, known):
+    state, nodes = _state(group), [""] * group.bundle_count
+    if state == "CREATED" and group.id in known:
+        own = current.session().place.node
+        nodes = ["" if node is None else node or own for node in known[group.id]["nodes"]]
+        if known[group.id]["state"] == "moving":
+            state = "RESCHEDULING"
     return {
         "placement_group_id": group.id.hex(),
         "name": group.name,
         "bundles": dict(enumerate(group.bundle_specs)),
-        "bundles_to_node_id": dict.fromkeys(range(group.bundle_count), node if state == "CREATED" else ""),
+        "bundles_to_node_id": dict(enumerate(nodes)),
         "strategy": group.strategy,
         "state": state,
         "stats": _stats(group, state),
     }
 
 
-_SCHEDULING_STATES = {"PENDING": "NO_RESOURCES", "CREATED": "FINISHED", "REMOVED": "REMOVED"}
+_SCHEDULING_STATES = {"PENDING": "NO_RESOURCES", "CREATED": "FINISHED", "REMOVED": "REMOVED", "RESCHEDULING": "SCHEDULING_STARTED"}
 
 
 def _stats(group, state):

@@ -182,4 +182,26 @@ void Groups::EndActorsIn(ObjectId group, std::string_view why) {
   }
 }
 
+void Groups::FillStatus(NodeStatus& status) const {
+  status.groups = groups_.size();
+  status.groups_waiting = waiting_.size();
+  for (const auto& [id, group] : groups_) {
+    if (status.group_list.size() >= NodeStatus::kGroupsMax) return;
+    NodeStatus::GroupStatus& one = status.group_list.emplace_back();
+    one.id = ToString(id);
+    one.state = "created";
+    if (std::ranges::find(waiting_, group.get()) != waiting_.end()) {
+      one.state = "waiting";
+      continue;
+    }
+    for (const PeerIndex place : group->places) {
+      const Peer* const peer = node_.peers.Find(place);
+      auto& node = one.nodes.emplace_back();
+      if (place == 0) node = "";
+      if (peer != nullptr) node = ToString(peer->node);
+      if (!node) one.state = "moving";
+    }
+  }
+}
+
 }  // namespace menger

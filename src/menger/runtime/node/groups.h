@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "menger/runtime/node/node_records.h"
+#include "menger/runtime/node/node_status.h"
 #include "menger/runtime/node/peer_message.h"
 #include "menger/runtime/values/task_error.h"
 
@@ -62,6 +63,7 @@ class Groups {
   bool Contains(ObjectId id) const { return groups_.contains(id); }
   std::size_t size() const { return groups_.size(); }
   std::size_t waiting() const { return waiting_.size(); }
+  void FillStatus(NodeStatus& status) const;
 
  private:
   struct Node {

@@ -40,6 +40,18 @@ Json ActorsJson(const NodeStatus& status) {
   return actors;
 }
 
+Json GroupsJson(const NodeStatus& status) {
+  Json groups = Json::array();
+  for (const NodeStatus::GroupStatus& group : status.group_list) {
+    Json nodes = Json::array();
+    for (const std::optional<std::string>& node : group.nodes) {
+      nodes.push_back(node ? Json(*node) : Json(nullptr));
+    }
+    groups.push_back({{"id", group.id}, {"state", group.state}, {"nodes", nodes}});
+  }
+  return groups;
+}
+
 Json TasksJson(const NodeStatus::TaskStatus& tasks) {
   return {{"waiting", tasks.waiting},     {"ready", tasks.ready},
           {"given", tasks.given},         {"kept", tasks.kept},
@@ -162,6 +174,7 @@ std::string ToJson(const NodeStatus& status) {
                      {"actors", ActorsJson(status)},
                      {"placement_groups", status.groups},
                      {"placement_groups_waiting", status.groups_waiting},
+                     {"groups", GroupsJson(status)},
                      {"objects", status.objects},
                      {"store_bytes", status.store_bytes},
                      {"store_bytes_max", status.store_bytes_max},

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,11 @@ struct NodeStatus {
     std::uint32_t restarts_left = 0;
     std::size_t waiting = 0;  // Calls.
     WorkerIndex worker = 0;   // 0: nowhere.
+  };
+  struct GroupStatus {
+    std::string id;     // Of what stands for it.
+    std::string state;  // "waiting", "created", "moving": some bundles are on no node any longer.
+    std::vector<std::optional<std::string>> nodes;  // Of each bundle: "" this one; none: nowhere.
   };
   struct CallStatus {
     std::string id;
@@ -84,8 +90,9 @@ struct NodeStatus {
   std::uint64_t checkpoints = 0;       // so many states were saved,
   std::uint64_t replayed = 0;          // and so many calls made again since one.
   std::vector<ActorStatus> actors;     // Up to kActorsMax.
-  std::size_t groups = 0;              // Placement groups,
-  std::size_t groups_waiting = 0;      // and those of them that wait for resources.
+  std::size_t groups = 0;               // Placement groups,
+  std::size_t groups_waiting = 0;       // those of them that wait for resources,
+  std::vector<GroupStatus> group_list;  // and all of them, up to kGroupsMax.
   std::size_t objects = 0;
   std::uint64_t store_bytes = 0;
   std::uint64_t store_bytes_max = 0;
@@ -103,6 +110,7 @@ struct NodeStatus {
   std::uint64_t shown_bytes = 0;                // or are read where another one has them.
 
   static constexpr std::size_t kActorsMax = 1000;
+  static constexpr std::size_t kGroupsMax = 1000;
   static constexpr std::size_t kCallsMax = 10'000;
 };
 

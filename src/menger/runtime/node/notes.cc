@@ -156,8 +156,7 @@ void Notes::FillStatus(NodeStatus& status) const {
   FillTasks(status);
   status.objects = node_.objects.size();
   status.lineage_bytes = node_.lineage.bytes();
-  status.groups = node_.groups.size();
-  status.groups_waiting = node_.groups.waiting();
+  node_.groups.FillStatus(status);
   // What a worker of the pool keeps for the next call of its class is whoever's that needs it.
   Resources free = node_.scheduler.available();
   Resources borrowed = node_.groups.Elsewhere();
