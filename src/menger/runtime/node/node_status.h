@@ -86,10 +86,10 @@ struct NodeStatus {
   std::vector<WorkerStatus> workers;
   TaskStatus tasks;
   std::size_t actor_count = 0;
-  std::uint64_t actors_restarted = 0;  // So often one was made again,
-  std::uint64_t checkpoints = 0;       // so many states were saved,
-  std::uint64_t replayed = 0;          // and so many calls made again since one.
-  std::vector<ActorStatus> actors;     // Up to kActorsMax.
+  std::uint64_t actors_restarted = 0;   // So often one was made again,
+  std::uint64_t checkpoints = 0;        // so many states were saved,
+  std::uint64_t replayed = 0;           // and so many calls made again since one.
+  std::vector<ActorStatus> actors;      // Up to kActorsMax.
   std::size_t groups = 0;               // Placement groups,
   std::size_t groups_waiting = 0;       // those of them that wait for resources,
   std::vector<GroupStatus> group_list;  // and all of them, up to kGroupsMax.
