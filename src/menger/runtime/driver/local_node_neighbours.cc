@@ -36,7 +36,9 @@ void LocalNode::TellNeighbours(FunctionRef<void(Neighbours&)> tell) {
 void LocalNode::Meet(const NodeRecord& node, bool beside) {
   TellNeighbours([&](Neighbours& neighbours) {
     Peer* const peer = neighbours.Meet(node, beside);
-    if (peer != nullptr && node.job != 0) machine_.AwaitProgram(*peer);
+    if (peer == nullptr || node.job == 0) return;
+    machine_.AwaitProgram(*peer);
+    machine_.LendsNothing(*peer);
   });
 }
 

@@ -162,6 +162,8 @@ class NodeMachine {
   void SetProgram(Peer& peer, ProgramIndex program) { parts_.guests.SetProgram(peer, program); }
   // Nor ever.
   void CannotServe(Peer& peer, std::string_view why) { parts_.guests.CannotServe(peer, why); }
+  // It is a program's, and lends no workers: it is not asked for any, nor waited for.
+  void LendsNothing(Peer& peer) { parts_.peers.LendsNothing(peer); }
   // Null for one that is gone.
   Peer* FindPeer(PeerIndex index) { return parts_.peers.Find(index); }
   // It is gone, with the workers that it lent and the values that lay there.

@@ -120,6 +120,35 @@ TEST(NodeSpreadTest, ActorsAreSpreadToo) {
   EXPECT_EQ(world.State(other.result()), "value");
 }
 
+// Also what needs no resources at all, of which it has as much as anybody.
+TEST(NodeSpreadTest, AnotherProgramIsNeitherAskedNorWaitedFor) {
+  const std::string nothing = "cpu=0;spread";
+  SpreadWorld world;
+  Peer& driver = world.machine.AddPeer(IdOf(9), 1, Resources());
+  world.machine.LendsNothing(driver);
+  for (int i = 0; i < 4; ++i) world.Submit({}, {}, {.scheduling = nothing});
+  for (const auto& want : world.Messages(Kind::kWant)) EXPECT_NE(want.to, driver.index);
+  Worker& first = world.Lend(0, nothing);
+  Worker& second = world.Lend(0, nothing);
+  for (int node : {1, 2}) EXPECT_EQ(world.Has(world.Lend(node, nothing)), 1);
+  EXPECT_EQ(world.Has(first), 1);
+  EXPECT_EQ(world.Has(second), 1);
+}
+
+TEST(NodeSpreadTest, WhoHasLentEnoughIsAskedForNoMore) {
+  SpreadWorld world;
+  for (int i = 0; i < 4; ++i) world.Submit({}, {}, {.scheduling = kSpread});
+  world.Messages(Kind::kWant);
+  for (int i = 0; i < 4; ++i) world.Lend(0, kSpread);  // Three wait for the others' turns.
+  world.machine.Run();
+  EXPECT_TRUE(world.Messages(Kind::kWant).empty());
+  world.Submit({}, {}, {.scheduling = kSpread});
+  const auto asked = world.Messages(Kind::kWant);
+  ASSERT_EQ(asked.size(), 1);
+  EXPECT_EQ(asked[0].to, world.peers[0]->index);
+  EXPECT_EQ(asked[0].message.count, 1);
+}
+
 TEST(NodeSpreadTest, ALenderSaysThatItHasNoRoomAndSaysItOnce) {
   ToldWorld world({.resources = Resources(1, 0), .workers = 1});
   world.machine.StartWorkers();

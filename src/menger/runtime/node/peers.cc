@@ -68,10 +68,15 @@ Worker* Peers::FindBorrowed(const Peer& peer, LoanNumber loan) {
 void Peers::TellScheduler() {
   std::vector<Scheduler::Elsewhere> elsewhere;
   for (const auto& [index, peer] : peers_) {
-    if (!peer->cannot_serve.empty() || peer->leaves) continue;
+    if (!peer->lends || !peer->cannot_serve.empty() || peer->leaves) continue;
     elsewhere.push_back({index, peer->total});
   }
   node_.scheduler.SetElsewhere(std::move(elsewhere));
+}
+
+void Peers::LendsNothing(Peer& peer) {
+  peer.lends = false;
+  TellScheduler();
 }
 
 void Peers::Tell(PeerIndex to, const PeerMessage& message) {

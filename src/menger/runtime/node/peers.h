@@ -40,6 +40,7 @@ class Peers {
   void Died(Peer& peer, const TaskFailure& cause);
   void Receive(Peer& peer, const PeerMessage& message);
   void CutOff(std::string_view why) { cut_off_ = why; }
+  void LendsNothing(Peer& peer);
   static Worker* FindBorrowed(const Peer& peer, LoanNumber loan);
   std::uint64_t KeepFor(const Peer& peer, ObjectValue value);
   void Pulled(Peer* owner, std::uint64_t pull, ObjectValue value);

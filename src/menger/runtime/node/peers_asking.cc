@@ -32,6 +32,15 @@ std::size_t Resting(const Peer& peer) {
       std::ranges::count_if(peer.borrowed, [](const auto& loan) { return loan.second->rests; }));
 }
 
+// Borrowed for calls of the class, and waiting for one that may go to that node.
+std::size_t IdleFrom(const Peer& peer, const SchedulingClass& scheduling) {
+  return static_cast<std::size_t>(std::ranges::count_if(peer.borrowed, [&](const auto& loan) {
+    const Worker& worker = *loan.second;
+    return worker.serving == &scheduling && worker.outstanding.empty() && !worker.dedicated &&
+           !worker.blocked() && !worker.rests;
+  }));
+}
+
 }  // namespace
 
 // Actors that there is no room for here.
@@ -126,13 +135,13 @@ void Peers::SortForAsking(const SchedulingClass& scheduling, std::vector<Peer*>&
 }
 
 void Peers::AskFor(Peer& peer, const SchedulingClass& scheduling, std::size_t waiting) {
-  // In powers of two, and not less before there is nothing: what changes all the time is not told.
-  const auto count =
-      static_cast<std::uint32_t>(std::bit_ceil(std::min<std::size_t>(waiting, kWantedMax)));
   std::uint32_t& asked = peer.asked[scheduling.text];
-  if (count <= asked) return;
-  asked = count;
-  TellWanted(peer, scheduling, count);
+  const std::size_t coming = asked + IdleFrom(peer, scheduling);
+  if (coming >= waiting || asked == kWantedMax) return;
+  // In powers of two, and not less before there is nothing: what changes all the time is not told.
+  const std::size_t needed = std::min<std::size_t>(waiting - coming + asked, kWantedMax);
+  asked = static_cast<std::uint32_t>(std::bit_ceil(needed));
+  TellWanted(peer, scheduling, asked);
 }
 
 void Peers::StopAsking(Peer& peer, SchedulingClass& scheduling) {
@@ -152,7 +161,7 @@ void Peers::TellWanted(const Peer& peer, const SchedulingClass& scheduling, std:
 }
 
 bool Peers::MayServe(const Peer& peer, const SchedulingClass& scheduling) {
-  if (!peer.cannot_serve.empty()) return false;
+  if (!peer.lends || !peer.cannot_serve.empty()) return false;
   return scheduling.group != nullptr ? Groups::IsAt(scheduling, peer)
                                      : !peer.leaves && peer.total.Contains(scheduling.need);
 }
