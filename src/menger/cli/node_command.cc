@@ -111,6 +111,16 @@ void CheckThatOthersAreNamed(const Resources& resources) {
   }
 }
 
+// Where somebody listens everywhere he is not reached by that.
+void CheckReachable(const std::string& listen) {
+  const std::string host = ParseHostAndPort(listen).host;
+  if (host != "0.0.0.0" && host != "::") return;
+  throw InvalidArgument(
+      "--listen is '{}', by which no other node finds this one; give an address that this machine "
+      "has, as 10.0.0.7:7070",
+      listen);
+}
+
 ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
   if (arguments.head == !arguments.join.empty()) {
     throw InvalidArgument(
@@ -123,6 +133,7 @@ ClusterNodeOptions OptionsOf(const NodeArguments& arguments) {
   options.access = AccessOf(access);
   options.listen = arguments.listen;
   if (arguments.head && options.listen.empty()) options.listen = kDefaultListen;
+  if (!options.listen.empty()) CheckReachable(options.listen);
   options.name = arguments.name;
   RuntimeOptions& runtime = options.runtime;
   runtime.store_bytes_max = arguments.store_bytes;
@@ -144,7 +155,7 @@ std::string Describe(const Resources& resources) {
     text +=
         fmt::format("{}{}={:g}", text.empty() ? "" : " ", amount.name, resources.Get(amount.name));
   }
-  return text;
+  return text.empty() ? "nothing" : text;
 }
 
 // Until others have nothing here any longer, but for so long at the most.
@@ -342,7 +353,8 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
   const auto arguments = std::make_shared<NodeArguments>();  // Shared with the callback.
   command->add_flag("--head", arguments->head,
                     "Begin a cluster: it has its control state, and ends with this node");
-  command->add_option("--join", arguments->join, "Join the cluster of the head at HOST:PORT");
+  command->add_option("--join", arguments->join, "Join the cluster of the head at HOST:PORT")
+      ->check(CheckNotEmpty);
   command
       ->add_option("--listen", arguments->listen,
                    "Where others reach this node, HOST:PORT; port 0 for a free one. Default: of "
@@ -353,14 +365,16 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
                    "What people call it, 100 letters at most; no other node may have it")
       ->check(CheckNotEmpty);
   command->add_option("--cpus", arguments->cpus, "CPUs that calls may have; default: all")
-      ->check(CheckAmount);
+      ->check(CheckAmount)
+      ->default_str("");
   command->add_option("--gpus", arguments->gpus, "GPUs that calls may have")->check(CheckAmount);
   command->add_option("--resources", arguments->resources,
                       "What else it has, as \"camera=1 license=2\"");
   command
       ->add_option("--store-bytes", arguments->store_bytes,
                    "Of values in shared memory, a million at least; default: 30% of the memory")
-      ->check(CheckStoreBytes);
+      ->check(CheckStoreBytes)
+      ->default_str("");
   command
       ->add_option(
           "--store", arguments->store,

@@ -82,9 +82,9 @@ struct ActorOptions {
   // its worker dies, an actor becomes again what it was: the last checkpoint, and the calls since
   // once more. What that asks of its methods: docs/runtime.md, "When things die".
   int checkpoint_every = 0;
-  // So many calls, 1 to 1000, are done at once, each on a thread of its process; they begin in
-  // order. The class must be made for that. Above 1 it has no checkpoints, and keeps its CPUs while
-  // its calls wait.
+  // So many calls, 1 to 65535 (though 1024 at the most), are done at once, each on a thread of its
+  // process; they begin in order. The class must be made for that. Above 1 it has no checkpoints,
+  // and keeps its CPUs while its calls wait.
   int concurrency = 1;
 };
 

@@ -106,6 +106,21 @@ SpecPointer TaskSpec::Copy(std::span<const std::byte> bytes) {
   return copy;
 }
 
+SpecPointer TaskSpec::Named(std::string_view name) const {
+  if (!this->name().empty()) name = {};
+  const std::size_t bytes = SpecBuilder::AlignedSize(header_.bytes + name.size());
+  SpecPointer copy = Allocate(bytes);
+  std::byte* const to = const_cast<std::byte*>(copy->base());
+  std::ranges::copy(this->bytes(), to);
+  std::fill(std::ranges::copy(std::as_bytes(std::span(name)), to + header_.bytes).out, to + bytes,
+            std::byte{0});
+  if (name.empty()) return copy;
+  copy->header_.bytes = static_cast<std::uint32_t>(bytes);
+  copy->header_.name_at = header_.bytes;
+  copy->header_.name = static_cast<std::uint32_t>(name.size());
+  return copy;
+}
+
 SpecBuilder::SpecBuilder(const SpecHeader& header, std::uint16_t arguments,
                          std::span<const ObjectId> contained, std::string_view scheduling,
                          std::string_view name, std::size_t value_bytes) {

@@ -93,6 +93,7 @@ class TaskSpec {
   // kinds that it may have; what nodes ask of their own accord no program can.
   static void Validate(std::span<const std::byte> bytes, CallKind last = CallKind::kReserve);
   static SpecPointer Copy(std::span<const std::byte> bytes);  // Validated.
+  SpecPointer Named(std::string_view name) const;  // A copy, that has this name if it had none.
 
   // Valid bytes, aligned to 16, that outlive the view.
   static const TaskSpec& View(std::span<const std::byte> bytes) {

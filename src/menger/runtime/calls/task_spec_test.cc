@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -32,6 +33,18 @@ TEST(TaskSpecTest, WhatWasBuiltIsValid) {
   const SpecPointer copy = TaskSpec::Copy(bytes);
   EXPECT_EQ(copy->name(), "name");
   EXPECT_EQ(copy->scheduling(), "cpu=1");
+}
+
+TEST(TaskSpecTest, OneWithoutANameIsGivenOne) {
+  SpecBuilder builder({.task = kTask}, 1, {}, "cpu=1", "", SpecBuilder::AlignedSize(5));
+  std::ranges::fill(builder.AddValue(5), std::byte{7});
+  const SpecPointer spec = builder.Finish();
+  const SpecPointer named = TaskSpec::Copy(spec->Named("Add")->bytes());
+  EXPECT_EQ(named->name(), "Add");
+  EXPECT_EQ(named->scheduling(), "cpu=1");
+  EXPECT_EQ(named->value(named->arguments()[0]).size(), 5);
+  EXPECT_EQ(named->value(named->arguments()[0])[4], std::byte{7});
+  EXPECT_EQ(named->Named("Other")->name(), "Add");
 }
 
 TEST(TaskSpecTest, AFlagIsZeroOrOne) {

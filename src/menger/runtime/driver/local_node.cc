@@ -116,8 +116,8 @@ LocalNode::LocalNode(const RuntimeOptions& options, std::optional<Place> place)
     const std::lock_guard lock(node_mutex_);
     machine_.StartWorkers();
   }
+  StartAnswering();  // May fail; a thread would have to be ended then.
   caretaker_ = Thread({.name = "node"}, [this] { LookAfter(); });
-  StartAnswering();
 }
 
 void LocalNode::End() {

@@ -8,6 +8,7 @@
 #include "menger/base/error.h"
 #include "menger/base/files.h"
 #include "menger/base/log.h"
+#include "menger/base/temporary_folder.h"
 
 namespace menger {
 namespace {
@@ -308,8 +309,7 @@ void Spiller::Do(Job& job) {
 
 SpillFiles& Spiller::files() {
   if (files_ == nullptr) {
-    const std::string folder =
-        options_.folder.empty() ? std::filesystem::temp_directory_path().string() : options_.folder;
+    const std::string folder = options_.folder.empty() ? FolderOfTemporaryFiles() : options_.folder;
     std::uint64_t bytes_max = options_.bytes_max;
     if (bytes_max == 0) {
       CreateFolders(folder);

@@ -4,9 +4,11 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "menger/base/temporary_folder.h"
 #include "menger/runtime/net/peer_stream_testing.h"
@@ -38,9 +40,12 @@ class Authority {
 
   std::string file() const { return folder_ / (name_ + ".pem"); }
 
-  TlsFiles FilesFor(const std::string& node, const Authority& trusted) const {
+  // A certificate for the next `seconds`; less than 0: it was one until so long ago.
+  TlsFiles FilesFor(const std::string& node, const Authority& trusted,
+                    int seconds = 24 * 3600) const {
     const Key key(EVP_EC_gen("P-256"));
-    const Certificate certificate = Make(key.get(), node, X509_get_subject_name(own_.get()));
+    const Certificate certificate =
+        Make(key.get(), node, X509_get_subject_name(own_.get()), seconds);
     TlsFiles files{.certificate = folder_ / (node + "-certificate.pem"),
                    .key = folder_ / (node + "-key.pem"),
                    .authorities = trusted.file()};
@@ -56,11 +61,12 @@ class Authority {
                                reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
     return made;
   }
-  Certificate Make(EVP_PKEY* key, const std::string& name, const X509_NAME* issuer) const {
+  Certificate Make(EVP_PKEY* key, const std::string& name, const X509_NAME* issuer,
+                   int seconds = 24 * 3600) const {
     Certificate made = MakeNamed(name);
     X509_set_version(made.get(), X509_VERSION_1);
     X509_gmtime_adj(X509_getm_notBefore(made.get()), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(made.get()), 24 * 3600);
+    X509_gmtime_adj(X509_getm_notAfter(made.get()), seconds);
     X509_set_issuer_name(made.get(), issuer);
     X509_set_pubkey(made.get(), key);
     if (X509_sign(made.get(), key_.get(), EVP_sha256()) == 0) throw Internal("cannot sign");
@@ -128,11 +134,36 @@ TEST_F(PeerStreamsTlsTest, ACertificateOfAnotherAuthorityIsRefusedOnEitherSide) 
     const auto here = connector_.WaitFailed(times);
     const auto there = acceptor_.WaitFailed(times);
     ASSERT_TRUE(here && there);
-    EXPECT_EQ(here->code(), ErrorCode::kUnavailable) << here->what();
-    EXPECT_EQ(there->code(), ErrorCode::kUnavailable) << there->what();
+    EXPECT_EQ(here->code(), ErrorCode::kFailedPrecondition) << here->what();
+    EXPECT_EQ(there->code(), ErrorCode::kFailedPrecondition) << there->what();
+    const Error& refused = times == 0 ? *here : *there;  // "b" is the wrong one.
+    const Error& refuses = times == 0 ? *there : *here;
+    EXPECT_THAT(refused.what(), HasSubstr("from no authority that the other end has"));
+    EXPECT_THAT(refuses.what(), HasSubstr("the other end's certificate is refused"));
     ++times;
   }
   EXPECT_EQ(connector_.opened() + acceptor_.opened(), 0U);
+}
+
+TEST_F(PeerStreamsTlsTest, OnesOwnCertificateThatHasExpiredIsNamed) {
+  try {
+    const PeerStreams service(OptionsWith(1, cluster_.FilesFor("late", cluster_, -60)));
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("late-certificate.pem' cannot be used"));
+    EXPECT_THAT(error.what(), HasSubstr("it has expired"));
+  }
+}
+
+TEST_F(PeerStreamsTlsTest, WhoseCertificateHasExpiredIsTold) {
+  PeerStreams listening(OptionsWith(1, cluster_.FilesFor("a", cluster_)));
+  PeerStreams connecting(OptionsWith(2, cluster_.FilesFor("b", cluster_, 4)));
+  std::this_thread::sleep_for(std::chrono::seconds(6));
+  connecting.Connect(listening.Listen(kAnyPort, acceptor_), PeerLane::kControl, connector_);
+  const auto here = connector_.WaitFailed();
+  ASSERT_TRUE(here);
+  EXPECT_EQ(here->code(), ErrorCode::kFailedPrecondition);
+  EXPECT_THAT(here->what(), HasSubstr("this process's certificate (tls.certificate): it has"));
 }
 
 TEST_F(PeerStreamsTlsTest, AWrongTokenIsRefusedInsideOfIt) {
@@ -161,7 +192,7 @@ TEST_F(PeerStreamsTlsTest, OneEndWithoutItIsRefused) {
     EXPECT_THAT(said,
                 HasSubstr(listens_with ? "perhaps because it wants TLS"
                                        : "it speaks TLS, and this node was given no certificate"));
-    EXPECT_THAT(said, HasSubstr("does the other end use TLS"));
+    EXPECT_THAT(said, HasSubstr("the other end does not use TLS"));
     ++times;
   }
 }

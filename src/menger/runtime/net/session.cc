@@ -61,13 +61,7 @@ void Session::Start() {
   Await(options_.greeting_max, &Session::GiveUp);
   parts_.transport->Open(Then([](Session& self, std::error_code error, std::size_t) {
     if (self.phase_ != Phase::kOpening) return;
-    if (error) {
-      self.Fail(
-          Unavailable("TLS came to nothing: {} (does the other end use TLS, with a "
-                      "certificate of the same authority?)",
-                      error.message()));
-      return;
-    }
+    if (error) return self.Fail(self.TlsFailure(error));
     self.Greet();
   }));
 }
@@ -135,7 +129,15 @@ void Session::TakeGreeting(std::error_code error, std::size_t bytes) {
   GoOnGreeting();
 }
 
+Error Session::TlsFailure(std::error_code error) const {
+  const std::string refusal = parts_.transport->Refusal(error);
+  if (!refusal.empty()) return FailedPrecondition("TLS came to nothing: {}", refusal);
+  return Unavailable("TLS came to nothing: {} (does the other end use TLS?)", error.message());
+}
+
 Error Session::GoneEarly(std::error_code error) const {
+  // Certificates of connectors are looked at when these have done with TLS.
+  if (!parts_.transport->Refusal(error).empty()) return TlsFailure(error);
   // A process that has ended, or somebody who looks who listens.
   if (peer_.accepted && !heard_anything_) {
     return Cancelled("the other end left without having said anything");

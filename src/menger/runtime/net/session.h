@@ -71,6 +71,7 @@ class Session final : public PeerStream, public std::enable_shared_from_this<Ses
   void ReadGreeting();
   void TakeGreeting(std::error_code error, std::size_t bytes);
   Error GoneEarly(std::error_code error) const;
+  Error TlsFailure(std::error_code error) const;
   void GiveUp();
   void Fail(const Error& why);
   void Leave(const Error& why);

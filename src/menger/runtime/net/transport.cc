@@ -1,6 +1,9 @@
 #include "menger/runtime/net/transport.h"
 
+#include <fmt/format.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -8,6 +11,7 @@
 #include <asio/buffer.hpp>
 #include <asio/ssl.hpp>
 #include <asio/write.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -85,6 +89,31 @@ class PlainTransport final : public Transport {
   asio::ip::tcp::socket socket_;
 };
 
+// What OpenSSL's reasons mean, those that the other end has told among them (alerts, from 1000 on).
+std::string TlsRefusal(int reason) {
+  switch (reason) {
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+      return "the other end refuses this process's certificate (tls.certificate): it has expired";
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+      return "the other end refuses this process's certificate (tls.certificate): it comes from no "
+             "authority that the other end has (in its tls.authorities)";
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+      return "the other end refuses this process's certificate (tls.certificate): by its clock it "
+             "is not valid yet, or it is not a certificate for this";
+    case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+      return "the other end has no certificate";
+    case SSL_R_WRONG_VERSION_NUMBER:
+    case SSL_R_PACKET_LENGTH_TOO_LONG:
+    case SSL_R_HTTP_REQUEST:
+      return "the other end does not use TLS, which this process was given files for";
+    default:
+      return "";
+  }
+}
+
 class TlsTransport final : public Transport {
  public:
   TlsTransport(asio::ip::tcp::socket socket, asio::ssl::context& context, Handshake::Side side)
@@ -116,6 +145,16 @@ class TlsTransport final : public Transport {
   void Write(const std::vector<std::span<const std::byte>>& pieces, Done done) override {
     WriteTo(stream_, pieces, std::move(done));
   }
+  std::string Refusal(std::error_code error) override {
+    if (error.category() != asio::error::get_ssl_category()) return "";
+    const int reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));
+    if (reason != SSL_R_CERTIFICATE_VERIFY_FAILED) return TlsRefusal(reason);
+    const long found = SSL_get_verify_result(stream_.native_handle());
+    return fmt::format(
+        "the other end's certificate is refused: {} (tls.authorities has those "
+        "whose certificates are taken)",
+        X509_verify_cert_error_string(found));
+  }
   void EndWriting() override {
     std::error_code ignored;
     stream_.next_layer().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
@@ -136,6 +175,15 @@ void CheckLoaded(std::error_code error, const char* what, const std::string& fil
   }
 }
 
+// Or everybody else would refuse it, and say so without a name.
+void CheckTimeOf(const X509& certificate, const std::string& file) {
+  const int begins = X509_cmp_current_time(X509_get0_notBefore(&certificate));
+  const int ends = X509_cmp_current_time(X509_get0_notAfter(&certificate));
+  if (begins < 0 && ends > 0) return;
+  throw InvalidArgument("'{}' cannot be used as tls.certificate: {} by this machine's clock", file,
+                        begins >= 0 ? "it is not valid yet" : "it has expired");
+}
+
 }  // namespace
 
 TlsContext::TlsContext(const TlsFiles& files)
@@ -147,6 +195,7 @@ TlsContext::TlsContext(const TlsFiles& files)
   std::error_code error;
   context_->use_certificate_chain_file(files.certificate, error);
   CheckLoaded(error, "tls.certificate", files.certificate);
+  CheckTimeOf(*SSL_CTX_get0_certificate(context_->native_handle()), files.certificate);
   // Or OpenSSL would ask whoever sits at the terminal.
   SSL_CTX_set_default_passwd_cb(context_->native_handle(),
                                 [](char*, int, int, void*) { return 0; });

@@ -40,6 +40,9 @@ class Transport {
   virtual std::size_t WriteNow(const std::vector<std::span<const std::byte>>& /*pieces*/) {
     return 0;
   }
+  // Why the two ends cannot come together, if it is that which an error of Open or Read says: as
+  // long as their files are what they are. Names whose are at fault. "": it is something else.
+  virtual std::string Refusal(std::error_code /*error*/) { return ""; }
   // The other end reads what was written, and then the end.
   virtual void EndWriting() = 0;
   // What is under way ends with an error.

@@ -304,10 +304,11 @@ bool ForeignObjects::IsForAnother(const SpecHeader& header) const {
   return home != nullptr && home->foreign && !Find(*home)->orphan;
 }
 
-// As its owner is to make it: what is to be his is at home there.
-Payload ForeignObjects::BytesFor(const TaskSpec& spec) {
-  Payload bytes = Payload::Copy(spec.bytes());
-  if (spec.header().kind != CallKind::kMethod) {
+// As its owner is to make it: what is to be his is at home there, and he may not know the function.
+Payload ForeignObjects::BytesFor(const TaskSpec& spec) const {
+  const SpecHeader& header = spec.header();
+  Payload bytes = Payload::Copy(spec.Named(node_.effects.NameOfFunction(header.function))->bytes());
+  if (header.kind != CallKind::kMethod) {
     constexpr ObjectId kNowhere;
     std::memcpy(bytes.fill().data() + offsetof(SpecHeader, home), &kNowhere, sizeof(kNowhere));
   }
@@ -326,9 +327,9 @@ void ForeignObjects::Forward(ProcessIndex process, const Worker* worker, const T
     }
     Object& result = node_.objects.FindOrMake(ResultOf(header.task, i));
     node_.objects.AddReferrer(process, result);
-    Fail(result, FailureKind::kActorUnavailable,
+    Fail(result, peer == nullptr ? FailureKind::kActorUnavailable : FailureKind::kException,
          peer == nullptr ? "the node of the actor that it was to come from was not met yet"
-                         : "streams of another job's actor cannot be read");
+                         : "streams of an actor that is another process's cannot be read");
   }
   if (peer == nullptr || header.stream_ahead > 0) return node_.values.SpreadNews();
   std::vector<Object*> references;

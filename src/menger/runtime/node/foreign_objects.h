@@ -133,7 +133,7 @@ class ForeignObjects {
   void Fail(Object& object, FailureKind kind, const std::string& text);
   void Referred(const PeerMessage& message);
   void ValueCame(Peer& owner, const PeerMessage& message);
-  static Payload BytesFor(const TaskSpec& spec);
+  Payload BytesFor(const TaskSpec& spec) const;
   void MakeResult(const Peer& owner, ProcessIndex process, const Worker* worker,
                   const TaskSpec& spec, std::uint32_t index);
   bool MayBeTold(std::span<Object* const> objects) const;

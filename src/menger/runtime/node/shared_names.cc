@@ -53,7 +53,8 @@ void SharedNames::Claimed(const NameQuestion& question, const NameAnswer& answer
   const std::string why =
       answer.error
           ? fmt::format("its name '{}' could not be had: {}", actor->name, answer.error->what())
-          : fmt::format("an actor named '{}' lives already", actor->name);
+          : fmt::format("an actor named '{}' lives already (or its program was killed seconds ago)",
+                        actor->name);
   const ErrorCode code = answer.error ? answer.error->code() : ErrorCode::kFailedPrecondition;
   node_.actors.Die(*actor,
                    node_.notes.Describe(FailureKind::kException, code, *actor->construction, why));

@@ -275,6 +275,14 @@ TEST(RedisJournalTest, WhatIsNoRecordIsNamed) {
       HasSubstr(R"(field "some\nkey" of 'menger:nodes')"));
 }
 
+TEST(RedisJournalTest, AKeyThatSomebodyElseHasWrittenIsNamed) {
+  const RedisServer server;
+  server.Ask({"SET", "menger:nodes", "of an operator"});
+  EXPECT_THAT(WhyThrown(ErrorCode::kUnavailable,
+                        [&] { const EmbeddedStore store(Kept(server.address())); }),
+              HasSubstr("it is that of menger:nodes"));
+}
+
 TEST(RedisJournalTest, AStoreOfAnotherFormatIsLeftAlone) {
   const RedisServer server;
   server.Ask({"HSET", "menger:about", "format", "7"});

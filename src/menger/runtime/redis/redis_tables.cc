@@ -135,7 +135,20 @@ RedisReply RedisTables::Run(std::string_view script, const std::vector<std::stri
   std::vector<std::string_view> words = {"EVALSHA", hashes_.at(script), count};
   words.insert(words.end(), keys.begin(), keys.end());
   words.insert(words.end(), arguments.begin(), arguments.end());
-  return connection_.Ask(words);
+  return AskFor(keys, words);
+}
+
+RedisReply RedisTables::AskFor(const std::vector<std::string>& keys,
+                               const std::vector<std::string_view>& words) {
+  try {
+    return connection_.Ask(words);
+  } catch (const Error& error) {
+    if (std::string_view(error.what()).find("WRONGTYPE") == std::string_view::npos) throw;
+    throw Unavailable(
+        "{}; it is that of {}: somebody else writes there; name another database, or delete the "
+        "key",
+        error.what(), keys.size() == 1 ? keys[0] : fmt::format("one of {}", fmt::join(keys, ", ")));
+  }
 }
 
 // ---- Whose they are.
@@ -176,7 +189,8 @@ void RedisTables::Visit(const StoreJournal::Visitor& visit) {
     const std::string_view name = kTables[static_cast<std::size_t>(table)];
     std::string cursor = "0";
     do {
-      const RedisReply reply = connection_.Ask({"HSCAN", name, cursor, "COUNT", kScanCount});
+      const RedisReply reply =
+          AskFor({std::string(name)}, {"HSCAN", name, cursor, "COUNT", kScanCount});
       cursor = reply.list.at(0).text;
       const std::vector<RedisReply>& fields = reply.list.at(1).list;
       for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {

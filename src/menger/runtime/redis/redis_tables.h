@@ -83,6 +83,8 @@ class RedisTables {
  private:
   RedisReply Run(std::string_view script, const std::vector<std::string>& keys,
                  const std::vector<std::string_view>& arguments);
+  RedisReply AskFor(const std::vector<std::string>& keys,
+                    const std::vector<std::string_view>& words);
   void AwaitReplica();
 
   RedisConnection connection_;

@@ -33,6 +33,7 @@ Resources Resources::Parse(std::string_view text) {
     const std::size_t end = std::min(text.find(' '), text.size());
     const std::string_view item = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
+    if (item.empty()) continue;  // One space more.
     const std::size_t equal = item.find('=');
     double amount = 0;
     const char* const last = item.data() + item.size();

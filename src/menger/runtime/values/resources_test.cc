@@ -27,6 +27,7 @@ TEST(ResourcesTest, TextsAreRead) {
   EXPECT_EQ(read.Get("cpu"), 2);
   EXPECT_EQ(read.Get("tpu"), .5);
   EXPECT_EQ(Resources::Parse(""), Resources());
+  EXPECT_EQ(Resources::Parse(" cpu=2  tpu=0.5 "), read);
 }
 
 TEST(ResourcesTest, WhatIsWrongIsNamed) {

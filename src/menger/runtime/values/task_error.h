@@ -13,7 +13,7 @@ enum class FailureKind : std::uint8_t {
   kException,         // The function threw; running it again would do the same.
   kWorkerDied,        // Its worker died under it more often than its retries allow.
   kNodeDied,          // The machine that ran it is gone.
-  kActorDied,         // The actor is dead, or never came to life.
+  kActorDied,         // The actor is dead.
   kActorUnavailable,  // The actor's worker died under the call; the actor is made again.
   kObjectLost,        // The value was lost, and what made it is no longer known.
   kDeadline,          // It ran longer than its time limit.

@@ -21,6 +21,7 @@
 
 #include "menger/base/error.h"
 #include "menger/base/log.h"
+#include "menger/base/temporary_folder.h"
 
 namespace menger {
 namespace {
@@ -39,8 +40,7 @@ constexpr std::size_t kPieceBytesMax = std::size_t{1} << 20;
 std::string FolderOfJobs() {
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && *runtime == '/') return fmt::format("{}/menger", runtime);
-  const std::filesystem::path temporary = std::filesystem::temp_directory_path();
-  return (temporary / fmt::format("menger-{}", getuid())).string();
+  return fmt::format("{}/menger-{}", FolderOfTemporaryFiles(), getuid());
 }
 
 // False if there is none.
