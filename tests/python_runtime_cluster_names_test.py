@@ -33,6 +33,11 @@ class Counter:
     def twice(self):
         return ray.get(double.remote(self.count))
 
+    def up_to(self, count):
+        for each in range(count):
+            yield [each, ray.put(each)] if each % 2 else each
+        raise ValueError("there is no more")
+
     def die(self):
         os._exit(1)
 
@@ -197,6 +202,36 @@ class DetachedTest(unittest.TestCase):
         await_no_actor("stays")
         with self.assertRaises(ray.exceptions.RayActorError):
             get(stays.add.remote(1))
+
+    def test_streams_of_a_detached_actor_are_read_by_all(self):
+        read = """
+            def read(stream):
+                items, why = [], None
+                try:
+                    for item in stream:
+                        item = ray.get(item)
+                        items.append(ray.get(item[1]) if isinstance(item, list) else item)
+                except ValueError as error:
+                    why = "no more" in str(error)
+                return why, items == list(range(200))
+
+            def stream(actor):
+                return actor.up_to.options(num_returns="streaming").remote(200)
+
+            @ray.remote
+            def read_there(actor):
+                return read(stream(actor))
+
+            actor = ray.get_actor("streams") if known else Counter.options(name="streams", lifetime="detached").remote()
+            print(read(stream(actor)), ray.get([read_there.remote(actor) for _ in range(2)]))
+            dropped = actor.up_to.options(num_returns="streaming").remote(200)
+            del dropped
+            print(ray.get(actor.add.remote(1)))
+        """
+        every = "(True, True) [(True, True), (True, True)]"
+        self.assertEqual(run(textwrap.dedent(read).replace("known", "False")), [every, "1"])
+        self.assertEqual(run(textwrap.dedent(read).replace("known", "True")), [every, "2"])
+        ray.kill(ray.get_actor("streams"))
 
     def test_a_program_may_end_as_soon_as_it_has_asked_for_the_actor(self):
         run("Counter.options(name='late', lifetime='detached').remote()")

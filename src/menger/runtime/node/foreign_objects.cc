@@ -1,14 +1,13 @@
 #include "menger/runtime/node/foreign_objects.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "menger/runtime/node/node_parts.h"
 
-// What a node knows of objects that others own. What an owner does is in foreign_objects_owner.cc.
+// What a node knows of objects that others own. What an owner does is in foreign_objects_owner.cc,
+// calls of others' actors are in foreign_calls.cc.
 namespace menger {
 
 ForeignObjects::Record* ForeignObjects::Find(const Object& object) {
@@ -213,6 +212,7 @@ void ForeignObjects::Fetch(Object& object) {
 }
 
 void ForeignObjects::ValueCame(Peer& owner, const PeerMessage& message) {
+  if (HoldEnd(owner, message)) return;
   Object* const object = node_.objects.Find(message.object);
   Record* const record = object != nullptr ? Find(*object) : nullptr;
   const bool wanted = record != nullptr && record->owner == owner.index;
@@ -242,6 +242,7 @@ void ForeignObjects::ValueCame(Peer& owner, const PeerMessage& message) {
   }
   for (Object* const one : inner) node_.objects.Release(*one);
   node_.values.SpreadNews();
+  TellEnds(owner);
 }
 
 // Whoever asks for it again has it asked for anew.
@@ -295,113 +296,6 @@ void ForeignObjects::Freed(Object& object) {
   Tell(record, {.kind = PeerMessage::Kind::kGone, .kept = copy, .object = object.id});
 }
 
-// ---- Calls of others' actors.
-
-bool ForeignObjects::IsForAnother(const SpecHeader& header) const {
-  const bool may_be = header.kind == CallKind::kMethod || header.detached;
-  if (!may_be || records_.empty()) return false;
-  const Object* const home = node_.objects.Find(header.home);
-  return home != nullptr && home->foreign && !Find(*home)->orphan;
-}
-
-// As its owner is to make it: what is to be his is at home there, and he may not know the function.
-Payload ForeignObjects::BytesFor(const TaskSpec& spec) const {
-  const SpecHeader& header = spec.header();
-  Payload bytes = Payload::Copy(spec.Named(node_.effects.NameOfFunction(header.function))->bytes());
-  if (header.kind != CallKind::kMethod) {
-    constexpr ObjectId kNowhere;
-    std::memcpy(bytes.fill().data() + offsetof(SpecHeader, home), &kNowhere, sizeof(kNowhere));
-  }
-  return bytes;
-}
-
-void ForeignObjects::Forward(ProcessIndex process, const Worker* worker, const TaskSpec& spec) {
-  const SpecHeader& header = spec.header();
-  const Object& home = *node_.objects.Find(header.home);
-  const PeerIndex owner = Find(home)->owner;
-  const Peer* const peer = node_.peers.Find(owner);
-  for (std::uint32_t i = 0; i < header.results; ++i) {
-    if (peer != nullptr && header.stream_ahead == 0) {
-      MakeResult(*peer, process, worker, spec, i);
-      continue;
-    }
-    Object& result = node_.objects.FindOrMake(ResultOf(header.task, i));
-    node_.objects.AddReferrer(process, result);
-    Fail(result, peer == nullptr ? FailureKind::kActorUnavailable : FailureKind::kException,
-         peer == nullptr ? "the node of the actor that it was to come from was not met yet"
-                         : "streams of an actor that is another process's cannot be read");
-  }
-  if (peer == nullptr || header.stream_ahead > 0) return node_.values.SpreadNews();
-  std::vector<Object*> references;
-  for (const SpecArgument& argument : spec.arguments()) {
-    if (argument.object.valid()) {
-      references.push_back(&node_.objects.FindOrMake(argument.object));
-    }
-  }
-  for (const ObjectId id : spec.contained()) {
-    references.push_back(&node_.objects.FindOrMake(id));
-  }
-  for (Object* const object : references) node_.objects.Hold(*object);
-  calls_[owner].push_back({header.task, BytesFor(spec), std::move(references)});
-  MakeCalls(owner);
-}
-
-bool ForeignObjects::MayBeTold(std::span<Object* const> objects) const {
-  return std::ranges::all_of(objects,
-                             [this](const Object* object) { return IsRegistered(*object); });
-}
-
-// In the order in which they were made here.
-void ForeignObjects::MakeCalls(PeerIndex owner) {
-  for (;;) {
-    const auto found = calls_.find(owner);
-    if (found == calls_.end() || !MayBeTold(found->second.front().references)) return;
-    const Call call = std::move(found->second.front());
-    found->second.pop_front();
-    if (found->second.empty()) calls_.erase(found);
-    MakeCall(owner, call);
-  }
-}
-
-void ForeignObjects::MakeCall(PeerIndex owner, const Call& call) {
-  const bool strange = std::ranges::any_of(call.references, [&](const Object* object) {
-    return object->foreign && Find(*object)->owner != owner;
-  });
-  node_.peers.Tell(owner, {.kind = PeerMessage::Kind::kCall,
-                           .clean = strange,
-                           .references = NamesFor(*node_.peers.Find(owner), call.references),
-                           .call = call.bytes});
-  made_.emplace(ForeignCall(owner, call.task), call.references);
-  if (!strange) LetGo({owner, call.task});
-}
-
-// What the call gives is the other node's, which tells it when it is ready.
-void ForeignObjects::MakeResult(const Peer& owner, ProcessIndex process, const Worker* worker,
-                                const TaskSpec& spec, std::uint32_t index) {
-  const ObjectId id = ResultOf(spec.task(), index);
-  Object& result = node_.objects.FindOrMake(id);
-  node_.objects.AddReferrer(process, result);
-  if (!result.foreign) MakeForeign(result, {id, owner.node, owner.epoch});
-  Record& record = *Find(result);
-  ++record.owed;
-  ++record.asked;  // The call brings it.
-  node_.objects.Hold(result);
-  record.wanted = true;
-  Task* const caller = worker != nullptr ? FindCaller(*worker, spec.header().parent) : nullptr;
-  if (caller == nullptr || !RunsAlike(*caller)) return;
-  const FunctionTimes& times =
-      node_.scheduler.TimesOf(spec.header().function, spec.header().callee, spec.name());
-  HoldForFurtherRuns(*caller, result, CalleeOf(spec), times.name_number, node_.objects);
-}
-
-void ForeignObjects::LetGo(const ForeignCall& call) {
-  const auto found = made_.find(call);
-  if (found == made_.end()) return;
-  const std::vector<Object*> references = std::move(found->second);
-  made_.erase(found);
-  for (Object* const object : references) node_.objects.Release(*object);
-}
-
 // ---- Lives of nodes.
 
 bool ForeignObjects::IsOver(const Life& life) const {
@@ -451,6 +345,7 @@ void ForeignObjects::LifeIsOver(NodeId node, std::uint64_t epoch) {
 }
 
 void ForeignObjects::PeerDied(const Peer& dead) {
+  DropStreamsOf(dead.index);
   LifeIsOver(dead.node, dead.epoch);
   std::erase_if(unanswered_, [&](const auto& call) { return call.first.first == dead.index; });
   std::vector<ForeignCall> calls;

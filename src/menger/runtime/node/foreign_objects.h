@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -66,6 +67,11 @@ class ForeignObjects {
   void LetRest(Object& object);    // or only calls that are kept, if they have to be run again.
   void WakeUp(Object& object);     // One of these is.
 
+  // ---- Streams of others' actors: foreign_streams.cc.
+  void TellItem(PeerIndex reader, TaskId call, std::uint64_t index, Object& item);
+  void Take(ProcessIndex reader, TaskId call, std::uint64_t count);  // As of Streams.
+  void CloseStreamsOf(ProcessIndex reader);
+
   // ---- Of values that this node brings for its own use.
   // Takes what was pulled; false if it is not wanted any longer.
   bool Arrived(Peer& owner, std::uint64_t pull, const ObjectValue& value);
@@ -117,6 +123,19 @@ class ForeignObjects {
     std::vector<Object*> references;
   };
 
+  // A stream of another's actor, which a process of this node reads.
+  struct Read {
+    TaskId call;
+    PeerIndex owner = 0;
+    ProcessIndex reader = kDriver;
+    std::uint32_t ahead = 0;
+    std::uint64_t came = 0;          // Items; those that
+    std::uint64_t taken = 0;         // were not taken are held.
+    std::uint64_t told = 0;          // Of `taken`: what the owner knows.
+    std::uint64_t closed = 0;        // By this word (kStreamDropped), which the owner is to hear.
+    std::optional<PeerMessage> end;  // Came before the value of an item.
+  };
+
   Record* Find(const Object& object);
   const Record* Find(const Object& object) const;
   void Tell(const Record& record, const PeerMessage& message);
@@ -141,6 +160,17 @@ class ForeignObjects {
   void MakeCall(PeerIndex owner, const Call& call);
   void LetGo(const ForeignCall& call);
 
+  void OpenStream(PeerIndex owner, ProcessIndex reader, const SpecHeader& header);
+  void ItemCame(const Peer& owner, const PeerMessage& message);
+  void ReleaseItems(Read& read, std::uint64_t end);
+  void TellTaken(const Read& read, std::uint64_t count);
+  void CloseStream(Read& read, std::uint64_t count);
+  void EndStream(TaskId call);
+  void DropStreamsOf(PeerIndex owner);
+  bool HoldEnd(const Peer& owner, const PeerMessage& message);
+  bool AwaitsItems(const Read& read) const;
+  void TellEnds(Peer& owner);
+
   // ---- The owner.
   std::vector<ForeignName> NamesFor(const Peer& peer, std::span<Object* const> objects);
   void AddHolder(Peer& peer, const PeerMessage& message);
@@ -161,6 +191,8 @@ class ForeignObjects {
   std::map<PeerIndex, std::deque<Call>> calls_;  // To be made, in order.
   // Calls that were made of others' actors: what they refer to is held until those know.
   std::map<ForeignCall, std::vector<Object*>> made_;
+  std::unordered_map<ObjectId, Read, IdHash> reads_;  // By their ends.
+  std::size_t ends_held_ = 0;
   std::map<ForeignCall, std::uint32_t> unanswered_;  // Of others: registrations that are missing.
   std::map<PeerIndex, Objects> rest_;                // What others' kept calls would need again.
 };

@@ -16,6 +16,10 @@ void ForeignObjects::Receive(Peer& peer, const PeerMessage& message) {
       return ValueCame(peer, message);
     case PeerMessage::Kind::kCall:
       return CallCame(peer, message);
+    case PeerMessage::Kind::kItem:
+      return ItemCame(peer, message);
+    case PeerMessage::Kind::kTake:
+      return node_.streams.Take(peer.process, TaskId{message.object}, message.bytes);
     case PeerMessage::Kind::kCalled:
       return LetGo({peer.index, TaskId{message.object}});
     case PeerMessage::Kind::kRefer:

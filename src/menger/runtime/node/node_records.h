@@ -193,7 +193,8 @@ struct Task {
 // The items of a call that its reader has not taken yet: [taken, yielded), each held.
 struct Stream {
   ProcessIndex reader = kDriver;
-  std::uint32_t ahead = 0;  // So many there may be.
+  PeerIndex reader_node = 0;  // Of one elsewhere: it has what was told and not taken.
+  std::uint32_t ahead = 0;    // So many there may be.
   std::uint64_t yielded = 0;
   std::uint64_t taken = 0;
   std::uint64_t told = 0;  // Of `taken`: what the writer can know.

@@ -62,6 +62,8 @@ struct PeerMessage {
     kGone,      // has it there no longer, as `kept`;
     kCall,      // makes a call of an actor of the receiver, which refers to `references`,
     kCalled,    // or has become a referrer of all of these;
+    kItem,      // has yielded item `kept` of the receiver's call `object` of an actor of its own,
+    kTake,      // or has taken `bytes` of those of the sender's, or wants no more (kStreamDropped);
     kCancel,    // would have the receiver's `object` cancelled; `clean`: by force, `count` 1: an
                 // actor may be made again.
     // Nodes that will leave (drains.h). The sender

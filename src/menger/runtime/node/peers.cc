@@ -258,6 +258,7 @@ void Peers::Died(Peer& peer, const TaskFailure& cause) {
   }
   for (const auto& [loan, worker] : dead->borrowed) node_.workers.Died(*worker, cause);
   node_.scheduler.reading_rooms().Close(dead->index);
+  node_.streams.CloseOf(dead->process);
   node_.objects.DropProcess(dead->process);
   node_.groups.PeerDied(*dead, cause);
   node_.drains.PeerDied(dead->index);

@@ -13,6 +13,8 @@ void Streams::Open(ProcessIndex reader, const Task& task) {
   const SpecHeader& header = task.header();
   Stream& stream = streams_[header.task];
   stream.reader = reader;
+  const Peer* const peer = std::as_const(node_.peers).OfProcess(reader);
+  if (peer != nullptr) stream.reader_node = peer->index;
   stream.ahead = header.stream_ahead;
   stream.gate = &node_.objects.FindOrMake(StreamGate(header.task));
   node_.objects.Hold(*stream.gate);
@@ -61,13 +63,17 @@ void Streams::Yield(Worker& worker, LeaseNumber lease, std::uint64_t index, Task
   node_.objects.Hold(object);
   ++stream.yielded;
   node_.values.Fill(object, std::move(item.value), item.contained);
+  if (stream.reader_node != 0) {
+    node_.foreign.TellItem(stream.reader_node, task->header().task, index, object);
+  }
   if (stream.yielded - stream.told >= stream.ahead) MoveGate(stream);
   node_.values.SpreadNews();
 }
 
 void Streams::Take(ProcessIndex reader, TaskId call, std::uint64_t count) {
   const auto found = streams_.find(call);
-  if (found == streams_.end() || found->second.reader != reader) return;
+  if (found == streams_.end()) return node_.foreign.Take(reader, call, count);
+  if (found->second.reader != reader) return;
   if (count >= kStreamLeft) {
     Close(call, /*ends=*/count == kStreamDropped);
     return node_.values.SpreadNews();
@@ -116,10 +122,11 @@ void Streams::CloseOf(ProcessIndex reader) {
   for (const TaskId& call : calls) Close(call, /*ends=*/true);
 }
 
-bool Streams::AwaitsDriver() const {
+bool Streams::AwaitsReader() const {
   return std::any_of(streams_.begin(), streams_.end(), [](const auto& entry) {
     const Stream& stream = entry.second;
-    return stream.reader == kDriver && stream.gate->state == Object::State::kPending;
+    const bool elsewhere = stream.reader == kDriver || stream.reader_node != 0;
+    return elsewhere && stream.gate->state == Object::State::kPending;
   });
 }
 

@@ -18,8 +18,8 @@ class Streams {
   void Take(ProcessIndex reader, TaskId call, std::uint64_t count);
   // The reader is gone.
   void CloseOf(ProcessIndex reader);
-  // Some writer waits only until the driver has read more.
-  bool AwaitsDriver() const;
+  // Some writer waits only until the driver has read more, or another node.
+  bool AwaitsReader() const;
 
  private:
   void MoveGate(Stream& stream);

@@ -80,7 +80,7 @@ std::string Waits::WaitersOf(const Task& task) const {
 
 void Waits::FailStranded() {
   Task* const task = node_.scheduler.Stranded();
-  if (task == nullptr || node_.workers.IsBusy(kDriver) || node_.streams.AwaitsDriver()) return;
+  if (task == nullptr || node_.workers.IsBusy(kDriver) || node_.streams.AwaitsReader()) return;
   node_.calls.End(*task,
                   node_.notes.Describe(FailureKind::kException, ErrorCode::kUnavailable, *task,
                                        fmt::format("all {} workers wait, and there may be no more "

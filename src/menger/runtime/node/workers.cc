@@ -159,6 +159,7 @@ void Workers::ForgetGone() {
   if (retired_.empty()) return;
   for (const WorkerIndex index : std::exchange(retired_, {})) {
     node_.streams.CloseOf(index);
+    node_.foreign.CloseStreamsOf(index);
     node_.objects.DropProcess(index);
     all_.erase(index);
   }
