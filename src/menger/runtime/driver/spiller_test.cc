@@ -24,9 +24,9 @@ constexpr std::uint64_t kKiB = 1024;
 constexpr std::chrono::seconds kPatience{60};
 
 // A node without workers: values come and go by hand.
-class World : public NodeEffects {
+class SpillingWorld : public NodeEffects {
  public:
-  explicit World(std::uint64_t store_bytes)
+  explicit SpillingWorld(std::uint64_t store_bytes)
       : store(store_bytes),
         machine({.workers = 0}, *this),
         spiller({.folder = testing::TempDir(),
@@ -94,7 +94,7 @@ std::vector<Kind> Kinds(const std::vector<Object*>& objects) {
 }
 
 TEST(SpillerTest, WhatWasNotReadForLongestGoesFirst) {
-  World world(4096 * kKiB);
+  SpillingWorld world(4096 * kKiB);
   std::vector<Object*> objects;
   for (std::uint64_t i = 0; i < 4; ++i) objects.push_back(&world.Put(i, 1000 * kKiB));
   world.Read(*objects[0]);
@@ -109,7 +109,7 @@ TEST(SpillerTest, WhatWasNotReadForLongestGoesFirst) {
 }
 
 TEST(SpillerTest, AWatchedValueComesBackAndIsNotWrittenTwice) {
-  World world(4096 * kKiB);
+  SpillingWorld world(4096 * kKiB);
   Object& object = world.Put(7, 1000 * kKiB);
   ASSERT_FALSE(world.MakeRoom(4000 * kKiB));
   ASSERT_EQ(object.value.kind, Kind::kSpilled);
@@ -128,7 +128,7 @@ TEST(SpillerTest, AWatchedValueComesBackAndIsNotWrittenTwice) {
 }
 
 TEST(SpillerTest, WhatIsReadMeanwhileStays) {
-  World world(4096 * kKiB);
+  SpillingWorld world(4096 * kKiB);
   Object& object = world.Put(7, 1000 * kKiB);
   bool answered = false;
   world.spiller.Request(kDriver, 0, 4000 * kKiB,
@@ -141,7 +141,7 @@ TEST(SpillerTest, WhatIsReadMeanwhileStays) {
 }
 
 TEST(SpillerTest, WhatMayComeFreeIsWaitedFor) {
-  World world(4096 * kKiB);
+  SpillingWorld world(4096 * kKiB);
   Object& object = world.Put(7, 1000 * kKiB);
   world.machine.objects().Pin(kDriver, object);
   world.comes_free = true;
@@ -160,7 +160,7 @@ TEST(SpillerTest, WhatMayComeFreeIsWaitedFor) {
 }
 
 TEST(SpillerTest, WhatIsNotNeededAnyLongerTakesNoRoomAnywhere) {
-  World world(4096 * kKiB);
+  SpillingWorld world(4096 * kKiB);
   Object& object = world.Put(7, 1000 * kKiB);
   ASSERT_FALSE(world.MakeRoom(4000 * kKiB));
   world.machine.objects().DropReferrer(kDriver, object);
@@ -169,7 +169,7 @@ TEST(SpillerTest, WhatIsNotNeededAnyLongerTakesNoRoomAnywhere) {
 }
 
 TEST(SpillerTest, MoreThanTheStoreHasIsRefusedAtOnce) {
-  World world(4096 * kKiB);
+  SpillingWorld world(4096 * kKiB);
   Object& object = world.Put(7, 1000 * kKiB);
   const std::optional<TaskFailure> failure = world.MakeRoom(5000 * kKiB);
   ASSERT_TRUE(failure);
