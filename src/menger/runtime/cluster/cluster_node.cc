@@ -10,6 +10,7 @@
 #include "menger/runtime/cluster/describe_program.h"
 #include "menger/runtime/cluster/ended_lives.h"
 #include "menger/runtime/cluster/guest_programs.h"
+#include "menger/runtime/cluster/join_watch.h"
 #include "menger/runtime/cluster/keeper.h"
 #include "menger/runtime/cluster/lane_switch.h"
 #include "menger/runtime/cluster/member_loop.h"
@@ -192,21 +193,13 @@ std::unique_ptr<ProgramServer> ClusterNode::State::MakeProgramServer() const {
 }
 
 void ClusterNode::State::Join() {
-  const auto failure = [this] {
-    const std::optional<Error> why = remote_store_ ? remote_store_->last_failure() : std::nullopt;
-    if (why && (why->code() == ErrorCode::kFailedPrecondition ||
-                why->code() == ErrorCode::kInvalidArgument)) {
-      throw WithContext(*why, fmt::format("the cluster at {}", options_.access.address));
-    }
-  };
+  JoinWatch watch(remote_store_.get(), options_.access.address);
   try {
-    record_ = loop_->AwaitMember(is_head(), failure,
-                                 Deadline::After(Seconds(options_.runtime.join_seconds)));
+    record_ = loop_->AwaitMember(
+        is_head(), [&watch] { watch.Look(); },
+        Deadline::After(Seconds(options_.runtime.join_seconds)));
   } catch (const Error& error) {
-    const std::optional<Error> why = remote_store_ ? remote_store_->last_failure() : std::nullopt;
-    if (error.code() != ErrorCode::kDeadlineExceeded || !why) throw;
-    throw Unavailable("the cluster at {} cannot be reached: {}", options_.access.address,
-                      why->what());
+    throw watch.WhyNot(error);
   }
   streams_->SetEpoch(record_.epoch);
   CheckJob();
