@@ -14,10 +14,11 @@ int64_t MonotonicNanoseconds() {
 double MonotonicSeconds() { return static_cast<double>(MonotonicNanoseconds()) * 1e-9; }
 
 Deadline Deadline::After(std::chrono::nanoseconds duration) {
-  const int64_t now = MonotonicNanoseconds();
-  const int64_t wait = std::max<int64_t>(duration.count(), 0);
-  const int64_t last = std::numeric_limits<int64_t>::max();
-  return {wait > last - now ? last : now + wait, nullptr};
+  constexpr std::chrono::hours kForEver(24 * 365);
+  // Whoever adds what remains to the time may do so somewhat later.
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 2;
+  if (duration >= kForEver) return {kNever, nullptr};
+  return {MonotonicNanoseconds() + std::max<int64_t>(duration.count(), 0), nullptr};
 }
 
 std::chrono::nanoseconds Deadline::remaining() const {

@@ -15,8 +15,8 @@ double MonotonicSeconds();
 // A point in time by which a wait must end. A value: cheap to copy, safe to share.
 class Deadline {
  public:
-  // Durations too long for the clock mean its last moment (in about 292 years); negative ones mean
-  // now.
+  // Durations of a year and more mean for ever, for which nobody looks at the clock; negative ones
+  // mean now.
   static Deadline After(std::chrono::nanoseconds duration);
 
   // The same, but past as soon as the flag is set: by whoever knows that nobody wants any longer
