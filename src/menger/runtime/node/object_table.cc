@@ -197,7 +197,8 @@ void ObjectTable::Settle(Object& object) {
     unsettled_.pop_back();
     next.unsettled = false;
     if (next.referrers != 0 || next.holds != 0) continue;
-    if (next.state == Object::State::kReady) {
+    const bool had_value = next.state == Object::State::kReady;
+    if (had_value) {
       states_->Enter(next.state, Object::State::kFreed);
       ++next.lineage;  // So that it outlives what it drops.
       listener_->OnUnneeded(next);
@@ -208,7 +209,7 @@ void ObjectTable::Settle(Object& object) {
       if (next.foreign) listener_->OnForeignUnneeded(next);
       continue;
     }
-    DropValue(next);  // What a lost value referred to.
+    if (!had_value) DropValue(next);  // What a lost one referred to.
     if (next.foreign) listener_->OnForeignForgotten(next);
     Task* const producer = next.producer;
     by_id_.Erase(&next);
