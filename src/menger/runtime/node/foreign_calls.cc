@@ -19,7 +19,9 @@ bool ForeignObjects::IsForAnother(const SpecHeader& header) const {
 // As its owner is to make it: what is to be his is at home there, and he may not know the function.
 Payload ForeignObjects::BytesFor(const TaskSpec& spec) const {
   const SpecHeader& header = spec.header();
-  Payload bytes = Payload::Copy(spec.Named(node_.effects.NameOfFunction(header.function))->bytes());
+  SpecPointer named;
+  if (spec.name().empty()) named = spec.Named(node_.effects.NameOfFunction(header.function));
+  Payload bytes = Payload::Copy((named != nullptr ? *named : spec).bytes());
   if (header.kind != CallKind::kMethod) {
     constexpr ObjectId kNowhere;
     std::memcpy(bytes.fill().data() + offsetof(SpecHeader, home), &kNowhere, sizeof(kNowhere));
