@@ -129,6 +129,20 @@ ray.shutdown()
         self.assertRegex(done.stderr, r"(?m)^\(speak pid=\d+\) careful$")
         self.assertLess(len(done.stderr.splitlines()), 10, done.stderr[:1000])
 
+    def test_a_folder_for_temporary_files_that_is_none_is_named(self):
+        done = self.run_program(
+            """
+import os
+os.environ.pop("XDG_RUNTIME_DIR", None)
+os.environ["TMPDIR"] = "/does/not/exist"
+try:
+    ray.init(num_cpus=1)
+except Exception as error:
+    print(error)
+"""
+        )
+        self.assertIn("'/does/not/exist' (TMPDIR), is none", done.stdout + done.stderr)
+
     def test_a_stream_that_does_not_know_a_letter_shows_the_others(self):
         done = self.run_program(
             """
