@@ -149,14 +149,18 @@ TEST_P(MessageChannelTest, NothingHasNullBytesAndAnEmptyMessageHasNot) {
 TEST_P(MessageChannelTest, WhoDoesNotReadMakesTheOtherEndWaitUntilItsDeadline) {
   const std::size_t bytes = one().entry_bytes_max();
   std::size_t under_way = 0;
-  for (;;) {
+  // A socket may take more after it took none for a while: it is full where nothing drains either.
+  bool full = false;
+  while (!full) {
     const std::span<std::byte> room = one().Reserve(bytes, Deadline::After(milliseconds(20)));
-    if (room.data() == nullptr) break;
+    if (room.data() == nullptr) {
+      full = !GetParam() || !one().Drain(Deadline::After(milliseconds(20)));
+      continue;
+    }
     std::memset(room.data(), 1, room.size());
     under_way += bytes;
     ASSERT_LT(under_way, std::size_t{1} << 26);  // What the system keeps for sockets is less.
   }
-  EXPECT_FALSE(one().Drain(Deadline::After(milliseconds(1))) && GetParam());
   // It goes on where it was.
   std::thread reading([&] {
     for (std::size_t come = 0; come < under_way + bytes; come += bytes) {
