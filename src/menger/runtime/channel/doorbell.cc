@@ -9,13 +9,14 @@ std::uint32_t SleepersOf(std::uint32_t role) { return 1U << role; }
 
 }  // namespace
 
-bool Doorbell::Wait(DoorbellRole role, std::uint32_t seen, const Deadline& deadline) {
+bool Doorbell::Wait(DoorbellRole role, std::uint32_t seen, const Deadline& deadline,
+                    SpinKind spin) {
   const auto index = static_cast<std::uint32_t>(role);
   if (Heard(index, seen)) return true;
   if (deadline.expired()) return false;
   const auto sleep = [&] { return Sleep(index, seen, deadline); };
   if (listener() != index) return sleep();
-  return spins_[index].Wait([&] { return Heard(index, seen); }, sleep);
+  return spins_[index].Wait([&] { return Heard(index, seen); }, sleep, spin);
 }
 
 bool Doorbell::Sleep(std::uint32_t role, std::uint32_t seen, const Deadline& deadline) {

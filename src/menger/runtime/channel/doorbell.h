@@ -62,10 +62,11 @@ class alignas(64) Doorbell {
     return value();
   }
 
-  // Waits until the role listens and the bell has been rung since its value was `seen`: a brief
-  // spin (see AdaptiveSpin), then sleep. Who does not listen sleeps at once. Returns false when the
-  // deadline has passed. One thread a role at a time.
-  bool Wait(DoorbellRole role, std::uint32_t seen, const Deadline& deadline);
+  // Waits until the role listens and the bell has been rung since its value was `seen`: a spin (see
+  // AdaptiveSpin), then sleep. Who does not listen sleeps at once. Returns false when the deadline
+  // has passed. One thread a role at a time.
+  bool Wait(DoorbellRole role, std::uint32_t seen, const Deadline& deadline,
+            SpinKind spin = SpinKind::kBrief);
 
  private:
   static constexpr std::uint32_t kRoles = 2;

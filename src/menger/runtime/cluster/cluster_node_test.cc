@@ -324,6 +324,17 @@ TEST_F(ClusterTest, WrongTokensAndAddressesAreNamed) {
   }
 }
 
+TEST_F(ClusterTest, WhoWaitsForAClusterIsToldOnceWhyItIsNotReached) {
+  ClusterNodeOptions options = NodeOptions("127.0.0.1:1", 1);
+  options.runtime.join_seconds = 4;
+  testing::internal::CaptureStderr();
+  EXPECT_THROW(const ClusterNode node(options), Error);
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string line = "the cluster at 127.0.0.1:1 is not reached yet: ";
+  EXPECT_THAT(log, testing::HasSubstr(line));
+  EXPECT_EQ(log.find(line), log.rfind(line)) << log;
+}
+
 TEST_F(ClusterTest, NamesThatCannotBeHadAreNamedWithTheReason) {
   ClusterNodeOptions options = NodeOptions(head_->address(), 1);
   options.runtime.join_seconds = 0.5;

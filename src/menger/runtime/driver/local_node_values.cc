@@ -327,12 +327,15 @@ void LocalNode::AwaitWorkers(Waiter& waiter, const Deadline& deadline) {
   const std::unique_lock getting(getting_, std::try_to_lock);
   if (!getting.owns_lock()) return AwaitSignal(waiter, deadline);
   const Deadline slice = Deadline::After(std::min(deadline.remaining(), kSlice));
+  // An answer from another node takes as long as four wakes: the last one can be spared.
+  const bool far = place_ && place_->role == Place::Role::kDriver;
+  const SpinKind spin = far ? SpinKind::kYielding : SpinKind::kBrief;
   waiter.listens = true;
   std::uint32_t seen = bell().Listen(DoorbellRole::kGetter);
   for (;;) {
     Work();
     if (waiter.missing == 0 || slice.expired()) break;
-    bell().Wait(DoorbellRole::kGetter, seen, slice);
+    bell().Wait(DoorbellRole::kGetter, seen, slice, spin);
     seen = bell().value();
   }
   bell().Listen(DoorbellRole::kNode);
