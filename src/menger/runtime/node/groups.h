@@ -85,6 +85,7 @@ class Groups {
   void ReleaseElsewhere(const Group& group);
   void GiveUp(Group& group);
   void Pause(Group& group) const;
+  void Refused(Group& group, const Peer& peer, const std::vector<std::size_t>& bundles) const;
   void DoubtOthers(Group& group);
   void Commit(Group& group);
   Group* FindAsked(std::uint64_t number);

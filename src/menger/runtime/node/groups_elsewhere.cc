@@ -41,6 +41,14 @@ bool Has(const std::vector<T>& values, const T& value) {
   return std::ranges::find(values, value) != values.end();
 }
 
+std::vector<std::size_t> BundlesAt(const Group& group, PeerIndex place) {
+  std::vector<std::size_t> bundles;
+  for (std::size_t i = 0; i < group.places.size(); ++i) {
+    if (group.places[i] == place) bundles.push_back(i);
+  }
+  return bundles;
+}
+
 std::vector<std::size_t> AllOf(const Group& group) {
   std::vector<std::size_t> bundles(group.bundles.size());
   std::iota(bundles.begin(), bundles.end(), std::size_t{0});
@@ -216,7 +224,10 @@ void Groups::Answered(Peer& peer, const PeerMessage& message) {
   if (group == nullptr) return;
   if (!group->known_as.empty()) return Moved(*group, peer, message);
   if (std::erase(group->unanswered, peer.index) == 0) return;
-  if (!reserved) return GiveUp(*group);
+  if (!reserved) {
+    GiveUp(*group);
+    return Refused(*group, peer, BundlesAt(*group, peer.index));
+  }
   if (group->unanswered.empty()) Commit(*group);
   node_.values.SpreadNews();
 }
@@ -238,11 +249,14 @@ void Groups::GiveUp(Group& group) {
   node_.scheduler.ReturnBundles(group);
   group.asked_as = 0;
   group.unanswered.clear();
-  Pause(group);
-  // What it said that it had may be otherwise then.
-  for (const auto& [index, peer] : node_.peers.all()) {
-    if (group.pause >= kPauseMax / 8) peer->free.reset();
-  }
+}
+
+// Where it has said that it has not so much, others may be asked at once.
+void Groups::Refused(Group& group, const Peer& peer,
+                     const std::vector<std::size_t>& bundles) const {
+  Resources wanted;
+  for (const std::size_t bundle : bundles) wanted.Add(group.bundles[bundle]);
+  if (!peer.free || peer.free->Contains(wanted)) Pause(group);
 }
 
 void Groups::Pause(Group& group) const {
@@ -337,6 +351,7 @@ void Groups::PeerDied(Peer& peer, const TaskFailure& cause) {
       Lose(*group, peer, cause);
     } else if (!group->unanswered.empty() && Has(group->places, peer.index)) {
       GiveUp(*group);
+      Pause(*group);
     }
   }
 }

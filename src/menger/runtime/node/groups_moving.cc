@@ -96,7 +96,7 @@ void Groups::Moved(Group& group, const Peer& peer, const PeerMessage& message) {
   if (found == group.moves.end() || found->to != peer.index) return;
   const Group::Move move = std::move(*found);
   group.moves.erase(found);
-  if (message.kind != PeerMessage::Kind::kReserved) return Pause(group);
+  if (message.kind != PeerMessage::Kind::kReserved) return Refused(group, peer, move.bundles);
   node_.counts.bundles_moved += move.bundles.size();
   for (const std::size_t bundle : move.bundles) {
     group.places[bundle] = peer.index;

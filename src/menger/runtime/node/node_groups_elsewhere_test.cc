@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "menger/runtime/testing/told_world.h"
@@ -86,15 +88,14 @@ TEST_F(GroupsElsewhereTest, AllOrNoneAndAgainAfterAWhile) {
   const std::vector<Told> asked = Messages(Kind::kReserve);
   Grant(asked.at(0));
   Receive(*second, {.kind = Kind::kNotReserved, .kept = asked.at(1).message.kept, .text = "cpu=0"});
-  EXPECT_EQ(Messages(Kind::kRelease).size(), 2);
-  EXPECT_EQ(FreeCpus(), 1);
   EXPECT_EQ(State(group.result()), "");
-  ASSERT_TRUE(machine.next_deadline());
-  machine.SetTime(*machine.next_deadline());
-  machine.Run();
+  const std::vector<Told> after = std::exchange(told, {});
+  ASSERT_EQ(after.size(), 3);
+  EXPECT_EQ(after[0].message.kind, Kind::kRelease);
+  EXPECT_EQ(after[1].message.kind, Kind::kRelease);
   // The first has room for two.
-  const std::vector<Told> again = Messages(Kind::kReserve);
-  ASSERT_EQ(again.size(), 1);
+  EXPECT_EQ(after[2].message.kind, Kind::kReserve);
+  const std::vector<Told> again{after[2]};
   EXPECT_EQ(again[0].message.text, "1;cpu=1;2;cpu=1");
   EXPECT_NE(again[0].message.kept, asked[0].message.kept);
   Grant(asked[0]);  // Of before.
@@ -117,6 +118,33 @@ TEST_F(GroupsElsewhereTest, WhoHadNoRoomIsAskedAgainWhereNobodyElseHasAny) {
   }
   ASSERT_EQ(again.size(), 1);
   Grant(again[0]);
+  EXPECT_EQ(State(group.result()), "value");
+}
+
+TEST_F(GroupsElsewhereTest, ANodeThatComesIsAskedHoweverLongTheGroupHasWaited) {
+  const Call group = Reserve("PACK;cpu=2");
+  const auto refuse = [this](const Told& asked) {
+    Receive(*machine.FindPeer(asked.to),
+            {.kind = Kind::kNotReserved, .kept = asked.message.kept, .text = "cpu=1"});
+  };
+  // Both are asked again and again, in vain.
+  for (int i = 0; i < 100; ++i) {
+    for (const Told& asked : Messages(Kind::kReserve)) refuse(asked);
+    machine.SetTime(*machine.next_deadline());
+    machine.Run();
+  }
+  const Peer& third = machine.AddPeer(NodeId{Id{.high = 1, .low = 12}}, 1, Resources(2, 0));
+  machine.Run();
+  std::set<PeerIndex> asked;
+  for (int i = 0; i < 6 && !asked.contains(third.index); ++i) {
+    for (const Told& one : Messages(Kind::kReserve)) {
+      asked.insert(one.to);
+      one.to == third.index ? Grant(one) : refuse(one);
+    }
+    machine.SetTime(machine.next_deadline().value_or(0));
+    machine.Run();
+  }
+  EXPECT_TRUE(asked.contains(third.index));
   EXPECT_EQ(State(group.result()), "value");
 }
 
