@@ -125,18 +125,12 @@ void Peers::GiveBackOf(const Group& group) {
   std::vector<Worker*> borrowed;
   for (const auto& scheduling : node_.scheduler.classes()) {
     if (scheduling->group != &group) continue;
+    for (const auto& [index, peer] : peers_) peer->asked.erase(scheduling->text);
     for (Worker* const worker : scheduling->workers) {
       if (worker->lender != 0) borrowed.push_back(worker);
     }
   }
   for (Worker* const worker : borrowed) GiveBack(*worker);
-  for (const auto& [index, peer] : peers_) {
-    std::erase_if(peer->asked, [&](const auto& asked) {
-      return std::ranges::any_of(node_.scheduler.classes(), [&](const auto& scheduling) {
-        return scheduling->group == &group && scheduling->text == asked.first;
-      });
-    });
-  }
 }
 
 Worker* Peers::Dedicate(SchedulingClass& need) {
