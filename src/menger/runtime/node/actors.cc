@@ -10,6 +10,7 @@ namespace menger {
 namespace {
 
 constexpr std::string_view kActorDead = "its actor is dead";
+constexpr std::string_view kLacksArguments = "what its actor is constructed with was lost";
 constexpr std::string_view kNotNeeded = "nobody refers to its actor any longer";
 
 bool KeepsOrder(const Actor& actor) { return actor.construction->header().concurrency == 1; }
@@ -154,9 +155,30 @@ void Actors::Serve(Actor& actor) {
   // Until it lives, only its construction may go.
   const bool living = actor.state == Actor::State::kAlive;
   if (actor.mailbox.empty() || (!living && actor.mailbox.front() != actor.construction)) return;
+  if (!living && !Values::ArgumentsAreMade(*actor.construction)) return LeaveHome(actor);
   if (!FindHome(actor)) return ServeLater(actor);
   OfferCalls(actor, living ? std::numeric_limits<std::size_t>::max() : 1);
   if (!actor.mailbox.empty() && actor.in_flight == 0) ServeLater(actor);
+}
+
+void Actors::LeaveHome(Actor& actor) {
+  Object& stands_for = *actor.object;
+  node_.objects.Hold(stands_for);  // As where a worker dies.
+  Task& construction = *actor.construction;
+  node_.scheduler.StopReading(construction);
+  actor.mailbox.Remove(&construction);
+  node_.states.Enter(construction.state, Task::State::kWaiting);
+  if (Worker* const worker = actor.worker; worker != nullptr && !worker->thread) {
+    actor.worker = nullptr;
+    worker->actor = nullptr;
+    node_.workers.End(*worker, kLacksArguments);
+    node_.workers.Retire(*worker, kLacksArguments);
+  }
+  for (std::uint32_t i = 0; i < construction.references; ++i) {
+    node_.values.Await(construction, *construction.arguments[i]);
+  }
+  if (construction.pending == 0) Construct(construction);
+  node_.objects.Release(stands_for);
 }
 
 // How many it has taken.

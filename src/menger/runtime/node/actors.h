@@ -30,6 +30,8 @@ class Actors {
   void JoinMailbox(Task& task, Scheduler::Place place);
   void LeaveLine(Task& task);    // It waits for its turn no longer.
   void LeaveWorker(Task& task);  // It was offered, and is no longer.
+  // What its construction reads was lost, and is to be made again, perhaps where it would live.
+  void LeaveHome(Actor& actor);
   // Calls of actors that their workers had not begun; the last one first.
   void CallsReturned(const std::vector<Task*>& calls);
 

@@ -165,6 +165,40 @@ TEST_F(CopiesTest, AValueIsLostWithItsLastCopy) {
   EXPECT_EQ(State(value), "node died");
 }
 
+// Its home would be the place that is needed for that.
+TEST_F(CopiesTest, WhatAnActorIsMadeAgainWithIsMadeBeforeItHasAHome) {
+  const Call made = Submit();
+  Worker& maker = Borrow(*others[0]);
+  Finish(Begin(maker), {ObjectValue::Remote(others[0]->index, 7, 100)});
+  const Call actor = Submit({.kind = CallKind::kConstruct, .retries = 0}, {made.result()},
+                            {.scheduling = "cpu=1", .restarts = 1});
+  Finish(Begin(maker));
+  ASSERT_EQ(State(actor.result()), "value");
+  End(*others[0]);
+  Worker& other = Borrow(*others[1]);
+  ASSERT_EQ(queues[other.index].size(), 1);
+  const Running again = Begin(other);
+  EXPECT_EQ(again.task, made.task);
+  Finish(again, {ObjectValue::Remote(others[1]->index, 8, 100)});
+  ASSERT_EQ(queues[other.index].size(), 1);
+  EXPECT_EQ(Begin(other).kind, CallKind::kConstruct);
+}
+
+TEST_F(CopiesTest, AnActorLeavesItsHomeForWhatIsMadeAgain) {
+  const Call made = Submit();
+  Worker& maker = Borrow(*others[0]);
+  Finish(Begin(maker), {ObjectValue::Remote(others[0]->index, 7, 100)});
+  Submit({.kind = CallKind::kConstruct, .retries = 0}, {made.result()}, {.scheduling = "gpu=1"});
+  Receive(*others[1], {.kind = Kind::kLend, .loan = ++last_loan, .scheduling = "gpu=1"});
+  const Worker& home = *NodeMachine::FindBorrowed(*others[1], last_loan);
+  EXPECT_EQ(Messages(Kind::kPull).size(), 1);
+  End(*others[0]);  // What it reads is under way to it.
+  EXPECT_EQ(ended, std::vector{home.index});
+  Worker& other = Borrow(*others[2]);
+  ASSERT_EQ(queues[other.index].size(), 1);
+  EXPECT_EQ(Begin(other).task, made.task);
+}
+
 TEST_F(CopiesTest, WhatWasUnderWayFromANodeThatDiesComesFromAnother) {
   const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 100));
   Submit({value});

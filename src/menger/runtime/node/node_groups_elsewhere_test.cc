@@ -83,6 +83,21 @@ TEST_F(GroupsElsewhereTest, CallsInABundleGetWorkersThatAreLentFromIt) {
   ExpectNothingLeft();
 }
 
+TEST_F(GroupsElsewhereTest, ACallThatNeedsNothingIsDoneWhereItsBundleIs) {
+  const Call group = Reserve("STRICT_SPREAD;cpu=1;cpu=1;cpu=1");
+  for (const Told& asked : Messages(Kind::kReserve)) Grant(asked);
+  const Call one = CallIn(group, " @1");
+  const Call two = CallIn(group, " @2");
+  const std::vector<Told> wants = Messages(Kind::kWant);
+  ASSERT_EQ(wants.size(), 2);
+  EXPECT_EQ(wants[0].to, first->index);
+  EXPECT_EQ(wants[1].to, second->index);
+  Receive(*second, {.kind = Kind::kLend, .loan = 4, .scheduling = wants[1].message.scheduling});
+  Finish(Begin(*NodeMachine::FindBorrowed(*second, 4)));
+  EXPECT_EQ(State(one.result()), "");
+  EXPECT_EQ(State(two.result()), "value");
+}
+
 TEST_F(GroupsElsewhereTest, AllOrNoneAndAgainAfterAWhile) {
   const Call group = Reserve("SPREAD;cpu=1;cpu=1;cpu=1");
   const std::vector<Told> asked = Messages(Kind::kReserve);

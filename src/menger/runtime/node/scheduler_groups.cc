@@ -137,7 +137,9 @@ SchedulingClass& Scheduler::ClassIn(const Group& group, const Resources& need, i
   CheckBundle(group, need, bundle);
   Resources inside = Within(group.name, need);
   if (bundle >= 0) inside.Add(Within(BundleOf(group, static_cast<std::size_t>(bundle)), need));
-  std::string text = "@" + group.name;
+  // Named also where nothing is needed: it is to be where the bundle is.
+  std::string text =
+      bundle < 0 ? "@" + group.name : "@" + BundleOf(group, static_cast<std::size_t>(bundle));
   for (const Resources::Named& amount : inside.amounts()) {
     text += fmt::format(" {}={}", amount.name, amount.parts);
   }

@@ -186,12 +186,12 @@ void Values::MakeAgain(Object& lost, const TaskFailure* cause) {
       node_.notes.NoteObject(NodeEventKind::kObjectLost, object);
       Fill(object,
            ObjectValue::Failed(
-               Encode({.kind = cause != nullptr ? cause->kind : FailureKind::kObjectLost,
+               Encode({.kind = FailureKind::kObjectLost,
                        .code = ErrorCode::kDataLoss,
                        .text = fmt::format(
                            "object {} is lost{}, and what made it is no longer "
-                           "known (it was put, or came from an actor, a stream or a placement "
-                           "group)",
+                           "known (it was put, came from an actor, a stream or a placement group, "
+                           "or may not run again)",
                            ToString(object.id), cause != nullptr ? ": " + cause->text : "")})),
            {});
       continue;
@@ -277,6 +277,12 @@ void Values::NoRoom(Object& object, const Payload& error, std::optional<PeerInde
   SpreadNews();
 }
 
+bool Values::ArgumentsAreMade(const Task& task) {
+  return std::all_of(
+      task.arguments.begin(), task.arguments.begin() + task.references,
+      [](const Object* argument) { return argument->state == Object::State::kReady; });
+}
+
 bool Values::ReconsiderFetching() {
   bool changed = false;
   const std::vector<Task*> fetching = node_.scheduler.fetching();
@@ -290,12 +296,12 @@ bool Values::ReconsiderFetching() {
     if (failed != arguments.end()) {
       const Payload error = (*failed)->value.payload;
       FailReady(*task, error);
-    } else if (task->actor != nullptr ||
-               std::all_of(arguments.begin(), arguments.end(), [](const Object* argument) {
-                 return argument->state == Object::State::kReady;
-               })) {
-      // It keeps its place until they are there; so does an actor's, whatever it waits for.
-      continue;
+    } else if (ArgumentsAreMade(*task)) {
+      continue;  // It keeps its place until they are there.
+    } else if (task->header().kind == CallKind::kConstruct) {
+      node_.actors.LeaveHome(*task->actor);
+    } else if (task->actor != nullptr) {
+      continue;  // An actor that lives keeps its place.
     } else {
       // What makes the argument again may need its place.
       node_.scheduler.StopReading(*task);

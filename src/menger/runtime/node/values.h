@@ -44,6 +44,8 @@ class Values : public ObjectTable::Listener {
   // The same for what is no object: it starts when that, too, came.
   void AwaitMore(Task& task);
   void Came(Task& task);
+  // Those that a call waited for are made, wherever they are now; one may be lost again since.
+  static bool ArgumentsAreMade(const Task& task);
   // Calls that could run may not any longer: an argument was lost. True if something has changed.
   bool ReconsiderFetching();
 
