@@ -49,6 +49,11 @@ def where():
 
 
 @ray.remote(num_cpus=0)
+def ask_outside():
+    return ray.get(where.options(scheduling_strategy=PlacementGroupSchedulingStrategy(None)).remote())
+
+
+@ray.remote(num_cpus=0)
 def ask():
     return ray.get(where.remote())
 
@@ -149,8 +154,8 @@ class Groups(unittest.TestCase):
         group = placement_group([{"CPU": 1}])
         with self.assertRaisesRegex(ValueError, "bundle index 1 is invalid; it must lie between -1 and 0"):
             PlacementGroupSchedulingStrategy(group, 1)
-        with self.assertRaisesRegex(ValueError, "placement_group is None"):
-            PlacementGroupSchedulingStrategy(None)
+        with self.assertRaisesRegex(ValueError, "placement_group is 'one'"):
+            PlacementGroupSchedulingStrategy("one")
         with self.assertRaisesRegex(ValueError, "scheduling_strategy is 'FAR'"):
             twice.options(scheduling_strategy="FAR")
         with self.assertRaisesRegex(ValueError, "takes a PlacementGroup"):
@@ -176,6 +181,7 @@ class Groups(unittest.TestCase):
         strategy = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
         asks = Asks.options(scheduling_strategy=strategy).remote()
         self.assertEqual(get(asks.ask.remote()), [group.id.hex(), None, None, group.id.hex()])
+        self.assertIsNone(get(ask_outside.options(**captured).remote()))
         # The worker calls the same functions for others afterwards.
         self.assertEqual(get(ask_around.options(placement_group=group).remote()), [group.id.hex(), None, None, None])
 

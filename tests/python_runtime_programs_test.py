@@ -43,6 +43,23 @@ ray.shutdown()
         self.assertRegex(done.stdout, r"(?m)^\(speak pid=\d+\) hello$")
         self.assertRegex(done.stderr, r"(?m)^\(speak pid=\d+\) careful$")
 
+    def test_threads_that_call_first_open_one_runtime(self):
+        done = self.run_program(
+            """
+import threading
+function = ray.remote(lambda: 1)
+start, references = threading.Barrier(8), []
+def call():
+    start.wait()
+    references.append(function.remote())
+threads = [threading.Thread(target=call) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(sum(ray.get(references)))
+"""
+        )
+        self.assertEqual(done.stdout, "8\n")
+
     def test_output_without_the_end_of_its_line_is_shown_when_the_call_ends(self):
         done = self.run_program(
             """

@@ -1,6 +1,7 @@
 """Python programs written for Ray's names, on menger.runtime: threads that a program, or a task, has started itself."""
 
 import gc
+import sys
 import threading
 import unittest
 
@@ -39,6 +40,21 @@ class ThreadsTest(unittest.TestCase):
         for i in range(300):
             same = ray.remote(lambda x, i=i: (x, i))
             self.assertEqual(at_once(lambda same=same: get([same.remote(k) for k in range(3)])), [[(k, i) for k in range(3)]] * THREADS)
+
+    def test_of_those_that_call_it_first_one_brings_it(self):
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        self.addCleanup(sys.setswitchinterval, before)
+        for _ in range(30):
+
+            @ray.remote
+            class Number:
+                def get(self):
+                    return 2
+
+            same = ray.remote(lambda: 1)
+            found = at_once(lambda same=same, kind=Number: get([same.remote(), kind.options(num_cpus=0).remote().get.remote()]))
+            self.assertEqual(found, [[1, 2]] * THREADS)
 
     def test_threads_of_a_task_may_call(self):
         @ray.remote

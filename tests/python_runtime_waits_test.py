@@ -1,5 +1,6 @@
 """Programs whose calls wait for others: fan-outs, recursion, signals, and who gets a worker meanwhile."""
 
+import asyncio
 import os
 import sys
 import threading
@@ -146,6 +147,22 @@ class Waits(unittest.TestCase):
         for results in get([outer_on_threads.remote(2) for _ in range(4)]):
             self.assertEqual(len(results), 2)
         self.assertEqual(get([waits_on_threads.remote(3) for _ in range(4)]), [3] * 4)
+
+    def test_a_constructor_may_be_a_coroutine(self):
+        @ray.remote
+        class Late:
+            async def __init__(self, by, *, more):
+                await asyncio.sleep(0.01)
+                self.sum = by + more
+                if more == 0:
+                    raise KeyError("nothing more")
+
+            async def get(self):
+                return self.sum
+
+        self.assertEqual(get(Late.remote(1, more=2).get.remote()), 3)
+        with self.assertRaisesRegex(ray.exceptions.ActorDiedError, "nothing more"):
+            get(Late.remote(1, more=0).get.remote())
 
     def test_a_call_that_awaits_lends_its_cpu(self):
         self.assertEqual(len(get([awaits.remote() for _ in range(6)])), 6)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import inspect
 import threading
 import types
 
@@ -26,6 +27,19 @@ class _Call:
         except BaseException as error:  # Whatever it is, it is this call's, not that of whoever runs the loop.
             self.error = error
         finish(self)
+
+
+def constructor(target):
+    """What makes an instance of a class, on the loop; its __init__ may be a coroutine."""
+    if not inspect.iscoroutinefunction(target.__init__):
+        return target
+
+    async def construct(*arguments, **keywords):
+        instance = target.__new__(target, *arguments, **keywords)
+        await instance.__init__(*arguments, **keywords)
+        return instance
+
+    return construct
 
 
 class Coroutines:

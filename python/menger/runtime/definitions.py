@@ -21,15 +21,19 @@ class Definition:
     def reference(self, into):
         if self._of != into.name:
             with _exporting:
-                if self.target is None:
-                    raise exceptions.NotOfThisRuntimeError(f"'{self.name}' is of a runtime that was shut down")
-                self._exporter = threading.get_ident()
-                try:
-                    self._reference = into.define(self.target, self._check_size)
-                    self._of = into.name
-                finally:
-                    self._exporter = None
+                if self._of != into.name:  # Of threads that call it first at once one exports it.
+                    self._export(into)
         return self._reference
+
+    def _export(self, into):
+        if self.target is None:
+            raise exceptions.NotOfThisRuntimeError(f"'{self.name}' is of a runtime that was shut down")
+        self._exporter = threading.get_ident()
+        try:
+            self._reference = into.define(self.target, self._check_size)
+            self._of = into.name
+        finally:
+            self._exporter = None
 
     def _check_size(self, size):
         if size <= _BYTES_MAX:

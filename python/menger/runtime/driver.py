@@ -40,6 +40,7 @@ class Context(dict):
         return {"node_id": place.node, "node_ip_address": cluster.get_node_ip_address(), "namespace": opened.namespace, **joined}
 
 
+@current.alone
 def init(
     address=None,
     *,
@@ -204,6 +205,7 @@ def _environment(runtime_env, functions):
     }, os.path.abspath(folder) if folder else ""
 
 
+@current.alone
 def shutdown(_exiting_interpreter=False):
     """Ends all workers; what was not fetched is lost."""
     opened = current.opened()

@@ -63,7 +63,7 @@ def of(told, captured):
     strategy, group = told["scheduling_strategy"], told["placement_group"]
     index, captures = told["placement_group_bundle_index"], told["placement_group_capture_child_tasks"]
     if strategy is not None or group is None:
-        return strategy if isinstance(strategy, Placement) else None
+        return strategy if isinstance(strategy, Placement) and strategy.placement_group is not None else None
     if group == ANY_GROUP:
         return captured
     return group.placement(index, bool(captures))

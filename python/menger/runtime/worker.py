@@ -343,7 +343,7 @@ class Worker:
         if make_loop is None:
             return target(*arguments, **keywords)
         self._coroutines = make_loop() if self._groups is None else self._groups.usual
-        return self._coroutines.run(target, arguments, keywords, _ignore)
+        return self._coroutines.run(coroutines.constructor(target), arguments, keywords, _ignore)
 
     def _keep(self, frame, instance):
         self._made += 1

@@ -9,14 +9,18 @@ from menger.runtime.util.placement_group import PlacementGroup
 
 
 class PlacementGroupSchedulingStrategy(Placement):
-    """The option scheduling_strategy of tasks and actors that take what they need of a group; of bundle -1: of any."""
+    """The option scheduling_strategy of tasks and actors that take what they need of a group; of bundle -1: of any.
+
+    placement_group None: they are in none, whatever their caller is in.
+    """
 
     def __init__(
         self, placement_group, placement_group_bundle_index=-1, placement_group_capture_child_tasks=False
     ):
-        if type(placement_group) is not PlacementGroup:
-            raise ValueError(f"placement_group is {placement_group!r}; it must be a PlacementGroup")
-        placement_group.placement(placement_group_bundle_index)  # Says what is wrong with the index.
+        if type(placement_group) is PlacementGroup:
+            placement_group.placement(placement_group_bundle_index)  # Says what is wrong with the index.
+        elif placement_group is not None:
+            raise ValueError(f"placement_group is {placement_group!r}; it must be a PlacementGroup, or None for none")
         super().__init__(placement_group, placement_group_bundle_index, bool(placement_group_capture_child_tasks))
 
 

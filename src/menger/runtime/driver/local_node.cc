@@ -432,23 +432,34 @@ void LocalNode::LookAfter() {
     resting_.store(false, std::memory_order_relaxed);
     const std::uint32_t seen = bell().value();
     if (stopping()) return;
-    Work();
-    DestroyActors();
-    const std::int64_t now = MonotonicNanoseconds();
-    {
-      const std::lock_guard lock(node_mutex_);
-      pause = NextPause(pause, now);
-      finished_rate_.Look(now, machine_.counts().finished);
-      losses_.Tend(now);
+    try {
+      pause = LookOnce(pause);
+    } catch (...) {  // It would serve nobody any longer.
+      LogError("the node failed at some of its work, and goes on: {}",
+               TranslateCurrentException().what());
+      pause = kLookAfterMost;
     }
-    WriteLines();
-    KeepControlState(now);
-    GiveBackMemory(now);
     resting_.store(pause > kLookAfter, std::memory_order_seq_cst);
     // Whoever left a message before that has not seen it.
     if (queued_.load(std::memory_order_seq_cst) > 0) pause = kLookAfter;
     bell().Wait(DoorbellRole::kNode, seen, Deadline::After(pause));
   }
+}
+
+std::chrono::nanoseconds LocalNode::LookOnce(std::chrono::nanoseconds pause) {
+  Work();
+  DestroyActors();
+  const std::int64_t now = MonotonicNanoseconds();
+  {
+    const std::lock_guard lock(node_mutex_);
+    pause = NextPause(pause, now);
+    finished_rate_.Look(now, machine_.counts().finished);
+    losses_.Tend(now);
+  }
+  WriteLines();
+  KeepControlState(now);
+  GiveBackMemory(now);
+  return pause;
 }
 
 // As long again as nothing has been told: so whatever is found late had been there for no longer

@@ -295,6 +295,7 @@ class LocalNode final : public Client, private NodeEffects {
   void AwaitSignal(Waiter& waiter, const Deadline& deadline);
   void AwaitWorkers(Waiter& waiter, const Deadline& deadline);
   void LookAfter();
+  std::chrono::nanoseconds LookOnce(std::chrono::nanoseconds pause);
   std::chrono::nanoseconds NextPause(std::chrono::nanoseconds before, std::int64_t now);
   void WriteLines();
   WorkerPlaces PlacesOf(std::span<const NodeEvent> events, std::span<const std::string> names,

@@ -68,10 +68,9 @@ void CheckPeerStreamOptions(const PeerStreamOptions& options) {
     throw InvalidArgument("frame_bytes_max of streams is {}; it must be from {} to {}",
                           options.frame_bytes_max, kFrameBytesLeast, UINT32_MAX);
   }
-  if (options.queue_bytes_max < options.frame_bytes_max) {
-    throw InvalidArgument(
-        "queue_bytes_max of streams is {}; it must be at least frame_bytes_max, {}",
-        options.queue_bytes_max, options.frame_bytes_max);
+  if (options.queue_bytes_max < kFrameBytesLeast) {
+    throw InvalidArgument("queue_bytes_max of streams is {}; it must be at least {}",
+                          options.queue_bytes_max, kFrameBytesLeast);
   }
   if (options.greetings_max < 1) {
     throw InvalidArgument("greetings_max of streams is 0; it must be at least 1");

@@ -34,9 +34,11 @@ struct PeerStreamOptions {
   std::chrono::milliseconds heartbeat_every{1'000};
   std::chrono::milliseconds silence_max{3'000};
 
-  // A longer frame ends its stream at the receiver, and is InvalidArgument at the sender.
-  std::size_t frame_bytes_max = std::size_t{8} << 20;
-  std::size_t queue_bytes_max = std::size_t{16} << 20;  // Waiting to be sent, a stream.
+  // A longer frame ends its stream at the receiver, and is InvalidArgument at the sender. All that
+  // a worker may say at once (kPartsBytesMax) is to have room in one.
+  std::size_t frame_bytes_max = std::size_t{257} << 20;
+  // Waiting to be sent, a stream; a frame that is longer is sent where nothing else waits.
+  std::size_t queue_bytes_max = std::size_t{16} << 20;
   std::size_t greetings_max = 64;  // Who has come and not yet said who he is, a listener.
 };
 
