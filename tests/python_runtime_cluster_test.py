@@ -102,6 +102,14 @@ class Cluster(unittest.TestCase):
     def tearDownClass(cls):
         ray.shutdown()
 
+    def test_a_call_may_give_many_values_that_are_large_together(self):
+        @ray.remote(num_returns=300)
+        def values():
+            return [bytes(60_000)] * 300
+
+        for _ in range(3):
+            self.assertEqual({len(each) for each in get(values.remote())}, {60_000})
+
     def test_nodes_are_those_that_do_calls(self):
         first, second = sorted(ray.nodes(), key=lambda node: node["Resources"]["CPU"])
         self.assertEqual(first["Resources"], {"CPU": 1, "first": 1, "node:127.0.0.1": 1, "node:__internal_head__": 1})

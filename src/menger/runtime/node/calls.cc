@@ -237,7 +237,7 @@ void Calls::Conclude(Task& task) {
   if (StandsForLiving(task)) {
     task.kept_for = 1;
   } else if (again) {
-    node_.lineage.Keep(task);
+    node_.lineage.Keep(task, results);
   } else if (task.logged) {
     for (Object* const result : results) result->producer = nullptr;
     own_actor = task.actor->object;

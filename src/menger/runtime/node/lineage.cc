@@ -35,13 +35,17 @@ bool Lineage::MayBeNeeded(const Task& task) {
   });
 }
 
-// Small arguments that could not be made again stay as values.
-void Lineage::Keep(Task& task) {
+// Arguments that could not be made again stay as values: the small ones, and where a result lies on
+// another node, which may die, all.
+void Lineage::Keep(Task& task, std::span<Object* const> results) {
   task.kept_for = task.header().results;
+  const bool far = std::ranges::any_of(results, [](const Object* result) {
+    return result->value.kind == ObjectValue::Kind::kRemote;
+  });
   for (Object* const argument : task.arguments) {
     const ObjectValue::Kind kind = argument->value.kind;
     const bool small = kind == ObjectValue::Kind::kInline || kind == ObjectValue::Kind::kError;
-    if (!small || CanBeMadeAgain(*argument)) continue;
+    if ((!small && !far) || CanBeMadeAgain(*argument)) continue;
     objects_->Hold(*argument);
     task.held.push_back(argument);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "menger/runtime/node/node_records.h"
 #include "menger/runtime/node/object_table.h"
@@ -20,7 +21,7 @@ class Lineage {
 
   // Whether some of its results, which are there, could be lost while it could make them again.
   static bool MayBeNeeded(const Task& task);
-  void Keep(Task& task);
+  void Keep(Task& task, std::span<Object* const> results);  // Those of the call.
   // It is to be run again: it holds its arguments as it did when it was made.
   void TakeOut(Task& task);
   // What is lost of its results from now on is lost for good. Its record is returned.

@@ -161,7 +161,7 @@ TEST(NodePeersTest, AValueThatLayAtANodeIsMadeAgainOrLostWithIt) {
   world.Finish(world.Begin(worker), {ObjectValue::Remote(world.peer->index, 2, 100)});
   EXPECT_EQ(world.State(there.result()), "value");
   world.EndPeer();
-  EXPECT_EQ(world.State(put), "node died");
+  EXPECT_EQ(world.State(put), "object lost");
   EXPECT_EQ(world.State(there.result()), "");
   EXPECT_EQ(world.machine.counts().rebuilt, 1);
   world.FinishAll();

@@ -20,7 +20,7 @@ constexpr double kTimesWeight = 0.1;  // Of the newest measurement.
 // Of calls that wait more often than so, none is given ahead: each begins only if it may.
 constexpr double kSeldomWaits = 0.05;
 constexpr std::int64_t kStuckNanoseconds = 500'000;
-constexpr std::size_t kClassesMax = 4096;
+constexpr std::size_t kClassesMax = 16'384;
 constexpr std::size_t kTimesMax = 16'384;
 constexpr int kStartsMax = 64;                             // At once.
 constexpr std::int64_t kSpareNanoseconds = 2'000'000'000;  // Idle for so long one may go.
@@ -88,8 +88,9 @@ SchedulingClass& Scheduler::NewClass(std::string_view text, Resources need) {
     spare_classes_.erase(spare);
   } else if (classes_.size() >= kClassesMax) {
     throw InvalidArgument(
-        "calls need {} different amounts of resources; at most so many are kept apart: "
-        "round them",
+        "calls need {} different amounts of resources, or of different bundles of placement "
+        "groups; "
+        "at most so many are kept apart: round amounts, or have fewer groups at a time",
         kClassesMax);
   } else {
     made = classes_.emplace_back(std::make_unique<SchedulingClass>()).get();
@@ -363,6 +364,7 @@ Worker* Scheduler::WorkerFor(SchedulingClass& scheduling) {
   // Elsewhere only what is there sooner than its arguments are here.
   if (best != nullptr && best->lender != 0 && CostOf(*best, next) < MissingNanoseconds(*next, 0))
     return best;
+  if (scheduling.foreign) return best;  // Also what needs nothing, but is to be in a bundle.
   if (idle_.empty()) ReclaimIdle();
   Worker* idle = IdleFor(scheduling);
   const int pool = pool_size_ + workers_starting_;
