@@ -36,7 +36,7 @@ bool Lineage::MayBeNeeded(const Task& task) {
 }
 
 // Arguments that could not be made again stay as values: the small ones, and where a result lies on
-// another node, which may die, all.
+// another node, which may die, all that are there. What another program owns is its affair.
 void Lineage::Keep(Task& task, std::span<Object* const> results) {
   task.kept_for = task.header().results;
   const bool far = std::ranges::any_of(results, [](const Object* result) {
@@ -45,7 +45,9 @@ void Lineage::Keep(Task& task, std::span<Object* const> results) {
   for (Object* const argument : task.arguments) {
     const ObjectValue::Kind kind = argument->value.kind;
     const bool small = kind == ObjectValue::Kind::kInline || kind == ObjectValue::Kind::kError;
-    if ((!small && !far) || CanBeMadeAgain(*argument)) continue;
+    const bool is_there = argument->state == Object::State::kReady && !argument->foreign;
+    const bool stays = small || (far && is_there);
+    if (!stays || CanBeMadeAgain(*argument)) continue;
     objects_->Hold(*argument);
     task.held.push_back(argument);
   }
