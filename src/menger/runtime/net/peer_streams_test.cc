@@ -121,15 +121,13 @@ TEST(PeerStreamsTest, LargeFramesArriveWhole) {
   const auto stream = pair.connector.WaitStream();
   ASSERT_NE(stream, nullptr);
   std::vector<std::string> sent;
-  for (const std::size_t bytes : {5'000'000, 1, 9'000, 20'000'000, 300'000, 100}) {
+  for (const std::size_t bytes : {5'000'000, 1, 9'000, 9'000'000, 300'000, 100}) {
     Payload tail = Payload::Allocate(bytes);
     for (std::size_t i = 0; i < bytes; ++i) tail.fill()[i] = static_cast<std::byte>(i * 31 / 7);
     ASSERT_TRUE(stream->TrySend(BytesOf("a:"), tail));
     sent.push_back("a:" + TextOf(tail.bytes()));
     ASSERT_EQ(pair.connector.WaitFrames(sent.size()), sent);
   }
-  const std::size_t most = PeerStreamOptions().frame_bytes_max;
-  EXPECT_THROW(stream->TrySend(BytesOf("a:"), Payload::Allocate(most - 1)), Error);
   EXPECT_THROW(stream->TrySend({}), Error);
 }
 
@@ -299,6 +297,7 @@ TEST(PeerStreamsTest, WhoSendsToASlowPeerIsToldToWait) {
   connecting.Connect(listening.Listen(kAnyPort, acceptor), PeerLane::kBulk, connector);
   const auto stream = connector.WaitStream();
   ASSERT_NE(stream, nullptr);
+  EXPECT_THROW(stream->TrySend(BytesOf("a:"), Payload::Allocate((1 << 20) - 1)), Error);
   const Payload frame = Payload::Copy(std::vector(std::size_t{100'000}, std::byte{1}));
   const auto deadline = Deadline::After(kStreamPatience);
   std::size_t sent = 0;
