@@ -289,6 +289,7 @@ bool Values::ReconsiderFetching() {
   for (Task* const task : fetching) {
     const auto& left = node_.scheduler.fetching();
     if (std::find(left.begin(), left.end(), task) == left.end()) continue;
+    const bool constructs = task->header().kind == CallKind::kConstruct;
     const std::span<Object* const> arguments(task->arguments.data(), task->references);
     const auto failed = std::find_if(arguments.begin(), arguments.end(), [](const Object* one) {
       return one->value.kind == ObjectValue::Kind::kError;
@@ -296,12 +297,12 @@ bool Values::ReconsiderFetching() {
     if (failed != arguments.end()) {
       const Payload error = (*failed)->value.payload;
       FailReady(*task, error);
-    } else if (ArgumentsAreMade(*task)) {
-      continue;  // It keeps its place until they are there.
-    } else if (task->header().kind == CallKind::kConstruct) {
+    } else if (ArgumentsAreMade(*task) || (task->actor != nullptr && !constructs)) {
+      // It keeps its place until they are there; so does an actor that lives, whatever it waits
+      // for.
+      continue;
+    } else if (constructs) {
       node_.actors.LeaveHome(*task->actor);
-    } else if (task->actor != nullptr) {
-      continue;  // An actor that lives keeps its place.
     } else {
       // What makes the argument again may need its place.
       node_.scheduler.StopReading(*task);
