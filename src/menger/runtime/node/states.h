@@ -63,6 +63,7 @@ inline constexpr auto kTaskTransitions = std::to_array<Transition<TaskState>>({
     {TaskState::kLeased, TaskState::kWaiting, "Scheduler::Done", "its worker has ended it, lost it, or given it back"},
     {TaskState::kReady, TaskState::kWaiting, "Actors::TakeCalls", "its actor is dead"},
     {TaskState::kReady, TaskState::kWaiting, "Values::ReconsiderFetching", "an argument was lost"},
+    {TaskState::kReady, TaskState::kWaiting, "Actors::LeaveHome", "the same, of a construction"},
     {TaskState::kDone, TaskState::kWaiting, "Values::Revive", "a result was lost and is made again"},
     {TaskState::kDone, TaskState::kWaiting, "Actors::MakeAgain", "a construction: its actor is made again"},
     {TaskState::kLeased, TaskState::kAbandoned, "Calls::EndRunning", "it is cancelled, out of time, or its actor is dead"},
