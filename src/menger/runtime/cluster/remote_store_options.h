@@ -11,7 +11,7 @@ struct RemoteStoreOptions {
   // times two, from and up to these.
   std::chrono::milliseconds pause_min{50};
   std::chrono::milliseconds pause_max{250};
-  std::size_t frame_bytes_max = std::size_t{8} << 20;  // As the streams'.
+  std::size_t frame_bytes_max = std::size_t{8} << 20;  // As the server's; a stream's are longer.
   // Not answered yet; what is more fails with Unavailable.
   std::size_t requests_max = 1024;
   std::size_t request_bytes_max = std::size_t{64} << 20;

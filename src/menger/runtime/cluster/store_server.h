@@ -13,7 +13,7 @@
 namespace menger {
 
 struct StoreServerOptions {
-  std::size_t frame_bytes_max = std::size_t{8} << 20;  // As the streams'; at least 16 KiB.
+  std::size_t frame_bytes_max = std::size_t{8} << 20;  // At least 16 KiB.
   // Of one stream: what the store has not answered yet. What is more is answered by Unavailable.
   std::size_t requests_max = 2048;
   std::size_t request_bytes_max = std::size_t{128} << 20;

@@ -168,17 +168,23 @@ void Actors::LeaveHome(Actor& actor) {
   node_.scheduler.StopReading(construction);
   actor.mailbox.Remove(&construction);
   node_.states.Enter(construction.state, Task::State::kWaiting);
-  if (Worker* const worker = actor.worker; worker != nullptr && !worker->thread) {
-    actor.worker = nullptr;
-    worker->actor = nullptr;
-    node_.workers.End(*worker, kLacksArguments);
-    node_.workers.Retire(*worker, kLacksArguments);
-  }
+  if (actor.worker != nullptr && !actor.worker->thread) EndHome(actor, kLacksArguments);
+  AwaitArguments(construction);
+  node_.objects.Release(stands_for);
+}
+
+void Actors::EndHome(Actor& actor, std::string_view why) {
+  Worker& worker = *std::exchange(actor.worker, nullptr);
+  worker.actor = nullptr;
+  node_.workers.End(worker, why);
+  node_.workers.Retire(worker, why);
+}
+
+void Actors::AwaitArguments(Task& construction) {
   for (std::uint32_t i = 0; i < construction.references; ++i) {
     node_.values.Await(construction, *construction.arguments[i]);
   }
   if (construction.pending == 0) Construct(construction);
-  node_.objects.Release(stands_for);
 }
 
 // How many it has taken.
@@ -305,10 +311,7 @@ void Actors::MakeAgain(Actor& actor) {
     node_.states.Enter(construction.state, Task::State::kWaiting);
   }
   EndRun(construction);
-  for (std::uint32_t i = 0; i < construction.references; ++i) {
-    node_.values.Await(construction, *construction.arguments[i]);
-  }
-  if (construction.pending == 0) Construct(construction);
+  AwaitArguments(construction);
 }
 
 void Actors::Kill(Actor& actor, bool may_restart, std::string_view why) {

@@ -59,6 +59,8 @@ class Actors {
   static bool IsToMove(const Actor& actor);
   void MoveSaved(Actor& actor);
   void Move(Actor& actor);
+  void EndHome(Actor& actor, std::string_view why);
+  void AwaitArguments(Task& construction);
   void MakeAgain(Actor& actor);
   std::size_t OfferCalls(Actor& actor, std::size_t most);
   bool FindHome(Actor& actor);

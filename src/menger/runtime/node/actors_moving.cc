@@ -53,10 +53,7 @@ void Actors::Move(Actor& actor) {
   Object& stands_for = *actor.object;
   node_.objects.Hold(stands_for);  // As where a worker dies.
   ++node_.counts.actors_moved;
-  Worker& worker = *std::exchange(actor.worker, nullptr);
-  worker.actor = nullptr;
-  node_.workers.End(worker, kMoved);
-  node_.workers.Retire(worker, kMoved);
+  EndHome(actor, kMoved);
   MakeAgain(actor);
   node_.objects.Release(stands_for);
 }

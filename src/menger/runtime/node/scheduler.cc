@@ -88,8 +88,7 @@ SchedulingClass& Scheduler::NewClass(std::string_view text, Resources need) {
     spare_classes_.erase(spare);
   } else if (classes_.size() >= kClassesMax) {
     throw InvalidArgument(
-        "calls need {} different amounts of resources, or of different bundles of placement "
-        "groups; "
+        "calls need {} different amounts of resources, or different bundles of placement groups; "
         "at most so many are kept apart: round amounts, or have fewer groups at a time",
         kClassesMax);
   } else {
