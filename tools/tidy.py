@@ -8,13 +8,18 @@ include.
 """
 
 import argparse
+import re
 import subprocess
 import sys
 
 import groups
 import sources
 
+# What says how to compile, and not what the source means: files that differ in these alone may share a group.
+OF_CODE = re.compile(r"-D\w+_(EXPORTS|SHARED)|-fvisibility.*|-fPI[CE]|-O\d|-fno-[a-z]+-math|-fno-math-errno|--param.*")
+
 CACHE = sources.ROOT / "build" / "tidy"
+LINES_MAX = 8000  # Of a group: most of the time goes into headers, the standard library's among them.
 
 
 def files_by_options(options):
@@ -29,7 +34,8 @@ def files_by_options(options):
             continue
         if options.names and not any(name in relative for name in options.names):
             continue
-        found.setdefault((is_test, tuple(arguments)), []).append(path)
+        meaning = tuple(argument for argument in arguments if not OF_CODE.fullmatch(argument))
+        found.setdefault((is_test, meaning), []).append(path)
     return found
 
 
@@ -60,7 +66,7 @@ def main():
     jobs = []
     for (is_test, arguments), paths in files_by_options(options).items():
         # Tests are read one by one: some stand in for what others include.
-        for group in [[path] for path in paths] if is_test else groups.groups(paths):
+        for group in [[path] for path in paths] if is_test else groups.groups(paths, LINES_MAX):
             file = group_file(group) if len(group) > 1 else group[0]
             # g++'s own options that clang does not know are no reason to complain.
             command = ["clang-tidy", "--quiet", f"--config-file={sources.ROOT / '.clang-tidy'}", str(file), "--",
