@@ -23,12 +23,9 @@ for what in tests benchmarks atari mujoco; do
   fi
 done
 
-# All of it compiles in half the time in groups, but after a change more than that: who changes it sets MENGER_GROUPS=OFF. In CI
-# each source but those of tests is compiled alone, which finds those that lack an include.
-if [[ ! -f $cache ]]; then
-  groups=${MENGER_GROUPS:-${CI:+TESTS}}
-  options+=("-DMENGER_GROUPS=${groups:-ON}")
-fi
+# All of it compiles in half the time in groups, but after a change more than that: who changes it sets MENGER_GROUPS=OFF, which
+# also finds sources that lack an include.
+[[ -f $cache ]] || options+=("-DMENGER_GROUPS=${MENGER_GROUPS:-ON}")
 
 # build.ninja is written last, so a configuration that was cut short is done again.
 if ((${#options[@]})) || [[ ! -f build/release/build.ninja ]]; then

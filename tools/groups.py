@@ -17,36 +17,49 @@ import sys
 
 LINES_MAX = 4000  # More saves little, and needs gigabytes where sanitizers instrument.
 
-DECLARED = re.compile(r"(?<!::)\b([A-Za-z_]\w*)(?=\s*(?:[({=;\[]|:(?!:)))|\b(?:class|struct|enum|define)\s+(\w+)")
-NO_NAME = set("const noexcept static_assert sizeof default return final void class struct enum operator true false decltype "
-              "requires".split())
+TYPE = re.compile(r"(?:enum |typedef |#\s*define |class |struct )+(\w+)")
+OTHER = re.compile(r"((?:\w+::)*\w+)(?=\s*(?:[({=;\[]|:(?!:)))")
+TEMPLATE = re.compile(r"template\s*<[^>]*>\s*")
+NO_NAME = set("const noexcept static_assert sizeof decltype requires default return final operator bool void int".split())
 NO_DECLARATION = re.compile(r"\s|//|namespace\b|using\s[\w:]+;|TEST|INSTANTIATE|#\s*include|\}")
 INCLUDED = re.compile(r'^#include "(menger/.+)"', re.MULTILINE)
 SOURCES = pathlib.Path(__file__).parent.parent / "src"
 
 
+def declared_in(line):
+    """The name that a line at the left margin may declare, or "": the first that begins its body, arguments or value."""
+    line = TEMPLATE.sub("", line)
+    if found := TYPE.match(line):
+        return found[1]
+    name = next((name for name in OTHER.findall(line) if name not in NO_NAME), "")
+    return "" if "::" in name else name
+
+
 @functools.cache
 def declared(path):
-    """The names at the left margin of a file that a declaration may introduce."""
-    names = set()
-    for line in path.read_text().splitlines():
-        if line and not NO_DECLARATION.match(line):
-            names.update(first or second for first, second in DECLARED.findall(line))
-    return names - NO_NAME
+    """The names that a file declares at the left margin."""
+    lines = [line for line in path.read_text().splitlines() if line and not NO_DECLARATION.match(line)]
+    return set(map(declared_in, lines)) - {""}
+
+
+def included(path):
+    """Our headers that a file names."""
+    headers = [SOURCES / header for header in INCLUDED.findall(path.read_text())]
+    return {header for header in headers if header.exists()}
 
 
 @functools.cache
-def includes(path):
-    """Our headers that a file includes, and what these include."""
-    found = {SOURCES / header for header in INCLUDED.findall(path.read_text())}
-    found = {header for header in found if header.exists()}
-    return found.union(*map(includes, found))
+def reached(path):
+    """Those, and what these name."""
+    found = included(path)
+    return found.union(*map(reached, found))
 
 
 def visible(path):
-    """The names that a file has, each with the file that declares it: a header that it includes, or else itself."""
-    included = {(name, header) for header in includes(path) for name in declared(header)}
-    return included | {(name, path) for name in declared(path) - {name for name, _ in included}}
+    """The names that a file has, each with the file that declares it: a header, or itself, unless a header that it names does."""
+    of_headers = {(name, header) for header in reached(path) for name in declared(header)}
+    own = declared(path).difference(*map(declared, included(path)))
+    return of_headers | {(name, path) for name in own}
 
 
 def groups(paths, lines_max=LINES_MAX):

@@ -105,11 +105,17 @@ std::string WorkersText(const Json& status, const std::map<std::string, std::str
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
+// Its lease may not be over yet, and it may have ended.
+const char* StateName(const ViewedMember& member) {
+  return member.status.is_null() && !member.listed.expired ? "silent"
+                                                           : LeaseStateName(member.listed);
+}
+
 void PrintNode(const ViewedMember& member, const std::map<std::string, std::string>& names) {
   const NodeRecord& node = member.listed.node;
   const bool said = !member.status.is_null();
   fmt::print("{:<8}  {:<12}  {:<21}  {:<8}  {:<10}  {}\n", ShortId(ToString(node.id)),
-             node.name.empty() ? "-" : node.name, node.address, LeaseStateName(member.listed),
+             node.name.empty() ? "-" : node.name, node.address, StateName(member),
              said ? BytesText(member.status, "store_bytes") : "-", ResourcesText(member));
   fmt::print("          {}\n", said ? "workers: " + WorkersText(member.status, names)
                                     : "says nothing: " + member.failure);
@@ -219,7 +225,7 @@ std::string ToJson(const ClusterView& view) {
                      {"name", node.name},
                      {"address", node.address},
                      {"job", node.job},
-                     {"state", LeaseStateName(member.listed)},
+                     {"state", StateName(member)},
                      {"resources", std::move(resources)},
                      {"status", member.status},
                      {"failure", member.failure}});

@@ -79,6 +79,13 @@ std::string CheckAmount(const std::string& text) {
   return fmt::format("'{}' is no number from 0 on", text);
 }
 
+std::string CheckDrainSeconds(const std::string& text) {
+  constexpr double kMost = 31'536'000;  // A year.
+  std::string wrong = CheckAmount(text);
+  if (!wrong.empty() || std::stod(text) <= kMost) return wrong;
+  return fmt::format("'{}' is too long: {:.0f} seconds at most, which is a year", text, kMost);
+}
+
 std::string CheckStoreBytes(const std::string& text) {
   constexpr double kLeast = 1e6;       // Or there is no room for any larger value.
   constexpr std::size_t kDigits = 18;  // More are no number that is one.
@@ -234,6 +241,7 @@ void Serve(const NodeArguments& arguments) {
     over = true;
   };
   const StopSignals signals;  // Before threads, so that all of them leave signals to it.
+  options.is_stopped = [&signals] { return signals.received() != 0; };
   const std::unique_ptr<Keepers> keepers = KeepersOf(arguments, options);
   ClusterNode node(options);
   if (keepers != nullptr) keepers->Begin(node.address());
@@ -391,7 +399,7 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
           "--drain-seconds", arguments->drain_seconds,
           "How long a node that has joined may take to leave without a loss, once it is told "
           "to; 0: it leaves at once")
-      ->check(CheckAmount)
+      ->check(CheckDrainSeconds)
       ->capture_default_str();
   command->add_option("--metrics", arguments->metrics,
                       "Serve metrics for Prometheus at http://HOST:PORT/metrics; a port alone is "

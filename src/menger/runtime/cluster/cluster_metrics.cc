@@ -12,7 +12,10 @@ ClusterCounts CountsOf(const NodeStreams& streams, const MemberLoop& members,
                        .streams_lost = streams.lost(),
                        .store = members.StoreTimes(),
                        .ends = ended.counts()};
-  for (const NodeRecord& node : members.Nodes()) ++(node.job != 0 ? counts.drivers : counts.nodes);
+  for (const NodeRecord& node : members.Nodes()) {
+    if (ended.Has({.node = node.id, .epoch = node.epoch})) continue;
+    ++(node.job != 0 ? counts.drivers : counts.nodes);
+  }
   return counts;
 }
 

@@ -196,7 +196,14 @@ void ClusterNode::State::Join() {
   JoinWatch watch(remote_store_.get(), options_.access.address);
   try {
     record_ = loop_->AwaitMember(
-        is_head(), [&watch] { watch.Look(); },
+        is_head(),
+        [&watch, this] {
+          watch.Look();
+          if (options_.is_stopped && options_.is_stopped()) {
+            throw Cancelled("it was told to end before it had joined the cluster at {}",
+                            options_.access.address);
+          }
+        },
         Deadline::After(Seconds(options_.runtime.join_seconds)));
   } catch (const Error& error) {
     throw watch.WhyNot(error);

@@ -40,6 +40,8 @@ struct ClusterNodeOptions {
   // and says what has become of that; a keeper says what stands for it, if it is that driver's.
   // Empty: there are none.
   std::function<std::string(const NodeRecord& driver)> keep;
+  // Asked while it joins: once it says so, the constructor throws Cancelled. Empty: it never does.
+  std::function<bool()> is_stopped;
   // This node's life is over although nobody wished so: called once, on a thread of its own, which
   // must not end the node. The next thing to do is to end the process.
   std::function<void(const std::string& why)> on_over;
@@ -59,7 +61,8 @@ class ClusterNode {
  public:
   // Joins. Throws what opening the journal throws, InvalidArgument for options, FailedPrecondition
   // for a wrong token, a name that another node has, or a job that runs already, Unavailable and
-  // DeadlineExceeded where the head cannot be reached in time.
+  // DeadlineExceeded where the head cannot be reached in time, Cancelled where it is stopped
+  // before.
   explicit ClusterNode(ClusterNodeOptions options);
   // Leaves: the others know at once.
   ~ClusterNode();

@@ -1,5 +1,6 @@
 #include "menger/runtime/cluster/guest_programs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -10,11 +11,21 @@ namespace menger {
 namespace {
 
 constexpr std::chrono::seconds kFetchMax{300};
-constexpr std::chrono::milliseconds kPause{200};
+constexpr std::chrono::milliseconds kPause{200};  // At first, and twice as long each time,
+constexpr std::chrono::milliseconds kPauseMax{10'000};
+// He whose program it is waits for it for so long without a word of why.
+constexpr std::chrono::seconds kToldAfter{3};
 
 bool PassesByItself(const Error& error) {
   return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kNotFound ||
          error.code() == ErrorCode::kDeadlineExceeded;
+}
+
+void Sleep(std::chrono::nanoseconds pause, const Deadline& deadline) {
+  const Deadline end = Deadline::After(pause);
+  while (!end.expired() && !deadline.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 }  // namespace
@@ -67,14 +78,21 @@ void GuestPrograms::Fetch(Guest& guest, const std::string& address, std::uint64_
 
 ReadyProgram GuestPrograms::FetchPatiently(const Guest& guest, const std::string& address) {
   const Deadline deadline = Deadline::After(kFetchMax).OrWhen(guest.unwanted);
+  const Deadline untold = Deadline::After(kToldAfter);
   const ProgramCache cache({.folder = cache_folder_});
-  for (;;) {
+  bool told = false;
+  for (std::chrono::milliseconds pause = kPause;; pause = std::min(2 * pause, kPauseMax)) {
     try {
       return fetcher_->Fetch(streams_, address, cache, deadline);
     } catch (const Error& error) {
       if (!PassesByItself(error) || deadline.expired()) throw;
+      if (untold.expired() && !std::exchange(told, true)) {
+        LogWarning("the program of the driver at {} is not here yet, and is tried again: {}",
+                   address, error.what());
+        hooks_.on_failed(guest.driver, fmt::format("it is tried again: {}", error.what()));
+      }
     }
-    std::this_thread::sleep_for(kPause);
+    Sleep(pause, deadline);
   }
 }
 

@@ -22,7 +22,7 @@ class GuestPrograms {
   // On those threads.
   struct Hooks {
     std::function<void(const NodeLife& driver, const GuestProgram& program)> on_ready;
-    // It cannot be had, or does not run here.
+    // It cannot be had, or does not run here: for good, or until on_ready.
     std::function<void(const NodeLife& driver, const std::string& why)> on_failed;
   };
   GuestPrograms(PeerStreams& streams, std::string cache_folder, Hooks hooks);

@@ -7,10 +7,15 @@
 
 namespace menger {
 
-void Guests::SetProgram(Peer& peer, ProgramIndex program) { peer.program = program; }
+void Guests::SetProgram(Peer& peer, ProgramIndex program) {
+  peer.program = program;
+  if (!std::exchange(peer.told_cannot, false)) return;
+  node_.peers.Tell(peer.index, {.kind = PeerMessage::Kind::kCannot});
+}
 
 void Guests::CannotServe(Peer& peer, std::string_view why) {
   peer.program.reset();
+  peer.told_cannot = true;
   node_.peers.Tell(peer.index, {.kind = PeerMessage::Kind::kCannot, .text = std::string(why)});
 }
 

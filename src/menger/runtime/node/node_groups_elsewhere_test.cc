@@ -98,6 +98,32 @@ TEST_F(GroupsElsewhereTest, ACallThatNeedsNothingIsDoneWhereItsBundleIs) {
   EXPECT_EQ(State(two.result()), "value");
 }
 
+// The second node has the GPU, and a CPU beside it.
+TEST_F(GroupsElsewhereTest, CallsWithoutGpusLeaveThoseToOthersWhileThereIsRoomElsewhere) {
+  const Call group = Reserve("PACK;cpu=1 gpu=1;cpu=1;cpu=1;cpu=1;cpu=1");
+  for (const Told& asked : Messages(Kind::kReserve)) Grant(asked);
+  ASSERT_EQ(State(group.result()), "value");
+  told.clear();
+  const auto wanted_of_second = [this] {
+    std::uint32_t count = 0;
+    for (const Told& want : Messages(Kind::kWant)) {
+      if (want.to == second->index) count = want.message.count;
+    }
+    return count;
+  };
+  // The one worker here has three of them, and two have room on the first node.
+  for (int i = 0; i < 5; ++i) {
+    CallIn(group, "cpu=1");
+    EXPECT_EQ(wanted_of_second(), 0);
+  }
+  CallIn(group, "cpu=1");
+  EXPECT_EQ(wanted_of_second(), 1);
+  // Not for ever: what others have taken may be more than is known here.
+  machine.SetTime(11'000'000'000);
+  machine.Run();
+  EXPECT_GE(wanted_of_second(), 2);
+}
+
 TEST_F(GroupsElsewhereTest, AllOrNoneAndAgainAfterAWhile) {
   const Call group = Reserve("SPREAD;cpu=1;cpu=1;cpu=1");
   const std::vector<Told> asked = Messages(Kind::kReserve);

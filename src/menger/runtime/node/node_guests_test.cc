@@ -133,6 +133,9 @@ TEST(NodeGuestsTest, AProgramThatDoesNotRunHereIsSaid) {
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told.back().kind, Kind::kCannot);
   EXPECT_NE(told.back().text.find("libodd.so"), std::string::npos);
+  world.machine.SetProgram(*world.drivers[0], 2);
+  EXPECT_EQ(told.back().kind, Kind::kCannot);
+  EXPECT_EQ(told.back().text, "");
 }
 
 // ---- The driver.
@@ -184,6 +187,22 @@ TEST(NodeGuestsTest, ANodeThatComesInTimeIsAskedAndOneThatCannotIsNamed) {
   world.Pass(132 * kSecond);
   EXPECT_EQ(world.State(call.result()), "node died");
   EXPECT_NE(world.TextOf(call.result()).find("libodd.so"), std::string::npos);
+}
+
+TEST(NodeGuestsTest, ANodeThatCouldNotAndCanIsAskedAgainAndTheProgramToldWhy) {
+  DriverWorld world;
+  Peer& node = world.machine.AddPeer(NodeId{Id{.high = 1, .low = 20}}, 1, Resources(4, 0));
+  world.machine.Receive(node, {.kind = Kind::kCannot, .text = "its disk is full"});
+  ASSERT_EQ(world.warnings.size(), 1);
+  EXPECT_NE(world.warnings[0].find("its disk is full"), std::string::npos);
+  const DriverWorld::Call call = world.Submit();
+  world.Pass(1 * kSecond);
+  EXPECT_TRUE(node.asked.empty());
+  world.machine.Receive(node, {.kind = Kind::kCannot});
+  world.Pass(2 * kSecond);
+  EXPECT_FALSE(node.asked.empty());
+  EXPECT_EQ(world.State(call.result()), "");
+  EXPECT_EQ(world.warnings.size(), 1);
 }
 
 TEST(NodeGuestsTest, WhoIsCutOffWaitsForNobody) {

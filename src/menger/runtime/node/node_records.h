@@ -269,6 +269,7 @@ struct Peer {
   std::optional<ProgramIndex> program = kOwnProgram;
   std::vector<Worker*> guests;
   std::uint32_t guests_starting = 0;
+  bool told_cannot = false;  // That its calls cannot be done here.
   bool lends = true;         // Or it is a program's, and has no workers for others.
   std::string cannot_serve;  // Why it can do no call of this node; "": it can.
   // Workers that it would have, and those that it was asked for: by the class of calls.

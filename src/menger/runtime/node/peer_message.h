@@ -25,9 +25,11 @@ struct ForeignName {
 // workers say (peer_link.h).
 struct PeerMessage {
   enum class Kind : std::uint8_t {
-    kWant,    // The sender would have `count` more workers for calls of the class `scheduling`.
-    kCannot,  // The sender can lend none, as `text` says: the receiver's program does not run here.
-    kLend,    // Here is one of them.
+    kWant,  // The sender would have `count` more workers for calls of the class `scheduling`.
+    // The sender can lend none, as `text` says: the receiver's program does not run here. "": it
+    // does after all.
+    kCannot,
+    kLend,     // Here is one of them.
     kAskBack,  // The lender needs it itself.
     kKeep,     // The borrower has an actor live in it: it will not be given back, only ended.
     // The borrower does not need it now; `clean`: nothing in it refers to an object of his. Else it

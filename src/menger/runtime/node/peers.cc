@@ -74,6 +74,15 @@ void Peers::TellScheduler() {
   node_.scheduler.SetElsewhere(std::move(elsewhere));
 }
 
+void Peers::Cannot(Peer& peer, const std::string& why) {
+  peer.cannot_serve = why;
+  peer.asked.clear();
+  TellScheduler();
+  if (why.empty()) return;
+  node_.effects.Warn(
+      fmt::format("node {} does no calls of this program: {}", ToString(peer.node), why));
+}
+
 void Peers::LendsNothing(Peer& peer) {
   peer.lends = false;
   TellScheduler();
@@ -96,9 +105,7 @@ void Peers::Receive(Peer& peer, const PeerMessage& message) {
     case PeerMessage::Kind::kSharers:
       return node_.scheduler.reading_rooms().Share(peer.index, message.count);
     case PeerMessage::Kind::kCannot:
-      peer.cannot_serve = message.text;
-      peer.asked.clear();
-      return TellScheduler();
+      return Cannot(peer, message.text);
     case PeerMessage::Kind::kLend:
       return Borrow(peer, message);
     case PeerMessage::Kind::kAskBack:

@@ -75,6 +75,7 @@ class Peers {
   void Drop(Peer& peer, std::uint64_t kept);
   SchedulingClass* FindClass(const std::string& name);  // Null if calls of it cannot be any longer.
   void Borrow(Peer& peer, const PeerMessage& message);
+  void Cannot(Peer& peer, const std::string& why);  // "": it can.
   void IsFull(const Peer& peer, const PeerMessage& message);
   void FailForeign(SchedulingClass& scheduling);
   void FailForeignActors();
@@ -85,6 +86,7 @@ class Peers {
   void Ask(SchedulingClass& scheduling, std::size_t waiting);
   void AskOthers(const SchedulingClass& scheduling, std::size_t waiting, std::int64_t since,
                  std::vector<Peer*> others);
+  std::size_t WantedFrom(const Peer& peer, const SchedulingClass& scheduling, std::size_t waiting);
   void SortForAsking(const SchedulingClass& scheduling, std::vector<Peer*>& peers) const;
   void AskFor(Peer& peer, const SchedulingClass& scheduling, std::size_t waiting);
   void StopAsking(Peer& peer, SchedulingClass& scheduling);

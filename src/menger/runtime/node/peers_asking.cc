@@ -10,21 +10,60 @@
 // what waits. First come those where workers that this node has given back rest, which go on at
 // once, then those where the arguments lie, then the others in turn. The longer calls wait, the
 // more are asked: what a node has free, only it knows.
+//
+// Calls that need no GPU leave nodes that have some to those that do, as far as others will do:
+// such a node is asked after the others. In a placement group, which cannot get more, it is asked
+// for no more than the others have no room for: else the CPU beside the only GPU could be taken,
+// for good by an actor, while there is one elsewhere.
 namespace menger {
 namespace {
 
 constexpr std::int64_t kWiden = 1'000'000;  // Nanoseconds: after each of these twice as many,
 constexpr std::int64_t kWidenedMost = 16;   // and after so many of them all.
 constexpr int kLookedAt = 16;               // Calls, for where their arguments lie.
+// For so long, nanoseconds, GPUs of a placement group are left to others.
+constexpr std::int64_t kGpusLeft = 10'000'000'000;
+
+// So many times the amounts are there; not more than a thousand.
+double TimesIn(const Resources& amounts, const Resources& need) {
+  double times = 1000;
+  for (const Resources::Named& amount : need.amounts()) {
+    times = std::min(times, amounts.Get(amount.name) / need.Get(amount.name));
+  }
+  return times;
+}
 
 // So many calls of the class it could do at once, if it did nothing else; at least one.
 std::size_t PlacesFor(const SchedulingClass& scheduling, const Peer& peer) {
-  double places = 1000;
-  for (const Resources::Named& amount : scheduling.need.amounts()) {
-    const double each = scheduling.need.Get(amount.name);
-    places = std::min(places, peer.total.Get(amount.name) / each);
+  return static_cast<std::size_t>(std::max(TimesIn(peer.total, scheduling.need), 1.0));
+}
+
+bool HasGpus(const Resources& amounts) { return amounts.Get("gpu") > 0; }
+
+// What bundles of the placement group that lie on the node have.
+Resources PartOf(const Group& group, const Peer& peer) {
+  Resources part;
+  for (std::size_t i = 0; i < group.places.size(); ++i) {
+    if (group.places[i] == peer.index) part.Add(group.bundles[i]);
   }
-  return static_cast<std::size_t>(std::max(places, 1.0));
+  return part;
+}
+
+// Calls of any bundle that need none find GPUs there.
+bool HasGpusToLeave(const SchedulingClass& scheduling, const Peer& peer) {
+  const Group* const group = scheduling.group;
+  return group != nullptr && scheduling.bundle < 0 && !scheduling.gpus && HasGpus(group->all) &&
+         HasGpus(PartOf(*group, peer));
+}
+
+// So many more calls of the class could be done there, beside all others in the placement group.
+std::size_t PlacesLeft(const SchedulingClass& scheduling, const Peer& peer) {
+  Resources left = PartOf(*scheduling.group, peer);
+  for (const auto& [loan, worker] : peer.borrowed) {
+    const SchedulingClass* const served = worker->serving;
+    if (served != nullptr && served->group == scheduling.group) left.Subtract(served->wish);
+  }
+  return static_cast<std::size_t>(std::max(TimesIn(left, scheduling.wish), 0.0));
 }
 
 std::size_t Resting(const Peer& peer) {
@@ -83,7 +122,7 @@ void Peers::Ask(SchedulingClass& scheduling, std::size_t waiting) {
     if (!MayServe(*peer, scheduling)) {
       StopAsking(*peer, scheduling);
     } else if (peer->asked.contains(scheduling.text)) {
-      AskFor(*peer, scheduling, waiting);
+      AskFor(*peer, scheduling, WantedFrom(*peer, scheduling, waiting));
     } else {
       others.push_back(peer.get());
     }
@@ -110,9 +149,24 @@ void Peers::AskOthers(const SchedulingClass& scheduling, std::size_t waiting, st
       next_ask_ = std::min(next_ask_.value_or(next), next);
       return;
     }
-    AskFor(*peer, scheduling, waiting);
+    AskFor(*peer, scheduling, WantedFrom(*peer, scheduling, waiting));
     places += places_of(*peer);
   }
+}
+
+// Of calls that wait, those that the peer is to be asked for.
+std::size_t Peers::WantedFrom(const Peer& peer, const SchedulingClass& scheduling,
+                              std::size_t waiting) {
+  if (!HasGpusToLeave(scheduling, peer)) return waiting;
+  const std::int64_t until = asking_.at(&scheduling) + kGpusLeft;
+  if (node_.now >= until) return waiting;
+  next_ask_ = std::min(next_ask_.value_or(until), until);
+  std::size_t elsewhere = 0;
+  for (const auto& [index, other] : peers_) {
+    if (!MayServe(*other, scheduling) || HasGpusToLeave(scheduling, *other)) continue;
+    elsewhere += PlacesLeft(scheduling, *other) + IdleFrom(*other, scheduling);
+  }
+  return waiting - std::min(waiting, elsewhere);
 }
 
 void Peers::SortForAsking(const SchedulingClass& scheduling, std::vector<Peer*>& peers) const {
@@ -129,7 +183,8 @@ void Peers::SortForAsking(const SchedulingClass& scheduling, std::vector<Peer*>&
       return node_.copies.NameAt(*argument, peer->index) != 0;
     });
     const std::uint64_t turn = (peer->index + askings_) % (last_peer_ + 1);
-    return std::tuple(Resting(*peer) == 0, !has_any, turn);
+    const bool spared = !scheduling.gpus && HasGpus(peer->total);
+    return std::tuple(Resting(*peer) == 0, !has_any, spared, turn);
   };
   std::ranges::sort(peers, {}, rank);
 }
@@ -140,7 +195,8 @@ void Peers::AskFor(Peer& peer, const SchedulingClass& scheduling, std::size_t wa
   if (coming >= waiting || asked == kWantedMax) return;
   // In powers of two, and not less before there is nothing: what changes all the time is not told.
   const std::size_t needed = std::min<std::size_t>(waiting - coming + asked, kWantedMax);
-  asked = static_cast<std::uint32_t>(std::bit_ceil(needed));
+  asked =
+      static_cast<std::uint32_t>(HasGpusToLeave(scheduling, peer) ? needed : std::bit_ceil(needed));
   TellWanted(peer, scheduling, asked);
 }
 
