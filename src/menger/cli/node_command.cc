@@ -177,11 +177,11 @@ void Drain(ClusterNode& node, std::chrono::duration<double> most, const std::ato
   if (left.done()) {
     return LogInfo("drained: programs took {} values of {} bytes", left.values, left.bytes);
   }
-  // Who is not done has not said what he has.
+  // Who is not done has not said what he has taken.
   LogWarning(
       "not drained in time: with this node end {} workers with calls or actors, {} placement "
-      "groups, and what programs have not taken, {} of which still have values here; those that "
-      "are done with it took {} values of {} bytes",
+      "groups, and what programs have not taken, of which {} do not say yet that they need nothing "
+      "of it; the others took {} values of {} bytes",
       left.lent, left.groups, left.holders, left.values, left.bytes);
 }
 
@@ -370,7 +370,7 @@ MENGER_CLUSTER_TOKEN_FILE. Beyond this machine it is needed, and so is TLS.
       ->check(CheckNotEmpty);
   command
       ->add_option("--name", arguments->name,
-                   "What people call it, 100 letters at most; no other node may have it")
+                   "What people call it, 100 bytes at most; no other node may have it")
       ->check(CheckNotEmpty);
   command->add_option("--cpus", arguments->cpus, "CPUs that calls may have; default: all")
       ->check(CheckAmount)

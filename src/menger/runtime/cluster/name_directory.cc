@@ -101,13 +101,31 @@ std::optional<NameAnswer> NameDirectory::HolderOf(const NameQuestion& question) 
   if (question.kind == NameQuestion::Kind::kClaim) return Claim(question);
   const StoreRecord record = LookUp(question.name);
   NameAnswer answer{.holder = HolderIn(record)};
-  if (!answer.holder && IsAwaited(record, question)) return std::nullopt;
+  if (!answer.holder && (IsOpen(record, question) || IsAwaited(record, question))) {
+    return std::nullopt;
+  }
   // It may have joined a moment ago, or be gone since longer than that.
   if (answer.holder && !AwaitMet(answer.holder->object)) {
     if (IsAwaited(record, question)) return std::nullopt;
     answer.holder.reset();
   }
   return answer;
+}
+
+// A store that has failed over calls the record expired, and this process, which has no lease of it
+// yet, cannot tell that from a holder whose lease is over: until either it has one, or he is no
+// member any longer.
+bool NameDirectory::IsOpen(const StoreRecord& record, const NameQuestion& question) {
+  const std::optional<NamedActor> holder = DecodeNamedActor(record.value);
+  const bool is_open = holder && record.expired &&
+                       FailOversOf(record.lease) >= FailOversOf(hooks_.lease()) &&
+                       hooks_.is_member({holder->object.node, holder->object.epoch});
+  if (!is_open) {
+    open_.erase(question.name);
+    return false;
+  }
+  const auto [open, is_new] = open_.emplace(question.name, Deadline::After(options_.successor_max));
+  return !open->second.expired();
 }
 
 // Its holder is gone, but not his actor: another keeper will have the name for that, which is the

@@ -102,6 +102,7 @@ class NameDirectory {
   void Answer(const NameQuestion& question);
   // Nothing: nobody can say yet.
   std::optional<NameAnswer> HolderOf(const NameQuestion& question);
+  bool IsOpen(const StoreRecord& record, const NameQuestion& question);
   bool IsAwaited(const StoreRecord& record, const NameQuestion& question);
   void AskAgain(const NameQuestion& question);
   // Nothing while it starts: it is asked for again after what others have asked.
@@ -129,7 +130,8 @@ class NameDirectory {
   // Of the thread.
   std::optional<Deadline> keeper_deadline_;  // One is asked for.
   std::map<std::string, NamedActor> own_;    // Names that this process has.
-  std::map<std::string, Deadline> awaited_;  // Whose holders are to be succeeded.
+  std::map<std::string, Deadline> awaited_;  // Whose holders are to be succeeded,
+  std::map<std::string, Deadline> open_;     // and of which it is not known whether they count.
   Deadline next_look_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   Thread thread_;

@@ -255,6 +255,20 @@ TEST_F(NameFailOverTest, AClaimWaitsForALeaseThatTheStoreKnows) {
   renewal.join();
 }
 
+TEST_F(NameFailOverTest, ALookUpWaitsUntilALeaseThatTheStoreKnowsTellsWhatCounts) {
+  Program one(switched_, NextLease("one"));
+  Program two(switched_, NextLease("two"));
+  EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
+  two.members = true;
+  FailOver();
+  std::thread renewal([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    two.lease = NextLease("two");
+  });
+  EXPECT_EQ(two.Ask(Kind::kLookUp, "a @b"), 1);
+  renewal.join();
+}
+
 TEST_F(NameFailOverTest, OfTwoWhoHaveANameTheYoungerKeepsIt) {
   Program one(switched_, NextLease("one"));
   EXPECT_EQ(one.Ask(Kind::kClaim, "a @b", 1), 1);
