@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "menger/base/error.h"
@@ -53,6 +55,32 @@ std::vector<std::size_t> AllOf(const Group& group) {
   std::vector<std::size_t> bundles(group.bundles.size());
   std::iota(bundles.begin(), bundles.end(), std::size_t{0});
   return bundles;
+}
+
+// How hard it is to find room for it: whoever needs what few have, and much, chooses first.
+std::tuple<int, double> DifficultyOf(const Resources& bundle) {
+  int rare = 0;
+  double much = 0;
+  for (const Resources::Named& amount : bundle.amounts()) {
+    rare += amount.name != "cpu" && amount.parts > 0 ? 1 : 0;
+    much += bundle.Get(amount.name);
+  }
+  return {rare, much};
+}
+
+// What lies idle beside the bundle on a node that has this free, and another may need more: how
+// many kinds that it does not need, and how much of what it does.
+std::tuple<int, double> LeftBy(const Resources& bundle, const Resources& free) {
+  int kinds = 0;
+  double much = 0;
+  for (const Resources::Named& amount : free.amounts()) {
+    const bool is_set_aside = amount.name.find('@') != std::string::npos;
+    if (amount.parts <= 0 || is_set_aside || amount.name.starts_with("node:")) continue;
+    const double needed = bundle.Get(amount.name);
+    kinds += needed == 0 && amount.name != "cpu" ? 1 : 0;
+    much += needed > 0 ? free.Get(amount.name) - needed : 0;
+  }
+  return {kinds, much};
 }
 
 // By what the peer knows bundles that calls of the class may take from; 0: it has none. Of several
@@ -121,25 +149,35 @@ std::optional<std::vector<PeerIndex>> Groups::Choose(const Group& group,
     }
   }
   if (group.strategy == kStrictPack) return std::nullopt;
-  std::vector<PeerIndex> places;
-  for (const std::size_t bundle : bundles) {
-    Node* const node = NodeFor(group, group.bundles[bundle], nodes);
+  std::vector<std::size_t> order(bundles.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return DifficultyOf(group.bundles[bundles[i]]); });
+  std::vector<PeerIndex> places(bundles.size());
+  for (const std::size_t i : order) {
+    const Resources& bundle = group.bundles[bundles[i]];
+    Node* const node = NodeFor(group, bundle, nodes);
     if (node == nullptr) return std::nullopt;
-    node->free.Subtract(group.bundles[bundle]);
+    node->free.Subtract(bundle);
     ++node->bundles;
-    places.push_back(node->index);
+    places[i] = node->index;
   }
   return places;
 }
 
 Groups::Node* Groups::NodeFor(const Group& group, const Resources& bundle,
                               std::vector<Node>& nodes) {
+  const bool pack = group.strategy == PlacementStrategy::kPack;
   Node* best = nullptr;
+  std::tuple<int, int, double> least;
   for (Node& node : nodes) {
     if (!node.free.Contains(bundle)) continue;
-    if (group.strategy == PlacementStrategy::kPack) return &node;
     if (group.strategy == PlacementStrategy::kStrictSpread && node.bundles > 0) continue;
-    if (best == nullptr || node.bundles < best->bundles) best = &node;
+    const auto [kinds, much] = LeftBy(bundle, node.free);
+    const std::tuple rank(pack ? -node.bundles : node.bundles, kinds, much);
+    if (best != nullptr && least <= rank) continue;
+    best = &node;
+    least = rank;
   }
   return best;
 }

@@ -59,6 +59,20 @@ TEST_F(GroupsElsewhereTest, BundlesThatAreSpreadAreReadyOnceAllNodesHaveTheirs) 
   ExpectNothingLeft();
 }
 
+// The node with the GPU is met before one with a single CPU, as all others here have at least.
+TEST_F(GroupsElsewhereTest, ABundleTakesNoNodeThatAnotherCannotDoWithout) {
+  machine.AddPeer(NodeId{Id{.high = 1, .low = 12}}, 1, Resources(1, 0));
+  const Call group = Reserve("STRICT_SPREAD;cpu=1;cpu=2;cpu=1;cpu=1 gpu=1");
+  const std::vector<Told> asked = Messages(Kind::kReserve);
+  ASSERT_EQ(asked.size(), 3);
+  EXPECT_EQ(asked[0].to, first->index);
+  EXPECT_EQ(asked[0].message.text, "1;cpu=2");
+  EXPECT_EQ(asked[1].to, second->index);
+  EXPECT_EQ(asked[1].message.text, "3;cpu=1 gpu=1");
+  for (const Told& one : asked) Grant(one);
+  EXPECT_EQ(State(group.result()), "value");
+}
+
 TEST_F(GroupsElsewhereTest, CallsInABundleGetWorkersThatAreLentFromIt) {
   const Call group = Reserve("STRICT_SPREAD;cpu=1;cpu=1");
   const Call inside = CallIn(group, "cpu=1 @1");
