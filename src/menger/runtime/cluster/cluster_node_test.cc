@@ -324,6 +324,20 @@ TEST_F(ClusterTest, WrongTokensAndAddressesAreNamed) {
   }
 }
 
+TEST_F(ClusterTest, WhoIsToldToEndJoinsNoLonger) {
+  ClusterNodeOptions options = NodeOptions("127.0.0.1:1", 1);
+  options.runtime.join_seconds = 300;
+  int asked = 0;
+  options.is_stopped = [&asked] { return ++asked == 3; };
+  try {
+    const ClusterNode node(options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+    EXPECT_NE(std::string(error.what()).find("127.0.0.1:1"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(ClusterTest, WhoWaitsForAClusterIsToldOnceWhyItIsNotReached) {
   ClusterNodeOptions options = NodeOptions("127.0.0.1:1", 1);
   options.runtime.join_seconds = 4;
