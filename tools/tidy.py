@@ -15,8 +15,9 @@ import sys
 import groups
 import sources
 
-# What says how to compile, and not what the source means: files that differ in these alone may share a group.
-OF_CODE = re.compile(r"-D\w+_(EXPORTS|SHARED)|-fvisibility.*|-fPI[CE]|-O\d|-fno-[a-z]+-math|-fno-math-errno|--param.*")
+# What says how to compile, and not what the source means: files that differ in these alone may share a group. Those of shared
+# libraries, which may have names that others have, differ in more (-D..._EXPORTS).
+OF_CODE = re.compile(r"-D\w+_SHARED|-fPI[CE]|-O\d|-fno-[a-z]+-math|-fno-math-errno|--param.*")
 
 CACHE = sources.ROOT / "build" / "tidy"
 LINES_MAX = 8000  # Of a group: most of the time goes into headers, the standard library's among them.
