@@ -13,19 +13,13 @@ namespace {
 constexpr std::chrono::seconds kFetchMax{300};
 constexpr std::chrono::milliseconds kPause{200};  // At first, and twice as long each time,
 constexpr std::chrono::milliseconds kPauseMax{10'000};
+constexpr std::chrono::milliseconds kWantedLook{20};  // Meanwhile, whether it is still wanted.
 // He whose program it is waits for it for so long without a word of why.
 constexpr std::chrono::seconds kToldAfter{3};
 
 bool PassesByItself(const Error& error) {
   return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kNotFound ||
          error.code() == ErrorCode::kDeadlineExceeded;
-}
-
-void Sleep(std::chrono::nanoseconds pause, const Deadline& deadline) {
-  const Deadline end = Deadline::After(pause);
-  while (!end.expired() && !deadline.expired()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
 }
 
 }  // namespace
@@ -92,7 +86,8 @@ ReadyProgram GuestPrograms::FetchPatiently(const Guest& guest, const std::string
         hooks_.on_failed(guest.driver, fmt::format("it is tried again: {}", error.what()));
       }
     }
-    Sleep(pause, deadline);
+    const Deadline over = Deadline::After(pause).OrWhen(guest.unwanted);
+    while (!over.expired()) std::this_thread::sleep_for(kWantedLook);
   }
 }
 
