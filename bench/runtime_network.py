@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The runtime over a network that is slow, loses packets, breaks in parts or takes its Redis away: hosts are network namespaces.
 
-    bench/runtime_network.py [--parts slow loss partition redis chaos] [--scenarios TEXT...] [--seconds S] [--seed N] [--keep]
+    bench/runtime_network.py [--parts slow near loss partition redis chaos] [--scenarios TEXT...] [--seconds S] [--seed N] [--keep]
 
 Needs root, iproute2, nftables, openssl, redis-server and redis-sentinel. Each host is a network namespace on a bridge in one of its own;
 `tc tbf` limits bandwidth, nftables drop packets. Each node is a `menger node` of one CPU, with a token, TLS by a throw-away authority
 and a cache of its own; the driver has a host of its own and brings no CPU. `slow`: 20 MB over the owner's link of 100 Mbit/s to readers
-on 4 nodes, and small calls meanwhile. `loss`: calls while 0, 1 and 5% of all packets are lost. `partition`: hosts that do not hear each
+on 4 nodes, and small calls meanwhile. `near`: calls of 50 ms that each read a value of 5 MB, of which two thirds lie on one node; all links 100 Mbit/s.
+`loss`: calls while 0, 1 and 5% of all packets are lost. `partition`: hosts that do not hear each
 other, both or one of them, for less and for more than a lease. `redis`: the head keeps its state in a Redis with a replica and a
 sentinel; primary and head die or are cut off. `chaos`: all of that at random for --seconds. What programs get is checked by
 bench/runtime_programs/network.py, exactly. Prints Markdown tables; with --keep the logs stay.
@@ -55,6 +56,23 @@ def slow(options):
          [[name, row["calls"], *(f"{row[key]:.2f}" for key in ("p50_ms", "p99_ms", "max_ms"))]
           for name, row in (("nothing else, link not limited", first["idle"]),
                             (f"meanwhile 2 values of 20 MB go to 2 nodes each, {LINK_MBIT} Mbit/s", second["meanwhile"]))])  # fmt: skip
+
+
+# ---- near
+
+
+def near(options):
+    nodes = hosts()[1:]
+    with Network(hosts()) as network, Cluster(network) as cluster:
+        for host in nodes:
+            network.limit(host, LINK_MBIT)
+        before = sum(map(network.bytes_sent, nodes))
+        with Driver(cluster, "near", "--nodes", NODES, "--bytes", 5_000_000) as driver:
+            result = driver.result()
+        sent = sum(map(network.bytes_sent, nodes)) - before
+    first, *later = result["seconds"]
+    show([f"{4 * NODES} calls of 50 ms, 5 MB each, {LINK_MBIT} Mbit/s", "first round, s", "later, s", "over links, of the bytes read"],
+         [["all right", f"{first:.2f}", " ".join(f"{each:.2f}" for each in later), f"{sent / result['bytes']:.0%}"]])  # fmt: skip
 
 
 # ---- loss
@@ -360,7 +378,7 @@ def chaos(options):
     show(["s", "what happened", *LOAD, "nodes at the end"], [[options.seconds, counts, *load_row(result), words]])
 
 
-PARTS = {"slow": slow, "loss": loss, "partition": partition, "redis": redis, "chaos": chaos}
+PARTS = {"slow": slow, "near": near, "loss": loss, "partition": partition, "redis": redis, "chaos": chaos}
 
 
 def main():

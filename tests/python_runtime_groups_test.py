@@ -146,6 +146,7 @@ class Groups(unittest.TestCase):
         self.assertEqual(ray.wait([within, added], timeout=0.1)[0], [])
         entry = ray.util.placement_group_table(never)
         self.assertEqual((entry["state"], entry["stats"]["scheduling_state"]), ("PENDING", "INFEASIBLE"))
+        self.assertEqual(str(entry["bundles"]), "{0: {'CPU': 2.0}, 1: {'CPU': 1.0}}")  # Numbers as Ray gives them.
         ray.util.remove_placement_group(never)
         for each in (within, added, never.ready()):
             with self.assertRaises(ray.exceptions.RayError):

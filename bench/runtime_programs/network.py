@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What a program of a cluster does while its network is disturbed; every value that it gets is compared with what it must be.
 
-    MENGER_ADDRESS=HOST:PORT bench/runtime_programs/network.py broadcast | rates | load [options]
+    MENGER_ADDRESS=HOST:PORT bench/runtime_programs/network.py broadcast | near | rates | load [options]
 
-`broadcast`: one value to a reader on each node, and how long small calls of an actor take meanwhile. `rates`: tasks and calls of an
-actor a second. `load`: chains of tasks with values of 200 KB, small tasks, values that are put, and actors, until "stop" is read. Times
+`broadcast`: one value to a reader on each node, and how long small calls of an actor take meanwhile. `near`: rounds of calls that each
+read a value, most of which lie on one node. `rates`: tasks and calls of an actor a second. `load`: chains of tasks with values of 200 KB, small tasks, values that are put, and actors, until "stop" is read. Times
 are those of the machine's monotonic clock, so who disturbs can say what came after it.
 """
 
@@ -49,6 +49,17 @@ def grown(values, step):
 
 @ray.remote
 def summed(values):
+    return int(values.sum(dtype=np.uint64))
+
+
+@ray.remote
+def made(seed, words):
+    return values_of(seed, words)
+
+
+@ray.remote
+def read(values):
+    time.sleep(0.05)
     return int(values.sum(dtype=np.uint64))
 
 
@@ -277,6 +288,20 @@ def broadcast(options):
     return {"meanwhile": meanwhile, "two_seconds": clock() - begin}
 
 
+def near(options):
+    words, seconds = options.bytes // 4, []
+    for turn in range(5):
+        seeds = range(100 * turn, 100 * turn + 4 * options.nodes)
+        lie_at = [1 if 3 * i < 2 * len(seeds) else 2 + i % (options.nodes - 1) for i in range(len(seeds))]
+        values = [made.options(resources={f"n{node}": 0.01}).remote(seed, words) for seed, node in zip(seeds, lie_at)]
+        assert len(ray.wait(values, num_returns=len(values), timeout=STUCK_S)[0]) == len(values)
+        begin = clock()
+        got = ray.get([read.remote(value) for value in values])
+        seconds.append(clock() - begin)
+        assert got == [int(values_of(seed, words).sum(dtype=np.uint64)) for seed in seeds]
+    return {"seconds": seconds, "bytes": len(seconds) * len(seeds) * options.bytes}
+
+
 def rates(options):
     actor = ray.remote(Counter).options(resources={"n2": 0.1}).remote()
     ray.get([empty.remote(i) for i in range(100)])
@@ -303,13 +328,13 @@ def rates(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["broadcast", "rates", "load"])
+    parser.add_argument("what", choices=["broadcast", "near", "rates", "load"])
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--bytes", type=int, default=20_000_000)
     parser.add_argument("--seconds", type=float, default=3)
     options = parser.parse_args()
     ray.init("auto")
-    result = {"broadcast": broadcast, "rates": rates, "load": load}[options.what](options)
+    result = {"broadcast": broadcast, "near": near, "rates": rates, "load": load}[options.what](options)
     begin = clock()
     ray.shutdown()
     print("RESULT", json.dumps(result | {"shutdown_s": round(clock() - begin, 2)}), flush=True)

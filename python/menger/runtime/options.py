@@ -251,7 +251,8 @@ def check_environment(name, environment, of_call=True):
             if of_call:
                 raise ValueError(f"{name} has '{each}', which is of init's runtime_env: every worker calls it once, before all else")
         elif each not in _ENVIRONMENT_OPTIONS:
-            raise ValueError(f"{name} has '{each}'; there are: {', '.join(_ENVIRONMENT_OPTIONS)}")
+            known = _ENVIRONMENT_OPTIONS if of_call else (*_ENVIRONMENT_OPTIONS, _OF_INIT)
+            raise ValueError(f"{name} has '{each}'; there are: {', '.join(known)}")
     variables = environment.get("env_vars") or {}
     if not isinstance(variables, dict) or not all(isinstance(text, str) for pair in variables.items() for text in pair):
         raise TypeError(f"{name}['env_vars'] is {variables!r}; it must be a dict of texts")

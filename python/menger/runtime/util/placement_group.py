@@ -167,7 +167,7 @@ def _entry(group, known):
     return {
         "placement_group_id": group.id.hex(),
         "name": group.name,
-        "bundles": dict(enumerate(group.bundle_specs)),
+        "bundles": {place: {name: float(amount) for name, amount in bundle.items()} for place, bundle in enumerate(group.bundle_specs)},
         "bundles_to_node_id": dict(enumerate(nodes)),
         "strategy": group.strategy,
         "state": state,

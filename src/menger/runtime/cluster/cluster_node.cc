@@ -76,7 +76,7 @@ class ClusterNode::State {
   // Members but those whose end this one has heard of, or found out, before the control store did.
   std::vector<NodeRecord> Nodes() const;
   std::vector<std::string> Names() const;
-  bool IsMember(const NodeLife& life) const;
+  bool IsMember(const NodeLife& life) const { return Member(life).has_value(); }
   ControlStore& store() { return *store_; }
   RecordReader reader() const {
     return {.lease = [this] { return loop_->Lives() ? loop_->lease() : 0; },
@@ -88,7 +88,9 @@ class ClusterNode::State {
   }
 
  private:
+  std::optional<NodeRecord> Member(const NodeLife& life) const;
   bool is_head() const { return options_.access.address.empty(); }
+  bool is_driver() const { return options_.role == Role::kDriver; }
 
   // ---- Joining.
   void Open();
@@ -106,9 +108,13 @@ class ClusterNode::State {
   void Changed(const NodeChange& change);
   void Meet(const NodeRecord& other);
   bool Found(const NodeLife& node);
+  bool IsProgram(const NodeLife& node) const;
   // `cause`: `why`, as it is counted.
-  void Gone(const NodeLife& node, const std::string& cause, const std::string& why);
-  void NoteEnd(const NodeLife& node, const std::string& cause, const std::string& why);
+  void Gone(const NodeLife& node, bool is_program, const std::string& cause,
+            const std::string& why);
+  void NoteEnd(const NodeLife& node, bool is_program, const std::string& cause,
+               const std::string& why);
+  void Parted(const NodeLife& node, const Error& why);
   void Over(NodeLease::End end);
 
   void Close();
@@ -151,7 +157,7 @@ void ClusterNode::State::Open() {
     record_.resources.Set(NodeResource(record_.id), 1);
     if (is_head()) record_.resources.Set(kHeadResource, 1);
   }
-  if (options_.role == Role::kDriver) {
+  if (is_driver()) {
     record_.job = options_.runtime.job != 0 ? options_.runtime.job : JobOf(record_.id);
   }
   program_server_ = MakeProgramServer();
@@ -180,7 +186,7 @@ void ClusterNode::State::Open() {
 }
 
 std::unique_ptr<ProgramServer> ClusterNode::State::MakeProgramServer() const {
-  if (options_.role != Role::kDriver) {
+  if (!is_driver()) {
     return std::make_unique<ProgramServer>(CacheFolder(ProgramCacheFolder(options_.cache_folder)));
   }
   if (!options_.program) {
@@ -243,31 +249,23 @@ void ClusterNode::State::CheckJob() const {
 }
 
 LocalNode::Place ClusterNode::State::PlaceOfNode() {
-  return {
-      .own = LifeOf(record_),
-      .role = options_.role,
-      .node_patience = options_.role == Role::kDriver ? Seconds(options_.runtime.node_wait_seconds)
-                                                      : std::chrono::nanoseconds(0),
-      .post =
-          [this](const std::vector<Neighbours::Flying>& packets) {
-            if (loop_->Lives()) node_streams_->Send(packets);
-          },
-      .parted =
-          [this](const NodeLife& node, const Error& why) {
-            NoteEnd(node, why.code() == ErrorCode::kUnavailable ? "left" : "said what nobody may",
-                    why.what());
-            node_streams_->Forget(node);
-            loop_->Hint();
-          },
-      .ask_name = names_ != nullptr
-                      ? [this](const NameQuestion& question) { names_->Ask(question); }
-                      : std::function<void(const NameQuestion&)>(),
-      .members = [this] { return Nodes(); },
-      .names = [this] { return Names(); },
-      .add_metrics =
-          [this](MetricsText& text) {
-            AddMetrics(CountsOf(*node_streams_, *loop_, ended_), text);
-          }};
+  return {.own = LifeOf(record_),
+          .role = options_.role,
+          .node_patience = Seconds(is_driver() ? options_.runtime.node_wait_seconds : 0),
+          .post =
+              [this](const std::vector<Neighbours::Flying>& packets) {
+                if (loop_->Lives()) node_streams_->Send(packets);
+              },
+          .parted = [this](const NodeLife& node, const Error& why) { Parted(node, why); },
+          .ask_name = names_ != nullptr
+                          ? [this](const NameQuestion& question) { names_->Ask(question); }
+                          : std::function<void(const NameQuestion&)>(),
+          .members = [this] { return Nodes(); },
+          .names = [this] { return Names(); },
+          .add_metrics =
+              [this](MetricsText& text) {
+                AddMetrics(CountsOf(*node_streams_, *loop_, ended_), text);
+              }};
 }
 
 // ---- What is told.
@@ -283,8 +281,10 @@ NodeStreams::Hooks ClusterNode::State::StreamHooks() {
           [this] {
             if (MemberLoop* const loop = doubter_.load()) loop->Hint();
           },
-      .on_unreachable = [this](const NodeLife& node,
-                               const std::string& why) { Gone(node, "unreachable", why); },
+      .on_unreachable =
+          [this](const NodeLife& node, const std::string& why) {
+            Gone(node, IsProgram(node), "unreachable", why);
+          },
       .on_found = [this](const NodeLife& node) { return Found(node); }};
 }
 
@@ -301,14 +301,14 @@ QuestionServer::Answer ClusterNode::State::Answers() {
 // Only members have one.
 std::string ClusterNode::State::Keep(const NodeLife& driver) const {
   if (!options_.keep) throw InvalidArgument("this process keeps no detached actors");
-  for (const NodeRecord& node : loop_->Nodes()) {
-    if (LifeOf(node) != driver || node.job == 0) continue;
-    // That of the head before, whose place this one has taken.
-    const bool took_place = is_head() && FailOversOf(record_.epoch) > 0;
-    const std::string before = took_place ? former_keepers_.Find(loop_->Nodes(), driver) : "";
-    return before.empty() ? options_.keep(node) : before;
+  const std::optional<NodeRecord> program = Member(driver);
+  if (!program || program->job == 0) {
+    throw Unavailable("the head has not met program {}", ToString(driver.node));
   }
-  throw Unavailable("the head has not met program {}", ToString(driver.node));
+  // That of the head before, whose place this one has taken.
+  const bool took_place = is_head() && FailOversOf(record_.epoch) > 0;
+  const std::string before = took_place ? former_keepers_.Find(loop_->Nodes(), driver) : "";
+  return before.empty() ? options_.keep(*program) : before;
 }
 
 NameDirectory::Hooks ClusterNode::State::NameHooks() {
@@ -356,38 +356,45 @@ void ClusterNode::State::Changed(const NodeChange& change) {
   if (change.kind != NodeChange::Kind::kDied) return;
   node_streams_->Forget(LifeOf(other));
   if (programs_ != nullptr) programs_->Drop(LifeOf(other));
-  Gone(LifeOf(other), "lease over",
+  Gone(LifeOf(other), other.job != 0, "lease over",
        "its lease is over: it is dead, or cut off from the control store");
 }
 
-void ClusterNode::State::Gone(const NodeLife& node, const std::string& cause,
-                              const std::string& why) {
-  if (node_->HearOfEnd(node, why)) NoteEnd(node, cause, why);
+// Of a member; a record that is gone says it itself.
+bool ClusterNode::State::IsProgram(const NodeLife& node) const {
+  const std::optional<NodeRecord> member = Member(node);
+  return member && member->job != 0;
 }
 
-void ClusterNode::State::NoteEnd(const NodeLife& node, const std::string& cause,
+void ClusterNode::State::Parted(const NodeLife& node, const Error& why) {
+  const bool left = why.code() == ErrorCode::kUnavailable;
+  NoteEnd(node, IsProgram(node), left ? "left" : "said what nobody may", why.what());
+  node_streams_->Forget(node);
+  loop_->Hint();
+}
+
+void ClusterNode::State::Gone(const NodeLife& node, bool is_program, const std::string& cause,
+                              const std::string& why) {
+  if (node_->HearOfEnd(node, why)) NoteEnd(node, is_program, cause, why);
+}
+
+void ClusterNode::State::NoteEnd(const NodeLife& node, bool is_program, const std::string& cause,
                                  const std::string& why) {
   std::vector<NodeLife> members;
-  bool is_program = false;
-  for (const NodeRecord& member : loop_->Nodes()) {
-    members.push_back(LifeOf(member));
-    if (members.back() == node) is_program = member.job != 0;
-  }
+  for (const NodeRecord& member : loop_->Nodes()) members.push_back(LifeOf(member));
   ended_.Note(node, cause, members);
   // Programs come and go: that is no news to others.
-  if (is_program && options_.role == Role::kDriver) return;
+  if (is_program && is_driver()) return;
   LogInfo("{} {} is gone: {}", is_program ? "program" : "node", ToString(node.node), why);
 }
 
 bool ClusterNode::State::Found(const NodeLife& node) {
-  for (const NodeRecord& member : loop_->Nodes()) {
-    if (LifeOf(member) != node) continue;
-    LogInfo("{} {} is reached again", member.job != 0 ? "program" : "node", ToString(node.node));
-    ended_.Forget(node);
-    Meet(member);
-    return true;
-  }
-  return false;
+  const std::optional<NodeRecord> member = Member(node);
+  if (!member) return false;
+  LogInfo("{} {} is reached again", member->job != 0 ? "program" : "node", ToString(node.node));
+  ended_.Forget(node);
+  Meet(*member);
+  return true;
 }
 
 void ClusterNode::State::Meet(const NodeRecord& other) {
@@ -412,9 +419,11 @@ std::vector<std::string> ClusterNode::State::Names() const {
   return NamesIn(*store_, reader().is_member, Deadline::After(kNamesMax));
 }
 
-bool ClusterNode::State::IsMember(const NodeLife& life) const {
-  return std::ranges::any_of(loop_->Nodes(),
-                             [&life](const NodeRecord& node) { return LifeOf(node) == life; });
+std::optional<NodeRecord> ClusterNode::State::Member(const NodeLife& life) const {
+  for (const NodeRecord& node : loop_->Nodes()) {
+    if (LifeOf(node) == life) return node;
+  }
+  return std::nullopt;
 }
 
 void ClusterNode::State::Over(NodeLease::End end) {
@@ -452,19 +461,18 @@ void ClusterNode::State::Close() {
 
 // Where the head is gone, as where all of a cluster end, nobody would hear it.
 void ClusterNode::State::Leave() {
-  const auto is_gone = [this] {
-    return remote_store_ != nullptr && remote_store_->last_failure().has_value();
-  };
+  const auto is_gone = [this] { return remote_store_ && remote_store_->last_failure(); };
   if (loop_->Leave(Deadline::After(kLeaveMax), is_gone)) return;
-  if (is_gone())
+  if (is_gone()) {
     return LogInfo("leaving without the head: {}", remote_store_->last_failure()->what());
+  }
   LogWarning("the control store of the cluster did not hear in time that this node leaves");
 }
 
 // What it has to tell others happens also if it leaves at once, while the stream to them is being
 // opened: that an actor is to end, say. And what a driver's calls have printed is seen.
 void ClusterNode::State::Part() {
-  if (options_.role == Role::kDriver) {
+  if (is_driver()) {
     node_->AskForLines();
     AwaitUntil([this] { return !node_->AwaitsLines(); }, kLinesMax);
   }
@@ -481,19 +489,12 @@ ClusterNode::ClusterNode(ClusterNodeOptions options)
 ClusterNode::~ClusterNode() = default;
 
 LocalNode& ClusterNode::node() { return state_->node(); }
-
 const std::string& ClusterNode::address() const { return state_->address(); }
-
 void ClusterNode::Drain() { state_->Drain(); }
-
 DrainProgress ClusterNode::HowFarDrained() const { return state_->node().HowFarDrained(); }
-
 std::vector<NodeRecord> ClusterNode::Nodes() const { return state_->Nodes(); }
-
 bool ClusterNode::IsMember(const NodeLife& life) const { return state_->IsMember(life); }
-
 ControlStore& ClusterNode::store() { return state_->store(); }
-
 RecordReader ClusterNode::reader() const { return state_->reader(); }
 
 }  // namespace menger

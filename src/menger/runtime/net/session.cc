@@ -143,8 +143,10 @@ Error Session::GoneEarly(std::error_code error) const {
     return Cancelled("the other end left without having said anything");
   }
   if (error != asio::error::eof) return Gone(error);
+  // A connector that has TLS begins with it.
+  const bool may_want_tls = !peer_.accepted && !options_.tls.given();
   return Unavailable("the other end left before it had said who it is{}",
-                     options_.tls.given() ? "" : "; perhaps because it wants TLS");
+                     may_want_tls ? "; perhaps because it wants TLS" : "");
 }
 
 void Session::GiveUp() {

@@ -1,6 +1,8 @@
 #include "menger/runtime/node/copies.h"
 
 #include <algorithm>
+#include <limits>
+#include <span>
 
 #include "menger/runtime/node/node_parts.h"
 
@@ -8,6 +10,7 @@ namespace menger {
 namespace {
 
 constexpr std::ptrdiff_t kPullsMax = 2;  // Of one value, from one place at a time.
+constexpr std::size_t kLookedAt = 4;     // Copies, the newest, for how long a value would take.
 // Names that an owner gives; those that a node gives to what was made there have no such bit.
 constexpr std::uint64_t kPullBit = std::uint64_t{1} << 63;
 
@@ -26,6 +29,19 @@ std::uint64_t Copies::NameAt(const Object& object, PeerIndex place) const {
     if (copy.place == place) return copy.name;
   }
   return 0;
+}
+
+double Copies::NanosecondsTo(const Object& object, PeerIndex place) const {
+  if (IsAt(object, place)) return 0;
+  const PeerIndex to = NodeOfPlace(place);
+  std::span<const Copy> copies;
+  if (object.elsewhere) copies = places_.at(const_cast<Object*>(&object)).copies;
+  const bool here = object.value.kind != ObjectValue::Kind::kRemote || copies.empty();
+  double pace = here ? paces_.Of(0, to) : std::numeric_limits<double>::max();
+  for (const Copy& copy : copies.last(std::min(copies.size(), kLookedAt))) {
+    pace = std::min(pace, paces_.Of(NodeOfPlace(copy.place), to));
+  }
+  return pace * static_cast<double>(object.value.extent.bytes);
 }
 
 Object* Copies::Find(std::uint64_t pull) const {
@@ -85,7 +101,7 @@ void Copies::StartPulls(Object& object, Places& places) {
 bool Copies::StartPull(Object& object, Places& places, PeerIndex to) {
   PeerIndex from = 0;
   if (!FindSource(object, places, to, from)) return false;
-  const Pull pull{.name = kPullBit | ++last_pull_, .from = from, .to = to};
+  const Pull pull{.name = kPullBit | ++last_pull_, .from = from, .to = to, .since = node_.now};
   places.pulls.push_back(pull);
   pulls_.emplace(pull.name, &object);
   if (from == 0) node_.objects.BeginRead(object);
@@ -149,9 +165,10 @@ bool Copies::Arrived(std::uint64_t pull, const SharedExtent& extent) {
   Object* const object = Find(pull);
   if (object == nullptr) return false;
   Places& places = places_.at(object);
-  const PeerIndex to = std::ranges::find(places.pulls, pull, &Pull::name)->to;
-  EndPull(*object, places, pull);
-  if (to != 0) Add(*object, to, pull);
+  const auto [name, from, to, since] = *std::ranges::find(places.pulls, pull, &Pull::name);
+  paces_.Note(NodeOfPlace(from), NodeOfPlace(to), object->value.extent.bytes, node_.now - since);
+  EndPull(*object, places, name);
+  if (to != 0) Add(*object, to, name);
   node_.objects.Hold(*object);
   if (to == 0) node_.values.Restored(*object, extent);
   if (object->elsewhere) StartPulls(*object, places_.at(object));
@@ -231,6 +248,7 @@ void Copies::Forget(Object& object) {
 }
 
 void Copies::PeerDied(PeerIndex node, const TaskFailure& cause) {
+  paces_.Forget(node);
   const auto found = of_node_.find(node);
   if (found == of_node_.end()) return;
   const Objects objects = std::move(found->second);

@@ -9,6 +9,7 @@
 
 #include "menger/runtime/node/node_records.h"
 #include "menger/runtime/node/scheduler.h"
+#include "menger/runtime/node/transfer_paces.h"
 #include "menger/runtime/values/task_error.h"
 
 namespace menger {
@@ -26,6 +27,7 @@ class Copies : public ValuePlaces {
   explicit Copies(NodeParts& node) : node_(node) {}
 
   bool IsAt(const Object& object, PeerIndex place) const override;
+  double NanosecondsTo(const Object& object, PeerIndex place) const override;
   void Bring(Object& object, PeerIndex place) override;
   // What it is called there; 0: it does not lie there.
   std::uint64_t NameAt(const Object& object, PeerIndex place) const;
@@ -62,6 +64,7 @@ class Copies : public ValuePlaces {
     std::uint64_t name = 0;
     PeerIndex from = 0;
     PeerIndex to = 0;
+    std::int64_t since = 0;
   };
   struct Places {
     std::vector<Copy> copies;        // Besides here; the newest last.
@@ -86,6 +89,7 @@ class Copies : public ValuePlaces {
   std::unordered_map<std::uint64_t, Object*> pulls_;
   std::map<PeerIndex, Objects> of_node_;  // Whose places name it.
   std::uint64_t last_pull_ = 0;
+  TransferPaces paces_;
 };
 
 }  // namespace menger

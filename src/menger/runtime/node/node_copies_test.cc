@@ -125,6 +125,36 @@ TEST_F(CopiesTest, ACallDoesNotWaitForLongerThanItsArgumentTakes) {
   EXPECT_EQ(Messages(Kind::kPull).size(), 1);
 }
 
+// By what values took on that way, of which nothing is known at first.
+TEST_F(CopiesTest, HowLongItWaitsFollowsHowLongOthersTook) {
+  constexpr std::int64_t kMillisecond = 1'000'000;
+  std::int64_t now = 1'000'000'000;
+  // A value of 10 MB: how long a call waits with it for a worker of another node than that which
+  // the first lent, until it is to go to that; and then it goes there, which takes so long.
+  const auto waited = [&](Peer& to, std::int64_t takes) {
+    machine.SetTime(now);
+    Submit({Put(ObjectValue::Remote(others[0]->index, 7, 10'000'000))});
+    Worker& worker = Borrow(to);
+    std::vector<Told> pulls_told;
+    const std::int64_t began = now;
+    while ((pulls_told = Messages(Kind::kPull)).empty() && now - began < 2'000 * kMillisecond) {
+      machine.SetTime(now += kMillisecond);
+      machine.Run();
+    }
+    const std::int64_t took = now - began;
+    machine.SetTime(now += takes);
+    Arrive(pulls_told.at(0));
+    Finish(Begin(worker));
+    machine.SetTime(now += 1'000 * kMillisecond);
+    machine.Run();
+    return took / kMillisecond;
+  };
+  EXPECT_EQ(waited(*others[1], 1'000 * kMillisecond), 10);
+  EXPECT_NEAR(waited(*others[1], kMillisecond), 717, 2);  // 10 MB count 10 / 14, and before 4 / 14.
+  EXPECT_NEAR(waited(*others[2], 0), 205, 2);             // Another way: as all so far.
+  EXPECT_NEAR(waited(*others[2], 0), 59, 2);
+}
+
 TEST_F(CopiesTest, OthersGoBeforeACallThatWaitsForItsArgument) {
   const ObjectId value = Put(ObjectValue::Remote(others[0]->index, 7, 10'000'000));
   Submit({value});

@@ -38,6 +38,8 @@ class ValuePlaces {
  public:
   // It is there, in memory, or travels with the call.
   virtual bool IsAt(const Object& object, PeerIndex node) const = 0;
+  // How long it would take to come there, by what values took so far; 0 where it is.
+  virtual double NanosecondsTo(const Object& object, PeerIndex node) const = 0;
   // It shall come to lie there; until then no call is offered there that needs it. Again changes
   // nothing.
   virtual void Bring(Object& object, PeerIndex node) = 0;

@@ -119,21 +119,19 @@ void Scheduler::Vacate(Worker& guest) {
 namespace {
 
 constexpr double kHopNanoseconds = 100'000;  // To another node and back.
-constexpr double kNanosecondsPerByte = 1;    // Between nodes.
 constexpr std::int64_t kAwaited = 10'000'000'000;
-constexpr int kLookedAt = 16;        // Calls, for one whose arguments are there.
-constexpr double kNearerMax = 20e6;  // Nanoseconds.
+constexpr int kLookedAt = 16;       // Calls, for one whose arguments are there.
+constexpr double kNearerMax = 1e9;  // Nanoseconds.
 
 }  // namespace
 
 // For its arguments to come to that node.
 double Scheduler::MissingNanoseconds(const Task& task, PeerIndex node) const {
-  double bytes = 0;
+  double nanoseconds = 0;
   for (std::uint32_t i = 0; i < task.references; ++i) {
-    const Object& argument = *task.arguments[i];
-    if (!places_->IsAt(argument, node)) bytes += static_cast<double>(argument.value.extent.bytes);
+    nanoseconds += places_->NanosecondsTo(*task.arguments[i], node);
   }
-  return bytes * kNanosecondsPerByte;
+  return nanoseconds;
 }
 
 // Until it would begin that call: what it has before it, the way to it, and the arguments'.
