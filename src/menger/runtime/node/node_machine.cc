@@ -21,6 +21,7 @@ void NodeMachine::Run() {
   } while (parts_.values.ReconsiderFetching());
   parts_.workers.EndSpare();
   parts_.waits.LookForCircle();
+  parts_.shortage.Look();
   parts_.peers.Serve();
   parts_.lineage.Bound(parts_.options.lineage_bytes_max);
 }

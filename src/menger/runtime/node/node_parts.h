@@ -20,6 +20,7 @@
 #include "menger/runtime/node/peers.h"
 #include "menger/runtime/node/scheduler.h"
 #include "menger/runtime/node/shared_names.h"
+#include "menger/runtime/node/shortage.h"
 #include "menger/runtime/node/streams.h"
 #include "menger/runtime/node/values.h"
 #include "menger/runtime/node/waits.h"
@@ -106,14 +107,15 @@ struct NodeParts {
   SharedNames names{*this};        // By which others find them.
   Checkpoints checkpoints{*this};  // Of actors.
   Streams streams{*this};
-  Groups groups{*this};  // Of resources that are set aside.
-  Peers peers{*this};    // Other nodes,
-  Guests guests{*this};  // workers with programs of theirs,
-  Drains drains{*this};  // and those that will leave.
-  Lineage lineage;       // What can be made again.
-  Demand demand;         // Who waits for what,
-  Waits waits;           // and what cannot go on.
-  Notes notes{*this};    // What others see.
+  Groups groups{*this};      // Of resources that are set aside.
+  Peers peers{*this};        // Other nodes,
+  Guests guests{*this};      // workers with programs of theirs,
+  Drains drains{*this};      // and those that will leave.
+  Lineage lineage;           // What can be made again.
+  Demand demand;             // Who waits for what,
+  Waits waits;               // what cannot go on,
+  Shortage shortage{*this};  // and what actors keep from others.
+  Notes notes{*this};        // What others see.
 };
 
 }  // namespace menger

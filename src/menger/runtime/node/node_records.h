@@ -123,9 +123,11 @@ struct SchedulingClass {
   bool gpus = false;               // It needs some; see Scheduler.
   std::int64_t missing_since = 0;  // No node has had what it needs, and calls wait; 0: no.
   bool warned = false;             // Somebody was told of that.
-  const Group* group = nullptr;    // Of whose resources they take theirs; null: of the node's.
-  int bundle = -1;                 // Of which of its bundles; -1: of any,
-  Resources wish;                  // and what, by the usual names.
+  std::int64_t short_since = 0;    // Likewise: actors have had it; see Shortage.
+  bool told_short = false;
+  const Group* group = nullptr;  // Of whose resources they take theirs; null: of the node's.
+  int bundle = -1;               // Of which of its bundles; -1: of any,
+  Resources wish;                // and what, by the usual names.
   std::map<Turn, IntrusiveList<Task>, std::greater<>> ready;
   std::size_t ready_count = 0;
   double mean_nanoseconds = FunctionTimes::kUnknown;  // Of its calls; an exponential average.

@@ -271,6 +271,33 @@ TEST(NodeWaitsTest, ACircleOfWaitsIsToldOnce) {
   EXPECT_THAT(world.warnings, ElementsAre(HasSubstr("call waits for call waits for call")));
 }
 
+TEST(NodeWaitsTest, WhatActorsKeepFromOthersIsToldOnce) {
+  WaitingWorld world({.resources = Resources(2, 0), .workers = 2});
+  const Call first = world.Construct({.scheduling = "cpu=2"});
+  world.FinishAll();
+  world.Submit();
+  const Call second = world.Construct({});
+  for (int i = 0; i < 5; ++i) world.PassTime(1000 * kMillisecond);
+  EXPECT_THAT(world.warnings, ElementsAre());
+  for (int i = 0; i < 20; ++i) world.PassTime(1000 * kMillisecond);
+  EXPECT_THAT(world.warnings, ElementsAre(AllOf(HasSubstr("for cpu=1"), HasSubstr("actors have"))));
+  world.Forget(first.result());
+  world.FinishAll();
+  EXPECT_EQ(world.State(second.result()), "value");
+}
+
+// However long they take.
+TEST(NodeWaitsTest, WhatCallsKeepFromOthersIsNotTold) {
+  WaitingWorld world({.resources = Resources(2, 0), .workers = 2});
+  world.Construct({.scheduling = "cpu=1"});
+  world.FinishAll();
+  world.Submit({}, {}, {.scheduling = "cpu=0.5"});
+  ASSERT_NE(world.Begin().lease, 0u);
+  world.Construct({.scheduling = "cpu=1"});
+  for (int i = 0; i < 20; ++i) world.PassTime(1000 * kMillisecond);
+  EXPECT_THAT(world.warnings, ElementsAre());
+}
+
 TEST(NodeWaitsTest, ActorsThatNeedWorkersGetThemSideBySide) {
   WaitingWorld world({.resources = Resources(2, 0), .workers = 0});
   world.starts_wait = true;

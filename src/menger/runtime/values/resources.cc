@@ -161,4 +161,13 @@ std::string Resources::MissingFrom(const Resources& total) const {
   return "";
 }
 
+std::string ToString(const Resources& resources) {
+  std::string text;
+  for (const Resources::Named& amount : resources.amounts()) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", Resources::Shown(amount.name),
+                        resources.Get(amount.name));
+  }
+  return text;
+}
+
 }  // namespace menger

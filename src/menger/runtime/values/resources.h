@@ -59,4 +59,6 @@ class Resources {
   std::vector<Named> amounts_;  // Sorted by name; none is zero.
 };
 
+std::string ToString(const Resources& resources);  // As "cpu=1 gpu=0.5"; long names shortened.
+
 }  // namespace menger
