@@ -221,20 +221,29 @@ print(ray.get([once.say.remote(), never.say.remote()]))
         self.assertIn("has a head already, which goes on: \"process", second.stderr)
 
 
-class AddressTest(unittest.TestCase):
+class OptionsTest(unittest.TestCase):
+    def check_refused(self, options, said, **variables):
+        with self.subTest(said):
+            command, environment = [PROGRAM, "node", *options], {**os.environ, **variables}
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr)
+            return done.stderr
+
     def test_what_is_wrong_with_an_address_is_said(self):
         for store, options, said in (
             ("somewhere", ["--head"], "does not begin with redis://"),
             ("redis://127.0.0.1:1", ["--join", "127.0.0.1:1"], "--store is the head's"),
             ("redis://u:secret@127.0.0.1:x", ["--head"], "has the port 'x'"),
         ):
-            with self.subTest(store):
-                done = subprocess.run(
-                    [PROGRAM, "node", *options, "--store", store], capture_output=True, text=True, timeout=PATIENCE_S, check=False
-                )
-                self.assertNotEqual(done.returncode, 0)
-                self.assertIn(said, done.stderr)
-                self.assertNotIn("secret", done.stderr)
+            self.assertNotIn("secret", self.check_refused([*options, "--store", store], said))
+
+    def test_what_no_node_may_have_or_be_is_said(self):
+        head = ["--head", "--listen", "127.0.0.1:0"]
+        self.check_refused([*head, "--resources", "node:x=1"], "--resources has 'node:x'")
+        self.check_refused([*head, "--resources", "CPU=1"], "say it as --cpus 1")
+        self.check_refused([*head, "--metrics", "foo"], "--metrics is 'foo'; give a port")
+        self.check_refused(head, "MENGER_CLUSTER_TOKEN_FILE: cannot read '/none'", MENGER_CLUSTER_TOKEN_FILE="/none")
 
 
 if __name__ == "__main__":

@@ -121,6 +121,16 @@ class Tasks(unittest.TestCase):
         summary = state.summarize_tasks()["cluster"]["summary"]
         self.assertEqual(summary["first"]["state_counts"], {"FINISHED": 1})
 
+    def test_that_made_an_actor_are_counted_as_such(self):
+        before = state.summarize_tasks()["cluster"]
+        actor = Titled.remote()
+        get(actor.titles.remote())
+        wait_until(lambda: states_of("Titled.titles").count("FINISHED") > 0)
+        after = state.summarize_tasks()["cluster"]
+        self.assertEqual(after["total_tasks"], before["total_tasks"])
+        self.assertEqual(after["total_actor_scheduled"], before["total_actor_scheduled"] + 1)
+        self.assertEqual(after["summary"]["Titled.__init__"]["type"], "ACTOR_CREATION_TASK")
+
     def test_of_an_actor_wait_for_their_turn(self):
         gate = Gate.options(max_concurrency=1).remote()
         gate.wait.options(name="one").remote()

@@ -110,6 +110,13 @@ void CheckThatOthersAreNamed(const Resources& resources) {
   for (const Resources::Named& amount : resources.amounts()) {
     std::string name = amount.name;
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (amount.name.starts_with("node:")) {
+      throw InvalidArgument(
+          "--resources has '{}'; names that begin with \"node:\" stand for one node each, which "
+          "has "
+          "its own of itself",
+          Resources::Shown(amount.name));
+    }
     for (const char* const own : {"cpu", "gpu"}) {
       if (name != own && name != fmt::format("{}s", own)) continue;
       throw InvalidArgument("--resources has '{}'; say it as --{}s {:g}", amount.name, own,
@@ -180,15 +187,19 @@ void Drain(ClusterNode& node, std::chrono::duration<double> most, const std::ato
   // Who is not done has not said what he has taken.
   LogWarning(
       "not drained in time: with this node end {} workers with calls or actors, {} placement "
-      "groups, and what programs have not taken, of which {} do not say yet that they need nothing "
-      "of it; the others took {} values of {} bytes",
+      "groups, and what {} programs have not taken yet (how much is not counted); those that need "
+      "nothing of it any longer took {} values of {} bytes",
       left.lent, left.groups, left.holders, left.values, left.bytes);
 }
 
 // Null if nobody asked for it. A port alone is this machine's.
 std::unique_ptr<MetricsPage> ServeMetrics(const std::string& address, LocalNode& node) {
   if (address.empty()) return nullptr;
-  const bool is_port = address.find(':') == std::string::npos;
+  const bool is_port = address.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_port && address.find(':') == std::string::npos) {
+    throw InvalidArgument(
+        "--metrics is '{}'; give a port, as 9090, or an address, as 10.0.0.7:9090", address);
+  }
   auto page = std::make_unique<MetricsPage>(is_port ? "127.0.0.1:" + address : address,
                                             [&node] { return node.Metrics(); });
   LogInfo("metrics are at http://{}/metrics", page->address());

@@ -14,7 +14,9 @@ def known(job):
     opened = current.session()
     under_way = opened.ask("calls")["calls"]  # Before the others: what ends meanwhile is there twice, and not missed.
     workers = {each["index"]: each for each in opened.ask("status")["workers"]}
-    ended = [_ended(event, job) for event in cluster.timeline() if event.get("cat") in _ENDS]
+    events = cluster.timeline()
+    made = _constructions(events)
+    ended = [_ended(event, event["args"]["id"] in made, job) for event in events if event.get("cat") in _ENDS]
     over = {(each.task_id, each.attempt_number) for each in ended}
     found = [_under_way(each, workers.get(each["worker"], {}), job) for each in under_way]
     return [each for each in found if (each.task_id, each.attempt_number) not in over] + ended
@@ -38,13 +40,26 @@ def _under_way(each, worker, job):
     )
 
 
-def _ended(event, job):
+def _constructions(events):
+    """The ids of calls that made actors: the last run of a worker before an actor had started there."""
+    last, found = {}, set()
+    for event in sorted(events, key=lambda each: each.get("ts", 0)):
+        worker = event["pid"], event["tid"]
+        if event.get("cat") in _ENDS:
+            last[worker] = event["args"]["id"]
+        elif event.get("cat") == "actor_started" and worker in last:
+            found.add(last[worker])
+    return found
+
+
+def _ended(event, constructs, job):
+    name = f"{event['name']}.__init__" if constructs else event["name"]
     return Entry(
         task_id=identities.of_text(event["args"]["id"]).hex(),
         attempt_number=event["args"]["attempt"],
-        name=event["name"],
-        func_or_class_name=event["name"],
-        type="ACTOR_TASK" if "." in event["name"] else "NORMAL_TASK",
+        name=name,
+        func_or_class_name=name,
+        type="ACTOR_CREATION_TASK" if constructs else "ACTOR_TASK" if "." in name else "NORMAL_TASK",
         state=_ENDS[event["cat"]],
         actor_id=None,
         worker_pid=None,

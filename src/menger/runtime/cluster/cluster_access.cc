@@ -19,11 +19,19 @@ std::string Or(const std::string& given, const char* variable) {
   return value != nullptr ? value : "";
 }
 
+constexpr char kTokenFile[] = "MENGER_CLUSTER_TOKEN_FILE";
+
+std::string ReadTokenFile(const std::string& file) try {
+  return ReadFile(file);
+} catch (const Error& error) {
+  throw InvalidArgument("{}: {}", kTokenFile, error.what());
+}
+
 std::string ReadToken(const std::string& file) {
-  std::string text = ReadFile(file);
+  std::string text = ReadTokenFile(file);
   text.resize(std::min(text.size(), text.find_first_of("\r\n")));
   if (text.empty()) {
-    throw InvalidArgument("the file '{}' has no cluster token in its first line", file);
+    throw InvalidArgument("{}: '{}' has no cluster token in its first line", kTokenFile, file);
   }
   return text;
 }
@@ -39,7 +47,7 @@ ClusterAccess AccessOf(const RuntimeOptions& options) {
               .authorities = Or(options.tls_authorities, "MENGER_TLS_AUTHORITIES")}};
   if (access.address == "local") access.address.clear();
   if (access.token.empty()) {
-    const std::string file = Or("", "MENGER_CLUSTER_TOKEN_FILE");
+    const std::string file = Or("", kTokenFile);
     if (!file.empty()) access.token = ReadToken(file);
   }
   return access;

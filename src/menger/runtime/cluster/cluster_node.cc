@@ -380,9 +380,7 @@ void ClusterNode::State::Gone(const NodeLife& node, bool is_program, const std::
 
 void ClusterNode::State::NoteEnd(const NodeLife& node, bool is_program, const std::string& cause,
                                  const std::string& why) {
-  std::vector<NodeLife> members;
-  for (const NodeRecord& member : loop_->Nodes()) members.push_back(LifeOf(member));
-  ended_.Note(node, cause, members);
+  ended_.Note(node, cause, loop_->Nodes());
   // Programs come and go: that is no news to others.
   if (is_program && is_driver()) return;
   LogInfo("{} {} is gone: {}", is_program ? "program" : "node", ToString(node.node), why);
@@ -429,12 +427,13 @@ std::optional<NodeRecord> ClusterNode::State::Member(const NodeLife& life) const
 void ClusterNode::State::Over(NodeLease::End end) {
   const std::string why = WhyOver(end);
   LogWarning("this process is no longer one of the cluster: {}", why);
-  for (const NodeRecord& other : loop_->Nodes()) {
+  const std::vector<NodeRecord> members = loop_->Nodes();
+  for (const NodeRecord& other : members) {
     if (other.id == record_.id) continue;
     const NodeLife life = LifeOf(other);  // It lives on, as far as is known here.
     node_streams_->Forget(life);
     node_->HearOfEnd(life, fmt::format("this process's own life in the cluster is over: {}", why));
-    ended_.Note(life, "cut off", {});
+    ended_.Note(life, "cut off", members);
   }
   node_->CutOff(fmt::format("this process is no longer one of the cluster: {}", why));
   if (options_.on_over) options_.on_over(why);

@@ -5,11 +5,13 @@
 namespace menger {
 
 void EndedLives::Note(const NodeLife& life, const std::string& cause,
-                      const std::vector<NodeLife>& members) {
+                      const std::vector<NodeRecord>& members) {
   const MutexLock lock(mutex_);
   ++counts_[cause];
   std::erase_if(lives_, [&members](const NodeLife& one) {
-    return std::ranges::find(members, one) == members.end();
+    return std::ranges::none_of(members, [&one](const NodeRecord& member) {
+      return member.id == one.node && member.epoch == one.epoch;
+    });
   });
   lives_.push_back(life);
 }

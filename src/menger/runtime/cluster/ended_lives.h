@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "menger/base/mutex.h"
+#include "menger/runtime/control/node_record.h"
 #include "menger/runtime/net/handshake.h"
 
 namespace menger {
@@ -15,7 +16,7 @@ namespace menger {
 class EndedLives {
  public:
   // `members`: those whom the store names.
-  void Note(const NodeLife& life, const std::string& cause, const std::vector<NodeLife>& members);
+  void Note(const NodeLife& life, const std::string& cause, const std::vector<NodeRecord>& members);
   // It is there after all.
   void Forget(const NodeLife& life);
   bool Has(const NodeLife& life) const;

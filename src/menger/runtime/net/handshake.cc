@@ -109,7 +109,8 @@ void Handshake::FailRefused(Verdict verdict) {
       throw InvalidArgument("it refused this node's name or lane");
     case Verdict::kWrongToken:
       throw FailedPrecondition(
-          "it has another cluster token than this node{}; all nodes must be given the same",
+          "it has another cluster token than this process{}; nodes and programs must be given the "
+          "same",
           options_.token.empty() ? ", which was given none" : "");
     case Verdict::kTooLate:
       throw DeadlineExceeded("it has waited for too long for what this node had to say");
@@ -195,8 +196,8 @@ TokenProof Handshake::ProofOf(Side side) const {
 void Handshake::TakeProof(std::span<const std::byte> bytes) {
   if (!SameProof(bytes, ProofOf(Side::kConnector))) {
     Fail(Verdict::kWrongToken,
-         FailedPrecondition("it has another cluster token than this node; all nodes must be given "
-                            "the same"));
+         FailedPrecondition("it has another cluster token than this process; nodes and programs "
+                            "must be given the same"));
   }
   WireWriter writer;
   writer.Add(static_cast<std::uint8_t>(Verdict::kWelcome));

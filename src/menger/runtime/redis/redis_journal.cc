@@ -65,6 +65,7 @@ OpenStoreJournal KeepInRedis(RedisJournalOptions options) {
 
 void RedisJournal::Open(const Visitor& replay) {
   const Deadline deadline = Deadline::After(options_.open_max);
+  bool told_missing = false;
   for (bool told = false;; std::this_thread::sleep_for(kPause)) {
     try {
       const std::int64_t now = MonotonicNanoseconds();
@@ -95,6 +96,7 @@ void RedisJournal::Open(const Visitor& replay) {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnavailable || deadline.expired()) throw;
       tables_.reset();
+      if (!std::exchange(told_missing, true)) LogInfo("{}; this is tried again", error.what());
     }
   }
   tables_->Visit(replay);
