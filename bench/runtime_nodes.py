@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """The runtime on several nodes of this machine, beside Ray's cluster, a bare socket and iperf3, in the same run.
 
-    bench/runtime_nodes.py [--parts latency pauses calls bytes broadcast locality rows] [--rows TEXT...] [--seconds S] [--without-ray]
+    bench/runtime_nodes.py [--parts latency pauses calls bytes broadcast locality many rows] [--rows TEXT...] [--seconds S] [--without-ray]
 
 Nodes are `menger node` processes on loopback, without TLS, each at an address of its own; the driver brings no CPUs, and is at the
 head's. `latency`: a call to a worker that sleeps, on
 another node, beside an echo of a bare socket and such a call on one machine. `pauses`: a call from Python every few milliseconds,
 when the worker has gone back to its node; beside Ray. `calls`: empty ones over 1 to 8 nodes. `bytes`: values
 that another node has or wants, beside iperf3 (Debian's package) if it is there. `broadcast`: 100 MB to 64 workers of 8 nodes.
-`locality`: what it wins that calls go to where their arguments lie. `rows`: `ray microbenchmark` on two nodes of one CPU.
+`locality`: what it wins that calls go to where their arguments lie. `many`: what 8 to 64 nodes take until all are up, and idle.
+`rows`: `ray microbenchmark` on two nodes of one CPU.
 """
 
 import json
@@ -82,6 +83,14 @@ class Cluster:
             with open(f"/proc/{process.pid}/statm") as file:
                 held[number] = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
         return held
+
+    def cpu_seconds(self):
+        spent = 0
+        for process in self.processes.values():
+            with open(f"/proc/{process.pid}/stat") as file:
+                user, system = file.read().rpartition(")")[2].split()[11:13]
+            spent += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return spent
 
     def end(self):
         os.environ.pop("MENGER_ADDRESS", None)
@@ -172,6 +181,21 @@ def locality(options):
           for row in rows])  # fmt: skip
 
 
+def many(options):
+    table = []
+    for nodes in (8, 16, 32, 64):
+        begin = time.monotonic()
+        with Cluster(nodes, cpus=1, store_bytes=10**8) as cluster:
+            up, joined = time.monotonic() - begin, cluster.cpu_seconds()
+            time.sleep(2)
+            before, window = cluster.cpu_seconds(), 10 * options.seconds
+            time.sleep(window)
+            idle = (cluster.cpu_seconds() - before) / window
+            table.append([nodes, f"{up:.2f}", f"{joined:.2f}", f"{100 * idle:.1f}%", f"{100 * idle / nodes:.2f}%",
+                          round(max(cluster.mebibytes().values()))])  # fmt: skip
+    show(["nodes", "all are up after, s", "CPU by then, s", "of a CPU by all, idle", "by each", "the largest, MiB"], table)
+
+
 def rows(options):
     picked = ["--rows", *options.rows] if options.rows else []
     with Cluster(nodes=2, cpus=1):
@@ -191,7 +215,7 @@ def rows(options):
     show(["a second", "Menger", "Ray", "Menger / Ray", "other"], table)
 
 
-PARTS = {"latency": latency, "pauses": pauses, "calls": calls, "bytes": gigabytes, "broadcast": broadcast, "locality": locality, "rows": rows}
+PARTS = {"latency": latency, "pauses": pauses, "calls": calls, "bytes": gigabytes, "broadcast": broadcast, "locality": locality, "many": many, "rows": rows}
 
 
 def main():
