@@ -112,9 +112,8 @@ void CheckThatOthersAreNamed(const Resources& resources) {
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
     if (amount.name.starts_with("node:")) {
       throw InvalidArgument(
-          "--resources has '{}'; names that begin with \"node:\" stand for one node each, which "
-          "has "
-          "its own of itself",
+          "--resources has '{}'; a name that begins with \"node:\" is one node's, which has it of "
+          "itself",
           Resources::Shown(amount.name));
     }
     for (const char* const own : {"cpu", "gpu"}) {
