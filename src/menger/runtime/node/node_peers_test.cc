@@ -138,6 +138,19 @@ TEST(NodePeersTest, WhatABorrowedWorkerHadNotBegunIsNotCharged) {
   EXPECT_EQ(world.State(call.result()), "value");
 }
 
+// As one that has had a GPU does after each call: another may be on its way to it by then.
+TEST(NodePeersTest, WhatIsOnItsWayToABorrowedWorkerThatLeavesIsNotCharged) {
+  PeerWorld world(0);
+  const Call call = world.Submit({.retries = 0}, {}, {});
+  Worker& first = world.Borrow(1);
+  ASSERT_FALSE(first.outstanding.empty());
+  world.machine.WorkerLeaves(first);
+  world.machine.Run();
+  EXPECT_EQ(world.State(call.result()), "");
+  world.Finish(world.Begin(world.Borrow(2)));
+  EXPECT_EQ(world.State(call.result()), "value");
+}
+
 TEST(NodePeersTest, CallsOfANodeThatDiesRunAgainAsOftenAsTheyMay) {
   PeerWorld world(0);
   const Call once = world.Submit({.retries = 0}, {}, {});

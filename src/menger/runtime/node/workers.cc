@@ -130,15 +130,21 @@ void Workers::End(Worker& worker, std::string_view why, bool gently) {
   }
 }
 
-void Workers::EndAsDied(Worker& worker, std::string_view why, std::string_view cause) {
+void Workers::EndAsDied(Worker& worker, std::string_view why, std::string_view cause,
+                        const std::vector<LeaseNumber>* begun_there) {
   End(worker, why);
-  Died(worker, {.kind = FailureKind::kWorkerDied,
-                .code = ErrorCode::kUnavailable,
-                .text = std::string(cause)});
+  Died(worker,
+       {.kind = FailureKind::kWorkerDied,
+        .code = ErrorCode::kUnavailable,
+        .text = std::string(cause)},
+       begun_there);
 }
 
+// It has told of all that it began, and begins nothing more.
 void Workers::Leave(Worker& worker) {
-  EndAsDied(worker, "it has done as many calls as it may", "the worker had done all its calls");
+  const std::vector<LeaseNumber> begun;
+  EndAsDied(worker, "it has done as many calls as it may", "the worker had done all its calls",
+            &begun);
 }
 
 void Workers::EndSpare() {

@@ -36,7 +36,9 @@ class Workers {
   // follows.
   void End(Worker& worker, std::string_view why, bool gently = false);
   // Ends a worker that others' calls may have been given to: these are given to others.
-  void EndAsDied(Worker& worker, std::string_view why, std::string_view cause);
+  // `begun` as for Died.
+  void EndAsDied(Worker& worker, std::string_view why, std::string_view cause,
+                 const std::vector<LeaseNumber>* begun = nullptr);
   void Retire(Worker& worker, std::string_view cause);  // It is gone, and has no calls.
   void EndSpare();                                      // Once there was a need for it.
   void ForgetGone();
